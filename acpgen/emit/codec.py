@@ -1,0 +1,341 @@
+"""What `codec.py.jinja` prints: one decoder and one encoder a definition, and the tables of the unions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from acpgen.emit.classes import alias_target
+from acpgen.emit.hints import hint
+from acpgen.emit.literals import Code, identifier, literal
+from acpgen.emit.reading import TYPES, Reading, Writing, constant, decoder, encoder
+from acpgen.ir.lower import EXTRA_FIELD
+from acpgen.ir.model import (
+    AllOf,
+    AnyOf,
+    Candidate,
+    Condition,
+    Definition,
+    Enum,
+    Field,
+    HasKeys,
+    KeyIs,
+    Model,
+    Not,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    UntaggedUnion,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLine:
+    """An attribute and the expression for it."""
+
+    name: Code
+    expression: Code
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalLine:
+    """An attribute that is encoded only where it is set."""
+
+    name: Code
+    wire: Code
+    expression: Code
+
+
+class DefinitionView:
+    """What all definitions have in common in `codec.py`."""
+
+    def __init__(self, definition: Definition, model: Model) -> None:
+        self.definition = definition
+        self.model = model
+        self._reading = Reading(model)
+        self._writing = Writing(model)
+
+    template: ClassVar[str] = "codec/alias.jinja"
+    """The template that prints it."""
+
+    @property
+    def name(self) -> Code:
+        """The name of the type."""
+        return identifier(self.definition.name)
+
+    @property
+    def hint(self) -> Code:
+        """The type, qualified."""
+        return hint(Ref(self.definition.name), module=TYPES)
+
+    @property
+    def decoder(self) -> Code:
+        """The name of the function that decodes it."""
+        return decoder(self.definition.name)
+
+    @property
+    def encoder(self) -> Code:
+        """The name of the function that encodes it."""
+        return encoder(self.definition.name)
+
+
+class AliasView(DefinitionView):
+    """An alias: reads and writes what it stands for."""
+
+    @property
+    def read(self) -> Code:
+        """The decode expression of `raw`."""
+        return self._reading.read(Ref(self.definition.name), "raw")
+
+    @property
+    def write(self) -> Code:
+        """The encode expression of `value`."""
+        return self._writing.write(Ref(self.definition.name), "value")
+
+
+class EnumView(DefinitionView):
+    """An enum: a table of its constants, unless it is open."""
+
+    template = "codec/enum.jinja"
+    definition: Enum
+
+    @property
+    def table(self) -> Code | None:
+        """The name of the table of constants; None for an open enum."""
+        return None if self.definition.open else constant("_", self.definition.name, "_VALUES")
+
+    @property
+    def entries(self) -> list[Code]:
+        """The constants."""
+        return [literal(member.value) for member in self.definition.members]
+
+    @property
+    def reader(self) -> Code:
+        """How an open enum reads its primitive."""
+        return identifier(self.definition.primitive.value)
+
+
+class StructView(DefinitionView):
+    """A class: one expression for each attribute."""
+
+    template = "codec/struct.jinja"
+    definition: Struct
+
+    @property
+    def fields(self) -> list[FieldLine]:
+        """The arguments of the constructor."""
+        lines = [FieldLine(identifier(each.name), self._reading.field(each)) for each in self.definition.fields]
+        if self.definition.keeps_extra:
+            lines.append(FieldLine(identifier(EXTRA_FIELD), self._extra))
+        return lines
+
+    @property
+    def _extra(self) -> Code:
+        known = [literal(field.wire) for field in self.definition.fields]
+        test = f" if name not in {{{', '.join(known)}}}" if known else ""
+        return Code(f"{{name: item for name, item in data.items(){test}}}")
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether some property can be missing or unfit."""
+        return any(map(self._reading.is_strict, self.definition.fields))
+
+    @property
+    def rejects(self) -> Code | None:
+        """The test for objects that are excluded, if any are."""
+        return test(self.definition.rejects) if self.definition.rejects is not None else None
+
+    @property
+    def rejection(self) -> Code:
+        """What an error says was expected instead of an excluded object."""
+        return literal(f"{self.definition.name}, from which this object is excluded")
+
+    @property
+    def always(self) -> list[FieldLine]:
+        """The entries that are always encoded: JSON names and expressions."""
+        return [
+            FieldLine(literal(each.wire), self._writing.write(each.type, f"value.{each.name}"))
+            for each in self.definition.fields
+            if not each.may_be_unset
+        ]
+
+    @property
+    def optional(self) -> list[OptionalLine]:
+        """The entries that are encoded where they are set."""
+        return [self._optional(each) for each in self.definition.fields if each.may_be_unset]
+
+    def _optional(self, field: Field) -> OptionalLine:
+        source = f"value.{field.name}"
+        return OptionalLine(identifier(source), literal(field.wire), self._writing.write(field.type, source))
+
+
+class UnionView(DefinitionView):
+    """A union without a tag: candidates in order."""
+
+    template = "codec/untagged_union.jinja"
+    definition: UntaggedUnion | TaggedUnion
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The members to try, in order."""
+        assert isinstance(self.definition, UntaggedUnion)
+        return self.definition.members
+
+    @property
+    def candidate_table(self) -> Code:
+        """The name of their table."""
+        return constant("_", self.definition.name, "_CANDIDATES")
+
+    @property
+    def candidate_lines(self) -> list[Code]:
+        """The entries of the table: name, reader, required properties."""
+        return [self._candidate(each) for each in self.candidates]
+
+    def _candidate(self, candidate: Candidate) -> Code:
+        name = literal(str(hint(candidate.type)))
+        keys = ", ".join(map(literal, candidate.required))
+        required = f"frozenset({{{keys}}})" if keys else "frozenset()"
+        return Code(f"({name}, {self._reading.reader(candidate.type)}, {required})")
+
+    @property
+    def expected(self) -> Code:
+        """What an error says was expected."""
+        return literal(self.definition.name)
+
+    @property
+    def write(self) -> Code:
+        """The encode expression of `value`."""
+        if self._writing.is_plain(Ref(self.definition.name)):
+            return Code("value")
+        only_classes = all(isinstance(each.type, Ref) and self._is_class(each.type.name) for each in self.candidates)
+        return Code("_encode_object(value)" if only_classes else "encode(value)")
+
+    def _is_class(self, name: str) -> bool:
+        return isinstance(self.model.by_name[name], (Struct, TaggedUnion))
+
+    @property
+    def written(self) -> Code:
+        """The type of what is encoded."""
+        return Code("dict[str, Any]" if self.write.startswith("_encode_object") else "Any")
+
+
+class TaggedUnionView(UnionView):
+    """A union with a tag: a table from tags to decoders, then whoever takes the rest."""
+
+    template = "codec/tagged_union.jinja"
+    definition: TaggedUnion
+
+    @property
+    def tag(self) -> Code:
+        """The property that tells the members apart."""
+        return literal(self.definition.tag)
+
+    @property
+    def table(self) -> Code:
+        """The name of the table of tags."""
+        return constant("_", self.definition.name, "_TAGS")
+
+    @property
+    def entries(self) -> list[FieldLine]:
+        """The tags and their decoders."""
+        return [FieldLine(literal(each.tag), decoder(each.target)) for each in self.definition.variants]
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The members to try where no tag decides: the untagged ones, then the one for other tags."""
+        other = self.definition.other
+        rest = (Candidate(type=Ref(other.target), required=(self.definition.tag,), doc=""),) if other else ()
+        return (*self.definition.untagged, *rest)
+
+    @property
+    def tries_on(self) -> bool:
+        """Whether a value that fails its own tag may still fit another member."""
+        other = self.definition.other
+        known = {variant.tag for variant in self.definition.variants}
+        return bool(self.definition.untagged) or (other is not None and not known <= set(other.excluded))
+
+    @property
+    def union(self) -> Code:
+        """The name of the union, for messages."""
+        return literal(self.definition.name)
+
+    @property
+    def other(self) -> Code | None:
+        """The decoder for unknown tags, if there is one."""
+        return decoder(self.definition.other.target) if self.definition.other else None
+
+    @property
+    def expected(self) -> Code:
+        """What an error says was expected: the union and the tags that it knows."""
+        tags = ", ".join(repr(variant.tag) for variant in self.definition.variants)
+        return literal(f"{self.definition.name} ({self.definition.tag}: {tags}, …)")
+
+    @property
+    def write(self) -> Code:
+        """The encode expression of `value`."""
+        return Code("_encode_object(value)")
+
+
+def test(condition: Condition) -> Code:
+    """The expression that is true where the object `data` meets `condition`."""
+    match condition:
+        case HasKeys(keys):
+            return Code(" and ".join(f"{literal(key)} in data" for key in keys) or "True")
+        case KeyIs(key=key, value=value):
+            return Code(f"data.get({literal(key)}, {literal(value)}) == {literal(value)}")
+        case AnyOf(parts):
+            return _any(parts)
+        case AllOf((HasKeys((present,)), KeyIs(key=key, value=value))) if present == key:
+            return Code(f"data.get({literal(key)}) == {literal(value)}")
+        case AllOf(parts):
+            return Code(" and ".join(f"({test(part)})" for part in parts))
+        case Not(part):
+            return Code(f"not ({test(part)})")
+
+
+def _any(parts: tuple[Condition, ...]) -> Code:
+    keys, values = set(), []
+    for part in parts:
+        match part:
+            case AllOf((HasKeys((present,)), KeyIs(key=key, value=str(value)))) if present == key:
+                keys.add(key)
+                values.append(literal(value))
+            case _:
+                return Code(" or ".join(f"({test(each)})" for each in parts))
+    if len(keys) != 1:
+        return Code(" or ".join(f"({test(each)})" for each in parts))
+    return Code(f"data.get({literal(keys.pop())}) in ({', '.join(values)},)")
+
+
+def views(model: Model) -> list[DefinitionView]:
+    """The definitions of `model`, ready to print."""
+    kinds: dict[type, type[DefinitionView]] = {
+        Struct: StructView,
+        Enum: EnumView,
+        TaggedUnion: TaggedUnionView,
+        UntaggedUnion: UnionView,
+    }
+    return [kinds.get(type(definition), AliasView)(definition, model) for definition in model.definitions]
+
+
+def decodable(model: Model) -> list[DefinitionView]:
+    """The definitions that the generic `decode` knows: of several names for one type, the first."""
+    seen: set[str] = {"str", "int", "float", "bool", "Any", "None"}
+    found: list[DefinitionView] = []
+    for view in views(model):
+        key = _annotation(view.definition, model)
+        if key not in seen:
+            found.append(view)
+        seen.add(key)
+    return found
+
+
+def _annotation(definition: Definition, model: Model) -> str:
+    """The type that `definition` is at run time, with the names of aliases resolved."""
+    if isinstance(definition, Struct):
+        return definition.name
+    targets = [Reading(model).resolved(target) for target in alias_target(definition)]
+    if isinstance(targets[0], Scalar) and targets[0].is_bounded:
+        return definition.name
+    return " | ".join(sorted(hint(target) for target in targets))

@@ -1,0 +1,105 @@
+"""The only place that turns a value into Python source.
+
+Everything that a template prints is `Code`. Text from a schema becomes `Code` here and nowhere else, so that a name,
+description, default or constant can never be more than a name, a docstring or a literal.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import textwrap
+import unicodedata
+
+from acpgen.diagnostics import internal_error
+
+LINE_LENGTH = 120
+"""Of generated code, formatting included."""
+
+
+class Code(str):
+    """Python source that is safe to print as it is."""
+
+    __slots__ = ()
+
+
+def identifier(name: str) -> Code:
+    """A plain ASCII identifier, dotted or not; anything else is a bug in the naming."""
+    for part in name.split("."):
+        if not (part.isascii() and part.isidentifier()) or keyword.iskeyword(part):
+            raise internal_error(f"{name!r} is no identifier")
+    return Code(name)
+
+
+def literal(value: str | int | float | bool | None) -> Code:
+    """The literal of a scalar; characters that an editor would not show as they are, escaped."""
+    if isinstance(value, str):
+        return _string(value)
+    if value is None or isinstance(value, (bool, int)):
+        return Code(repr(value))
+    if value != value or value in (float("inf"), float("-inf")):
+        raise internal_error(f"{value!r} is no JSON number")
+    return Code(repr(value))
+
+
+def _string(text: str) -> Code:
+    quoted = json.dumps(text, ensure_ascii=False)  # JSON's escapes are Python's, for every character that it escapes
+    return Code("".join(char if _is_plain(char) else _escape(char) for char in quoted))
+
+
+def _is_plain(char: str) -> bool:
+    """Whether `char` shows as itself: no control, format (bidi marks, zero width), separator or private character."""
+    return char == " " or char.isprintable()
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def docstring(text: str, indent: int = 4) -> Code:
+    """`text` as a docstring literal, wrapped to the line length, to be printed after `indent` spaces.
+
+    Paragraphs and list items keep their line; the literal is escaped rather than raw, whatever the text holds.
+    """
+    body = _wrapped(text, LINE_LENGTH - indent)
+    if not body:
+        return Code('""""""')
+    lines = [_doc_line(line) for line in body]
+    if len(lines) == 1 and len(lines[0]) + indent + 6 <= LINE_LENGTH and not lines[0].endswith('"'):
+        return Code(f'"""{lines[0]}"""')
+    margin = " " * indent
+    rest = "\n".join(margin + line if line else "" for line in lines[1:])
+    return Code(f'"""{lines[0]}\n{rest}\n{margin}"""' if rest else f'"""{lines[0]}\n{margin}"""')
+
+
+def _doc_line(line: str) -> str:
+    escaped = line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return "".join(char if _is_plain(char) else _escape(char) for char in escaped)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    normal = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
+    lines: list[str] = []
+    for paragraph in normal.split("\n\n"):
+        block = [line for part in _items(paragraph) for line in _wrap(part, width)]
+        if block:
+            lines += ["", *block] if lines else block
+    return lines
+
+
+def _items(paragraph: str) -> list[str]:
+    """The lines of a list one by one; the lines of prose as one, to be wrapped anew."""
+    items: list[str] = []
+    for line in paragraph.split("\n"):
+        stripped = line.strip()
+        if items and not stripped.startswith(("- ", "* ")) and stripped:
+            items[-1] += " " + stripped
+        elif stripped:
+            items.append(stripped)
+    return items
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    indent = "  " if text.startswith(("- ", "* ")) else ""
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,150 @@
+"""Print a model as the files of a package, not yet formatted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+
+from acpgen.emit import codec
+from acpgen.emit.environment import make_environment
+from acpgen.emit.errors import ErrorsView
+from acpgen.emit.literals import Code, docstring, identifier, literal
+from acpgen.emit.routing import MethodView, RoleView, methods_of
+from acpgen.emit.types import render_types
+from acpgen.ir.model import Model, Role, Struct
+from acpgen.output import MARKER
+
+HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
+"""The same in every file and for every version, so that an upgrade touches only what it changes."""
+
+_WIRE_NAMES = (
+    *("Candidate", "DecodeError", "Drop", "anything", "array", "boolean", "bounded_integer", "bounded_number"),
+    *("choice", "constant", "first_fit", "integer", "json_object", "lenient", "lenient_nullable"),
+    *("lenient_nullable_or_unset", "lenient_or_unset", "located", "long_array", "long_string", "mapping", "null", "nullable", "number", "reporting_drops"),
+    *("string", "unfit", "unknown_tag", "valid_items", "valid_members"),
+)
+_BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType")
+
+
+@dataclass(frozen=True, slots=True)
+class _MethodTable:
+    name: Code
+    doc: Code
+    methods: list[tuple[MethodView, MethodView | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Exports:
+    name: Code
+    names: list[Code]
+
+
+def emit(model: Model, roles: tuple[Role, ...], templates: Path) -> dict[str, str]:
+    """The package for `roles`: paths and texts, Python files as they come from the templates in `templates`."""
+    environment = make_environment(templates)
+    files = {
+        "_base.py": _render(environment, "_base.py", {}),
+        "_wire.py": _render(environment, "_wire.py", {}),
+        "types.py": _types(environment, model, templates),
+        "codec.py": _codec(environment, model),
+        "errors.py": _render(environment, "errors.py", {"errors": ErrorsView(model)}),
+        "methods.py": _methods(environment, model),
+        "dispatch.py": _render(environment, "dispatch.py", {}),
+        "__init__.py": _init(environment, model, roles),
+        "py.typed": "",
+    }
+    for role in roles:
+        text = environment.get_template("role.py.jinja").render(header=HEADER, role=RoleView(role, model))
+        files[f"{role.value}.py"] = text
+    return files
+
+
+def _render(environment: Environment, name: str, context: Mapping[str, Any]) -> str:
+    return environment.get_template(f"{name}.jinja").render(header=HEADER, **context)
+
+
+def _types(environment: Environment, model: Model, templates: Path) -> str:
+    rendered = render_types(model, templates)
+    title = f"The types of the Agent Client Protocol, version {model.protocol}."
+    text = (
+        "An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
+        "Constructors take keywords only."
+    )
+    return _render(
+        environment,
+        "types.py",
+        {
+            "module_doc": docstring(f"{title}\n\n{_sources(model)}\n\n{text}", 0),
+            "body": rendered.body,
+            "typing_names": Code(", ".join(rendered.typing_names)),
+            "base_names": Code(", ".join(_used(rendered.body, _BASE_NAMES))),
+        },
+    )
+
+
+def _sources(model: Model) -> str:
+    extensions = f", with {'; '.join(model.extensions)}" if model.extensions else ""
+    return f"From {model.origin}{extensions}."
+
+
+def _codec(environment: Environment, model: Model) -> str:
+    views = codec.views(model)
+    context = {
+        "views": views,
+        "structs": [view for view in views if isinstance(view.definition, Struct)],
+        "decodable": codec.decodable(model),
+    }
+    body = _render(environment, "codec.py", {**context, "wire_names": []})
+    return _render(environment, "codec.py", {**context, "wire_names": _used(body, _WIRE_NAMES)})
+
+
+def _used(source: str, names: tuple[str, ...]) -> list[Code]:
+    """Which of `names` stand in `source`: only what is used is imported."""
+    words = frozenset(re.findall(r"\w+", source))
+    return [identifier(name) for name in names if name in words]
+
+
+def _methods(environment: Environment, model: Model) -> str:
+    tables = [
+        _MethodTable(
+            identifier(f"{role.value.upper()}_METHODS"),
+            docstring(f"What the {role.value} handles, by the name on the wire.", 0),
+            methods_of(role, model),
+        )
+        for role in Role
+    ]
+    return _render(environment, "methods.py", {"protocol": literal(model.protocol), "tables": tables})
+
+
+def _init(environment: Environment, model: Model, roles: tuple[Role, ...]) -> str:
+    views = {role: RoleView(role, model) for role in roles}
+    modules = {
+        "_base": ["UNSET", "UnsetType"],
+        "_wire": ["DecodeError", "Drop"],
+        **{role.value: [view.base, view.stub] for role, view in views.items()},
+        "codec": ["decode", "encode"],
+        "dispatch": ["Peer", "dispatch_notification", "dispatch_request"],
+        "errors": ["RequestError", *(code.name for code in model.errors.codes)],
+        "methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION", "Gate", "Method"],
+        "types": [definition.name for definition in model.definitions],
+    }
+    exported = sorted(name for names in modules.values() for name in names)
+    who = " and ".join(f"write {'an agent' if role is Role.AGENT else 'a client'}" for role in roles)
+    doc = f"The Agent Client Protocol, version {model.protocol}: all that it takes to {who}.\n\n{_sources(model)}"
+    return _render(
+        environment,
+        "__init__.py",
+        {
+            "module_doc": docstring(doc, 0),
+            "modules": [
+                _Exports(identifier(module), [identifier(name) for name in sorted(names)])
+                for module, names in modules.items()
+            ],
+            "exported": [literal(name) for name in exported],
+        },
+    )

@@ -1,0 +1,240 @@
+"""What the templates of `methods.py`, `agent.py` and `client.py` print about the methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from acpgen.emit.hints import hint
+from acpgen.emit.literals import Code, docstring, identifier, literal
+from acpgen.emit.reading import TYPES, Reading, decoder, encoder
+from acpgen.ir.model import AnyJson, Kind, MapOf, Method, Model, Ref, Role, Scalar, TypeExpr
+from acpgen.ir.order import references
+
+CODEC = "codec."
+"""How the role modules qualify what `codec.py` defines."""
+
+
+class MethodView:
+    """One method."""
+
+    def __init__(self, method: Method, model: Model) -> None:
+        self.method = method
+        self._model = model
+        self._reading = Reading(model)
+
+    @property
+    def wire(self) -> Code:
+        """The name on the wire, as a literal."""
+        return literal(self.method.wire)
+
+    @property
+    def name(self) -> Code:
+        """The handler."""
+        return identifier(self.method.name)
+
+    @property
+    def handler(self) -> Code:
+        """The name of the handler, as a literal."""
+        return literal(self.method.name)
+
+    @property
+    def kind(self) -> Code:
+        """"request" or "notification", as a literal."""
+        return literal(self.method.kind.value)
+
+    @property
+    def side(self) -> Code:
+        """The value of `x-side`, as a literal."""
+        return literal(self.method.side)
+
+    @property
+    def origin(self) -> Code:
+        """Who brought the method, as a literal."""
+        return literal(self.method.origin)
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the method is answered."""
+        return self.method.kind is Kind.REQUEST
+
+    @property
+    def params(self) -> Code:
+        """The annotation of the parameters."""
+        return hint(self.method.params)
+
+    @property
+    def result(self) -> Code:
+        """The annotation of the result."""
+        return hint(self.method.result) if self.method.result is not None else Code("None")
+
+    @property
+    def params_type(self) -> Code:
+        """The type of the parameters, qualified."""
+        return hint(self.method.params, module=TYPES)
+
+    @property
+    def result_type(self) -> Code:
+        """The type of the result, qualified; None for a notification."""
+        return hint(self.method.result, module=TYPES) if self.method.result is not None else Code("None")
+
+    @property
+    def gate(self) -> Code:
+        """The capability, as an expression; None where there is none."""
+        if self.method.gate is None:
+            return Code("None")
+        paths = ", ".join(f"({', '.join(map(literal, path))},)" for path in self.method.gate.paths)
+        return Code(f"Gate({identifier(TYPES + self.method.gate.root)}, ({paths},))")
+
+    @property
+    def decode_params(self) -> Code:
+        """The function that reads the parameters."""
+        return _function(decoder, self.method.params)
+
+    @property
+    def decode_result(self) -> Code:
+        """The function that reads the result."""
+        return _function(decoder, self.method.result or AnyJson())
+
+    @property
+    def encode_params(self) -> Code:
+        """The function that writes the parameters."""
+        return _function(encoder, self.method.params)
+
+    @property
+    def encode_result(self) -> Code:
+        """The function that writes the result."""
+        return _function(encoder, self.method.result or AnyJson())
+
+    @property
+    def takes_object(self) -> Code:
+        """Whether the parameters are an object, so that leaving them out means an empty one."""
+        return literal(not self._is_any(self.method.params))
+
+    @property
+    def gives_object(self) -> Code:
+        """Whether the result is an object, so that null means an empty one."""
+        return literal(self.method.result is not None and not self._is_any(self.method.result))
+
+    @property
+    def not_found(self) -> Code:
+        """The message of a handler that is not overridden, as a literal."""
+        return literal(f"Method not found: {self.method.wire}")
+
+    @property
+    def doc(self) -> Code:
+        """What the method does, what it waits for, and who brought it."""
+        return docstring("\n\n".join(filter(None, (self.method.doc, self._gate_text, self._origin_text))), indent=8)
+
+    @property
+    def _gate_text(self) -> str:
+        if self.method.gate is None:
+            return ""
+        paths = " or ".join(f"`{'.'.join(path)}`" for path in self.method.gate.paths)
+        return f"Needs {paths} in `{self.method.gate.root}`."
+
+    @property
+    def _origin_text(self) -> str:
+        return f"From {self.method.origin}." if self.method.origin != self._model.origin else ""
+
+    def _is_any(self, expression: TypeExpr) -> bool:
+        return isinstance(self._reading.resolved(expression), (AnyJson, Scalar, MapOf))
+
+
+def _function(name_of: Callable[[str], Code], expression: TypeExpr) -> Code:
+    """The codec function for what a method takes or gives: a definition, or any JSON as it is."""
+    return Code(CODEC + name_of(expression.name) if isinstance(expression, Ref) else "anything")
+
+
+class RoleView:
+    """One role: what it handles, and what it calls its peer with."""
+
+    def __init__(self, role: Role, model: Model) -> None:
+        self._role = role
+        self._model = model
+
+    @property
+    def base(self) -> Code:
+        """The class to extend."""
+        return identifier(self._role.value.capitalize())
+
+    @property
+    def stub(self) -> Code:
+        """The class of the peer's stub."""
+        return identifier(f"Remote{self._role.peer.value.capitalize()}")
+
+    @property
+    def module_doc(self) -> Code:
+        """The docstring of the module."""
+        return docstring(f"Write {_article(self._role)}: extend `{self.base}`, and call the peer by `{self.stub}`.", 0)
+
+    @property
+    def base_doc(self) -> Code:
+        """The docstring of the class to extend."""
+        role, peer = self._role.value, self._role.peer.value
+        return docstring(
+            f"{_article(self._role).capitalize()}: override what it can do. `self.{peer}` calls the {peer}.\n\n"
+            "A request that is not overridden is answered with \"method not found\"; a notification is ignored.\n\n"
+            f"`dispatch_request` and `dispatch_notification` bring messages from any transport to the {role}."
+        )
+
+    @property
+    def stub_doc(self) -> Code:
+        """The docstring of the stub."""
+        peer = self._role.peer.value
+        return docstring(f"The {peer} at the other end: each method sends one message through the `Peer` given.")
+
+    @property
+    def peer(self) -> Code:
+        """The attribute that holds the stub."""
+        return identifier(self._role.peer.value)
+
+    @property
+    def handled(self) -> list[MethodView]:
+        """The methods that the role handles."""
+        return self._views(self._role)
+
+    @property
+    def called(self) -> list[MethodView]:
+        """The methods that it calls."""
+        return self._views(self._role.peer)
+
+    def _views(self, role: Role) -> list[MethodView]:
+        return [MethodView(method, self._model) for method in self._model.methods if role in method.handlers]
+
+    @property
+    def imported(self) -> list[Code]:
+        """The names of `types` in the signatures."""
+        return [identifier(name) for name in sorted(set(_named(view.method for view in self.handled + self.called)))]
+
+    @property
+    def uses_anything(self) -> bool:
+        """Whether something is passed on as it is: what a notification returns, or JSON of any shape."""
+        return any(not view.is_request or "Any" in (view.params, view.result) for view in self.handled + self.called)
+
+    @property
+    def uses_any(self) -> bool:
+        """Whether a signature says `Any`."""
+        return any("Any" in (view.params, view.result) for view in self.handled + self.called)
+
+
+def _article(role: Role) -> str:
+    return {Role.AGENT: "an agent", Role.CLIENT: "a client"}[role]
+
+
+def _named(methods: Iterable[Method]) -> Iterable[str]:
+    for method in methods:
+        yield from references(method.params)
+        if method.result is not None:
+            yield from references(method.result)
+
+
+def methods_of(role: Role, model: Model) -> list[tuple[MethodView, MethodView | None]]:
+    """The methods that `role` handles by wire name, each with its notification where it is a request, too."""
+    views = [MethodView(method, model) for method in model.methods if role in method.handlers]
+    twins = {view.method.wire: view for view in views if not view.is_request}
+    requests = {view.method.wire for view in views if view.is_request}
+    return [
+        (view, twins.get(view.method.wire) if view.is_request else None)
+        for view in views
+        if view.is_request or view.method.wire not in requests
+    ]

@@ -1,0 +1,79 @@
+"""Look over a finished model for what can only be seen in the whole: clashing names, union members out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from acpgen.diagnostics import Report
+from acpgen.ir import names
+from acpgen.ir.coverage import Coverage
+from acpgen.ir.model import Candidate, Definition, Field, ListOf, MapOf, Model, Nullable, Struct, TaggedUnion, UntaggedUnion
+
+
+def check_model(model: Model, report: Report) -> None:
+    """Report clashing names (errors), union members that no value reaches (warnings), and members of which one value
+    may fit several (notes: the first one in the schema takes it)."""
+    _check_names(model, report)
+    coverage = Coverage(model)
+    for definition in model.definitions:
+        match definition:
+            case Struct():
+                for field in definition.fields:
+                    _check_leniency(field, report)
+            case UntaggedUnion(members=members):
+                _check_candidates(definition, members, coverage, report)
+            case TaggedUnion(untagged=members):
+                _check_candidates(definition, members, coverage, report)
+
+
+def _check_names(model: Model, report: Report) -> None:
+    functions: dict[str, Definition] = {}
+    errors = {code.name for code in model.errors.codes}
+    for definition in model.definitions:
+        name = definition.name
+        if name in names.RESERVED_CLASSES or name in errors:
+            report.error(
+                "name-clash",
+                f"the definition {name} has the name of something else in the generated package",
+                at=definition.pointer,
+                hint="rename the definition in the schema",
+            )
+        known = functions.setdefault(names.snake(name), definition)
+        if known is not definition:
+            report.error(
+                "name-clash",
+                f"{known.name} and {name} would share the function decode_{names.snake(name)}",
+                at=definition.pointer,
+            )
+
+
+def _check_leniency(field: Field, report: Report) -> None:
+    falls_back = field.leniency.default_on_error or field.leniency.default_on_null
+    has_default = field.default is not None or not field.required or isinstance(field.type, (ListOf, MapOf, Nullable))
+    if falls_back and not has_default and not field.inherited:
+        report.warning(
+            "leniency-without-default",
+            f"{field.wire!r} is required and has no default to fall back to; it is decoded strictly",
+            at=field.pointer,
+        )
+
+
+def _check_candidates(
+    union: Definition, candidates: Sequence[Candidate], coverage: Coverage, report: Report
+) -> None:
+    for earlier, later in combinations(candidates, 2):
+        one, other = coverage.describe(earlier.type), coverage.describe(later.type)
+        if coverage.covers(earlier.type, later.type):
+            report.warning(
+                "unreachable-member",
+                f"{union.name}: whatever fits {other} fits {one}, too, which comes first; no value becomes {other}",
+                at=union.pointer,
+                hint="put the narrower member first",
+            )
+        elif not coverage.disjoint(earlier.type, later.type):
+            report.note(
+                "ambiguous-union",
+                f"{union.name}: a value may fit both {one} and {other}; it becomes {one}, which comes first",
+                at=union.pointer,
+            )

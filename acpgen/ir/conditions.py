@@ -1,0 +1,63 @@
+"""`not` of an object, for the few forms that a decoder can check: names that are present, values that are equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acpgen.diagnostics import Report
+from acpgen.ir.model import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
+from acpgen.schema.pointer import join
+
+_READABLE = frozenset({"type", "description", "title", "required", "properties", "anyOf", "not", "const", "enum"})
+
+
+def condition(node: Any, pointer: str, report: Report) -> Condition | None:
+    """The test that `node` makes of an object; None, with a warning, for a form that has no counterpart here."""
+    parts = _parts(node, pointer, report) if isinstance(node, dict) and node.keys() <= _READABLE else None
+    if not parts:
+        report.warning("unsupported-not", "acpgen cannot check this `not`, and lets every value pass", at=pointer)
+        return None
+    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+
+
+def _parts(node: dict[str, Any], pointer: str, report: Report) -> list[Condition] | None:
+    parts: list[Condition | None] = []
+    if "required" in node:
+        parts.append(HasKeys(tuple(node["required"])))
+    for key, value in node.get("properties", {}).items():
+        parts.append(_property(key, value))
+    if "anyOf" in node:
+        members = [
+            condition(member, join(pointer, "anyOf", index), report) for index, member in enumerate(node["anyOf"])
+        ]
+        known = tuple(member for member in members if member is not None)
+        parts.append(AnyOf(known) if len(known) == len(members) else None)
+    if "not" in node:
+        inner = condition(node["not"], join(pointer, "not"), report)
+        parts.append(Not(inner) if inner is not None else None)
+    return None if None in parts else [part for part in parts if part is not None]
+
+
+def _property(key: str, node: Any) -> Condition | None:
+    if not isinstance(node, dict):
+        return None
+    if set(node) - {"type", "description", "title"} == {"const"} and isinstance(node["const"], (str, int)):
+        return KeyIs(key=key, value=node["const"])
+    if set(node) == {"not"} and (inner := _property(key, node["not"])) is not None:
+        # "absent or other than the value": the reverse of "present and equal"
+        return Not(AllOf((HasKeys((key,)), inner)))
+    return None
+
+
+def excluded_values(found: Condition | None, key: str) -> tuple[str, ...] | None:
+    """The values of `key` that `found` singles out, where it does nothing else; None otherwise."""
+    match found:
+        case AnyOf(parts):
+            lists = [excluded_values(part, key) for part in parts]
+            if any(values is None for values in lists):
+                return None
+            return tuple(value for values in lists if values is not None for value in values)
+        case AllOf((HasKeys((present,)), KeyIs(key=name, value=str(value)))) if present == name == key:
+            return (value,)
+        case _:
+            return None

@@ -1,0 +1,190 @@
+"""Compare types by the values that they accept. Both questions are answered on the safe side."""
+
+from __future__ import annotations
+
+from acpgen.ir.model import (
+    Alias,
+    AnyJson,
+    Choice,
+    Const,
+    Enum,
+    Field,
+    ListOf,
+    MapOf,
+    Model,
+    Nullable,
+    Primitive,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+)
+from acpgen.ir.order import members
+
+Resolved = Struct | TaggedUnion | UntaggedUnion | Scalar | Const | Choice | ListOf | MapOf | Nullable | AnyJson
+
+_DEPTH = 12
+"""How deep to compare; recursive types would go on for ever."""
+
+
+class Coverage:
+    """Answers for the types of one model."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def describe(self, expression: TypeExpr) -> str:
+        """A short name of the type for messages."""
+        match expression:
+            case Ref(name):
+                return name
+            case ListOf(item=item):
+                return f"an array of {self.describe(item)}"
+            case MapOf(value):
+                return f"a map of {self.describe(value)}"
+            case Nullable(inner):
+                return f"{self.describe(inner)} or null"
+            case Scalar(primitive=primitive) | Choice(primitive=primitive):
+                return primitive.value
+            case Const(value):
+                return repr(value)
+            case AnyJson():
+                return "any JSON"
+
+    def _resolve(self, expression: TypeExpr) -> Resolved:
+        if not isinstance(expression, Ref):
+            return expression
+        definition = self._model.by_name[expression.name]
+        match definition:
+            case Alias(type=target):
+                return self._resolve(target)
+            case Enum(primitive=primitive, members=constants, open=is_open):
+                return Choice(primitive=primitive, values=tuple(each.value for each in constants), open=is_open)
+            case _:
+                return definition
+
+    def covers(self, wide: TypeExpr, narrow: TypeExpr, depth: int = _DEPTH) -> bool:
+        """Whether every value of `narrow` certainly is one of `wide`."""
+        if wide == narrow:
+            return True
+        if depth == 0:
+            return False
+        one, other = self._resolve(wide), self._resolve(narrow)
+        if isinstance(other, (TaggedUnion, UntaggedUnion)):
+            return all(self.covers(wide, member, depth - 1) for member in members(other))
+        if isinstance(other, Nullable):
+            null = Scalar(primitive=Primitive.NULL)
+            return self.covers(wide, null, depth - 1) and self.covers(wide, other.inner, depth - 1)
+        match one:
+            case AnyJson():
+                return True
+            case Nullable(inner):
+                return self.covers(inner, narrow, depth - 1) or other == Scalar(primitive=Primitive.NULL)
+            case TaggedUnion() | UntaggedUnion():
+                return any(self.covers(member, narrow, depth - 1) for member in members(one))
+            case ListOf():
+                return (
+                    isinstance(other, ListOf)
+                    and one.min_items <= other.min_items
+                    and self.covers(one.item, other.item, depth - 1)
+                )
+            case MapOf(value):
+                is_object = isinstance(other, Struct) and isinstance(self._resolve(value), AnyJson)
+                return is_object or (isinstance(other, MapOf) and self.covers(value, other.value, depth - 1))
+            case Struct():
+                return isinstance(other, Struct) and self._covers_struct(one, other, depth)
+            case Scalar() | Const() | Choice():
+                return _covers_scalar(one, other)
+
+    def _covers_struct(self, wide: Struct, narrow: Struct, depth: int) -> bool:
+        theirs = {field.wire: field for field in narrow.fields}
+        return wide.rejects is None and all(
+            self._covers_field(field, theirs.get(field.wire), depth) for field in wide.fields
+        )
+
+    def _covers_field(self, wide: Field, narrow: Field | None, depth: int) -> bool:
+        if wide.required and (narrow is None or not narrow.required):
+            return False
+        if wide.leniency.default_on_error or isinstance(self._resolve(wide.type), AnyJson):
+            return True
+        return narrow is not None and self.covers(wide.type, narrow.type, depth - 1)
+
+    def disjoint(self, one: TypeExpr, other: TypeExpr, depth: int = _DEPTH) -> bool:
+        """Whether certainly no value is of both types."""
+        if depth == 0:
+            return False
+        left, right = self._resolve(one), self._resolve(other)
+        for first, second in ((left, other), (right, one)):
+            match first:
+                case TaggedUnion() | UntaggedUnion():
+                    return all(self.disjoint(member, second, depth - 1) for member in members(first))
+                case Nullable(inner):
+                    null = Scalar(primitive=Primitive.NULL)
+                    return self.disjoint(inner, second, depth - 1) and self.disjoint(null, second, depth - 1)
+        if isinstance(left, AnyJson) or isinstance(right, AnyJson):
+            return False
+        if _json_kind(left).isdisjoint(_json_kind(right)):
+            return True
+        if isinstance(left, Struct) and isinstance(right, Struct):
+            return self._disjoint_structs(left, right, depth)
+        return _values_disjoint(left, right)
+
+    def _disjoint_structs(self, one: Struct, other: Struct, depth: int) -> bool:
+        theirs = {field.wire: field for field in other.fields}
+        return any(
+            (field.required or theirs[field.wire].required)
+            and not field.leniency.default_on_error
+            and not theirs[field.wire].leniency.default_on_error
+            and self.disjoint(field.type, theirs[field.wire].type, depth - 1)
+            for field in one.fields
+            if field.wire in theirs
+        )
+
+
+def _covers_scalar(wide: Scalar | Const | Choice, narrow: Resolved) -> bool:
+    match wide, narrow:
+        case Scalar(), Scalar() | Choice() if not wide.is_bounded:
+            same = wide.primitive is narrow.primitive
+            return same or (wide.primitive is Primitive.NUMBER and narrow.primitive is Primitive.INTEGER)
+        case Scalar(), Const(value) if not wide.is_bounded:
+            return wide.primitive is Primitive.STRING and isinstance(value, str)
+        case Choice(), Choice():
+            same = wide.primitive is narrow.primitive
+            return same and (wide.open or (not narrow.open and set(narrow.values) <= set(wide.values)))
+        case Choice(), Scalar():
+            return wide.open and wide.primitive is narrow.primitive
+        case Choice(), Const(value):
+            return value in wide.values or (wide.open and isinstance(value, str) is (wide.primitive is Primitive.STRING))
+        case _:
+            return False
+
+
+def _json_kind(found: Resolved) -> frozenset[str]:
+    match found:
+        case Scalar(primitive=primitive) | Choice(primitive=primitive):
+            # an integral number is an integer (JSON Schema 2020-12, section 4.2.3)
+            numeric = primitive in (Primitive.INTEGER, Primitive.NUMBER)
+            return frozenset({"number"} if numeric else {primitive.value})
+        case Const(value):
+            return frozenset({"boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"})
+        case ListOf():
+            return frozenset({"array"})
+        case _:
+            return frozenset({"object"})
+
+
+def _values_disjoint(one: Resolved, other: Resolved) -> bool:
+    values = [_closed_values(found) for found in (one, other)]
+    return values[0] is not None and values[1] is not None and values[0].isdisjoint(values[1])
+
+
+def _closed_values(found: Resolved) -> frozenset[str | int] | None:
+    match found:
+        case Const(value):
+            return frozenset({value})
+        case Choice(values=values, open=False):
+            return frozenset(values)
+        case _:
+            return None

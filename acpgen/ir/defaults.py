@@ -1,0 +1,178 @@
+"""Read `default` through the type of its property: an object becomes the class that the type names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from acpgen.ir.context import Context
+from acpgen.ir.model import (
+    Alias,
+    AnyJson,
+    Choice,
+    Const,
+    Construct,
+    Definition,
+    Enum,
+    Field,
+    ListOf,
+    ListValue,
+    Literal,
+    MapOf,
+    MapValue,
+    Nullable,
+    Primitive,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+    Value,
+)
+
+
+class _Misfit(Exception):
+    """A default that its own type refuses; the text says why."""
+
+
+def fill_defaults(context: Context) -> dict[str, Definition]:
+    """The lowered definitions with the default of each field filled in; a default that does not fit is an error.
+
+    A required property keeps its default, too: leniency may fall back to it.
+    """
+    reader = _Reader(context)
+    return {
+        name: replace(definition, fields=tuple(reader.filled(definition.name, field) for field in definition.fields))
+        if isinstance(definition, Struct)
+        else definition
+        for name, definition in context.lowered.items()
+    }
+
+
+class _Reader:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[tuple[str, str], Value | None] = {}
+
+    def filled(self, owner: str, field: Field) -> Field:
+        return replace(field, default=self._default(owner, field))
+
+    def _default(self, owner: str, field: Field) -> Value | None:
+        key = (owner, field.name)
+        if key not in self._known:
+            self._known[key] = None  # what a default that contains itself finds
+            if key in self._context.raw_defaults:
+                self._known[key] = self._read(field)(self._context.raw_defaults[key])
+        return self._known[key]
+
+    def _read(self, field: Field) -> Any:
+        def read(raw: Any) -> Value | None:
+            try:
+                return self.value(field.type, raw)
+            except _Misfit as misfit:
+                self._context.report.error(
+                    "bad-default",
+                    f"the default of {field.wire!r} does not fit its type: {misfit}",
+                    at=field.pointer + "/default",
+                )
+                return None
+
+        return read
+
+    def value(self, expression: TypeExpr, raw: Any) -> Value:
+        """`raw` as a value of `expression`; raises `_Misfit`."""
+        match expression:
+            case AnyJson():
+                return _plain(raw)
+            case Nullable(inner):
+                return Literal(None) if raw is None else self.value(inner, raw)
+            case ListOf(item=item):
+                return ListValue(tuple(self.value(item, element) for element in _expect(raw, list, "an array")))
+            case MapOf(value):
+                members = _expect(raw, dict, "an object").items()
+                return MapValue(tuple((key, self.value(value, element)) for key, element in members))
+            case Const(value=constant):
+                return _member(raw, (constant,), is_open=False)
+            case Choice(values=values, open=is_open):
+                return _member(raw, values, is_open=is_open)
+            case Scalar(primitive=primitive):
+                return _scalar(raw, primitive)
+            case Ref(name):
+                return self._defined(self._context.lowered[name], raw)
+
+    def _defined(self, definition: Definition, raw: Any) -> Value:
+        match definition:
+            case Alias(type=expression):
+                return self.value(expression, raw)
+            case Enum(members=members, open=is_open):
+                return _member(raw, tuple(member.value for member in members), is_open=is_open)
+            case Struct():
+                return self._construct(definition, raw)
+            case TaggedUnion():
+                return self._tagged(definition, raw)
+            case UntaggedUnion(members=candidates):
+                return self._first(tuple(candidate.type for candidate in candidates), raw)
+
+    def _construct(self, struct: Struct, raw: Any) -> Value:
+        members = dict(_expect(raw, dict, "an object"))
+        arguments = []
+        for field in struct.fields:
+            if field.wire in members:
+                value = self.value(field.type, members.pop(field.wire))
+                if value != self._default(struct.name, field):
+                    arguments.append((field.name, value))
+            elif field.required:
+                raise _Misfit(f"it lacks {field.wire!r}, which {struct.name} requires")
+        if members:
+            raise _Misfit(f"{struct.name} has no property {next(iter(members))!r}")
+        return Construct(struct.name, tuple(arguments))
+
+    def _tagged(self, union: TaggedUnion, raw: Any) -> Value:
+        tag = _expect(raw, dict, "an object").get(union.tag)
+        known = [Ref(variant.target) for variant in union.variants if variant.tag == tag]
+        rest = [candidate.type for candidate in union.untagged]
+        other = [Ref(union.other.target)] if union.other and tag not in union.other.excluded else []
+        return self._first((*known, *rest, *other), raw)
+
+    def _first(self, candidates: tuple[TypeExpr, ...], raw: Any) -> Value:
+        for expression in candidates:
+            try:
+                return self.value(expression, raw)
+            except _Misfit:
+                continue
+        raise _Misfit("no member of the union takes it")
+
+
+def _expect(raw: Any, kind: type, what: str) -> Any:
+    if not isinstance(raw, kind):
+        raise _Misfit(f"it is not {what}")
+    return raw
+
+
+def _member(raw: Any, values: tuple[Any, ...], *, is_open: bool) -> Value:
+    kind = type(values[0])
+    if type(raw) is not kind or (raw not in values and not is_open):
+        raise _Misfit(f"it is none of {', '.join(map(repr, values))}")
+    return Literal(raw)
+
+
+def _scalar(raw: Any, primitive: Primitive) -> Value:
+    kinds: dict[Primitive, tuple[type, ...]] = {
+        Primitive.STRING: (str,),
+        Primitive.INTEGER: (int,),
+        Primitive.NUMBER: (int, float),
+        Primitive.BOOLEAN: (bool,),
+        Primitive.NULL: (type(None),),
+    }
+    if type(raw) not in kinds[primitive]:
+        raise _Misfit(f"it is not of the type {primitive.value}")
+    return Literal(raw)
+
+
+def _plain(raw: Any) -> Value:
+    if isinstance(raw, list):
+        return ListValue(tuple(map(_plain, raw)))
+    if isinstance(raw, dict):
+        return MapValue(tuple((key, _plain(value)) for key, value in raw.items()))
+    return Literal(raw)

@@ -1,0 +1,163 @@
+"""Property schemas to type expressions. Objects and unions that stand inline get a name from where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from acpgen.ir.context import Context
+from acpgen.ir.model import (
+    AnyJson,
+    Choice,
+    Const,
+    ListOf,
+    MapOf,
+    Nullable,
+    Primitive,
+    Ref,
+    Scalar,
+    TypeExpr,
+)
+from acpgen.schema.pointer import join
+from acpgen.schema.walk import referenced_definition
+
+DefineInline = Callable[[Any, str, str], None]
+"""Lowers (node, pointer) as a definition of the given Python name."""
+
+_ANNOTATING = ("format", "pattern", "contentEncoding")
+_PRIMITIVES: Mapping[type, Primitive] = {
+    str: Primitive.STRING,
+    int: Primitive.INTEGER,
+    bool: Primitive.BOOLEAN,
+    float: Primitive.NUMBER,
+    type(None): Primitive.NULL,
+}
+_CONSTRAINING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const", "enum", "type", "properties", "items"})
+
+
+class Expressions:
+    """Reads the type of any schema node. `define` is called for what needs a class or union of its own."""
+
+    def __init__(self, context: Context, define: DefineInline) -> None:
+        self._context = context
+        self._define = define
+
+    def read(self, node: Any, pointer: str, name: str) -> TypeExpr:
+        """The type of `node`; `name` is what an inline object or union in it is called."""
+        if not isinstance(node, dict) or not _CONSTRAINING & node.keys():
+            return AnyJson()
+        if (target := referenced_definition(node)) is not None:
+            return Ref(self._context.class_name(target))
+        if "const" in node:
+            return self._const(node, pointer)
+        if "enum" in node:
+            return self._enum(node, pointer)
+        if "properties" in node:
+            return self._inline(node, pointer, name)
+        for key in ("oneOf", "anyOf"):
+            if key in node:
+                return self._union(node, key, pointer, name)
+        if "allOf" in node:
+            return self._all_of(node, pointer, name)
+        return self._typed(node, pointer, name)
+
+    def _inline(self, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+        kind = node.get("type")
+        self._define(node, pointer, name)
+        return Nullable(Ref(name)) if isinstance(kind, list) and "null" in kind else Ref(name)
+
+    def _const(self, node: dict[str, Any], pointer: str) -> TypeExpr:
+        value = node["const"]
+        if value is None:
+            return Scalar(primitive=Primitive.NULL)
+        if isinstance(value, (str, int)):
+            return Const(value)
+        self._context.report.warning(
+            "unsupported-const",
+            "`const` is read where it is a string, an integer, a boolean or null; any value passes here",
+            at=join(pointer, "const"),
+        )
+        return AnyJson()
+
+    def _enum(self, node: dict[str, Any], pointer: str) -> TypeExpr:
+        values = [value for value in node["enum"] if value is not None]
+        kinds = {type(value) for value in values}
+        if kinds not in ({str}, {int}):
+            self._context.report.error(
+                "unsupported-enum", "`enum` takes strings only, or integers only", at=join(pointer, "enum")
+            )
+            return AnyJson()
+        choice = Choice(primitive=_PRIMITIVES[kinds.pop()], values=tuple(dict.fromkeys(values)), open=False)
+        return Nullable(choice) if None in node["enum"] else choice
+
+    def _union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
+        members = [(join(pointer, key, index), member) for index, member in enumerate(node[key])]
+        rest = [(where, member) for where, member in members if not _is_null(member)]
+        if len(rest) == 1:
+            inner = self.read(rest[0][1], rest[0][0], name)
+        else:
+            inner = self.choice_of([member for _, member in rest]) or self._named_union(node, key, pointer, name)
+        return Nullable(inner) if len(rest) < len(members) else inner
+
+    def _named_union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
+        self._define({**node, key: [member for member in node[key] if not _is_null(member)]}, pointer, name)
+        return Ref(name)
+
+    def choice_of(self, members: list[Any]) -> Choice | None:
+        """The enum that the members of a union make up: constants, and at most one free scalar of their type."""
+        values: list[str | int] = []
+        is_open, kinds = False, set()
+        for member in members:
+            if not isinstance(member, dict) or referenced_definition(member) or "allOf" in member:
+                return None
+            constants = [member["const"]] if "const" in member else member.get("enum", [])
+            kinds.add(member.get("type") if not constants else _PRIMITIVES.get(type(constants[0]), Primitive.NULL).value)
+            is_open = is_open or not constants
+            values.extend(constants)
+        if not values or kinds not in ({"string"}, {"integer"}) or len({type(value) for value in values}) != 1:
+            return None
+        return Choice(primitive=Primitive(kinds.pop()), values=tuple(dict.fromkeys(values)), open=is_open)
+
+    def _all_of(self, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+        parts = node["allOf"]
+        if len(parts) == 1:
+            return self.read(parts[0], join(pointer, "allOf", 0), name)
+        if self._context.definitions.is_object(node):
+            return self._inline(node, pointer, name)
+        self._context.report.error(
+            "unsupported-all-of", "`allOf` of several schemas is read for objects only", at=join(pointer, "allOf")
+        )
+        return AnyJson()
+
+    def _typed(self, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+        kinds = node.get("type", "array" if "items" in node else [])
+        kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+        rest = [kind for kind in kinds if kind != "null"]
+        if len(rest) > 1:
+            members = [{**node, "type": kind} for kind in rest]
+            self._define({"description": node.get("description", ""), "anyOf": members}, pointer, name)
+            inner: TypeExpr = Ref(name)
+        elif rest:
+            inner = self._single(rest[0], node, pointer, name)
+        else:
+            return Scalar(primitive=Primitive.NULL) if kinds else AnyJson()
+        return Nullable(inner) if len(rest) < len(kinds) else inner
+
+    def _single(self, kind: str, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+        if kind == "array":
+            item = self.read(node.get("items", True), join(pointer, "items"), name + "Item")
+            return ListOf(item=item, min_items=node.get("minItems", 0))
+        if kind == "object":
+            values = node.get("additionalProperties", True)
+            return MapOf(self.read(values, join(pointer, "additionalProperties"), name + "Value"))
+        return Scalar(
+            primitive=Primitive(kind),
+            minimum=node.get("minimum"),
+            maximum=node.get("maximum"),
+            min_length=node.get("minLength"),
+            annotations=tuple((key, node[key]) for key in _ANNOTATING if key in node),
+        )
+
+
+def _is_null(node: Any) -> bool:
+    return isinstance(node, dict) and (node.get("type") == "null" or ("const" in node and node["const"] is None))

@@ -1,0 +1,232 @@
+"""Lower a composed schema to the IR: definitions here, their unions in `unions`, methods in `methods`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acpgen.diagnostics import Report
+from acpgen.ir import names
+from acpgen.ir.check import check_model
+from acpgen.ir.conditions import condition
+from acpgen.ir.context import Context, Options
+from acpgen.ir.defaults import fill_defaults
+from acpgen.ir.errors import lower_errors
+from acpgen.ir.expressions import Expressions
+from acpgen.ir.methods import lower_methods
+from acpgen.ir.model import (
+    Alias,
+    AllOf,
+    Choice,
+    Condition,
+    Definition,
+    Enum,
+    EnumMember,
+    Field,
+    Leniency,
+    Model,
+    Struct,
+)
+from acpgen.ir.order import in_dependency_order
+from acpgen.ir.shapes import Definitions, Property, Shape
+from acpgen.ir.unions import Unions
+from acpgen.schema.compose import Composed
+from acpgen.schema.walk import definition_pointer
+
+EXTRA_FIELD = "extra"
+"""The attribute that holds what no property names; no property may map to it in a class that has it."""
+
+
+def lower(composed: Composed, options: Options, report: Report) -> Model:
+    """The IR of `composed`, which has passed `check_dialect`.
+
+    What the schema leaves unclear goes into `report`; raises `InputError` where that rules out a package.
+    """
+    context = Context(
+        definitions=Definitions(composed.root["$defs"]), report=report, origin=composed.origin, options=options
+    )
+    lowering = _Lowering(context)
+    for name in context.definitions.nodes:
+        if name not in context.definitions.envelopes and name not in context.definitions.absorbed:
+            lowering.definition(name)
+    report.raise_errors()
+    definitions = in_dependency_order(fill_defaults(context))
+    report.raise_errors()
+    model = Model(
+        protocol=composed.protocol,
+        release=composed.release,
+        origin=composed.base.origin,
+        extensions=tuple(fragment.document.origin for fragment in composed.fragments),
+        definitions=definitions,
+        methods=lower_methods(context, composed),
+        errors=lower_errors(context),
+    )
+    check_model(model, report)
+    report.raise_errors()
+    return model
+
+
+class _Lowering:
+    """Turns schema nodes into definitions, and registers them with the context."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._expressions = Expressions(context, self._named)
+        self._unions = Unions(context, self._expressions, self)
+
+    def definition(self, schema_name: str) -> None:
+        """Lower the definition `schema_name` of the schema."""
+        name = self._context.class_name(schema_name)
+        if name:
+            node = self._context.definitions.nodes[schema_name]
+            self._named(node, definition_pointer(schema_name), name, (schema_name,))
+
+    def _named(self, node: Any, pointer: str, name: str, owners: tuple[str, ...] = ()) -> None:
+        """Lower `node` as the definition of the Python name `name`."""
+        if self._is_object(node):
+            self.object(name, self._context.definitions.shape(node, pointer, owners), pointer)
+        else:
+            self._context.define(self._scalar_like(node, pointer, name))
+
+    def _is_object(self, node: Any) -> bool:
+        if self._context.definitions.is_object(node):
+            return True
+        # an object without a word about its properties is a class of its own, ready to grow some
+        return isinstance(node, dict) and node.get("type") == "object" and "additionalProperties" not in node
+
+    def _scalar_like(self, node: Any, pointer: str, name: str) -> Definition:
+        doc = _description(node)
+        origin = self._context.origin(pointer)
+        for key in ("oneOf", "anyOf"):
+            if isinstance(node, dict) and key in node:
+                if (choice := self._expressions.choice_of(node[key])) is not None:
+                    return _enum(name, choice, node[key], doc=doc, pointer=pointer, origin=origin)
+                return self._unions.of_values(name, node, key, pointer)
+        if isinstance(node, dict) and "enum" in node:
+            expression = self._expressions.read(node, pointer, name)
+            if isinstance(expression, Choice):
+                return _enum(name, expression, [], doc=doc, pointer=pointer, origin=origin)
+        inline_name = name + "Value"
+        return Alias(
+            name=name,
+            type=self._expressions.read(node, pointer, inline_name),
+            doc=doc,
+            pointer=pointer,
+            origin=origin,
+        )
+
+    def object(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool = False) -> None:
+        """Lower an object shape: to a class, or to a union of classes where branches are left to choose from."""
+        if shape.branches:
+            self._unions.of_objects(name, shape, pointer, keeps_extra=keeps_extra)
+        else:
+            self._struct(name, shape, pointer, keeps_extra=keeps_extra)
+
+    def _struct(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool) -> None:
+        own = [known for known in shape.owners if self._context.class_name(known) != name]
+        base = self._context.definitions.base_of(tuple(own))
+        keeps = keeps_extra or self._context.options.keep_unknown
+        fields = self._fields(name, shape, base)
+        self._check_extra(fields, keeps=keeps)
+        self._context.define(
+            Struct(
+                name=name,
+                fields=fields,
+                base=self._context.class_name(base) if base else None,
+                keeps_extra=keeps,
+                rejects=self._rejects(shape),
+                doc="\n\n".join(shape.docs),
+                pointer=pointer,
+                origin=self._context.origin(pointer),
+            )
+        )
+
+    def _rejects(self, shape: Shape) -> Condition | None:
+        found = [condition(item.node, item.pointer, self._context.report) for item in shape.exclusions]
+        parts = tuple(part for part in found if part is not None)
+        return parts[0] if len(parts) == 1 else AllOf(parts) if parts else None
+
+    def _fields(self, owner: str, shape: Shape, base: str | None) -> tuple[Field, ...]:
+        fields: dict[str, Field] = {}
+        ordered = sorted(shape.properties, key=lambda found: base is None or base not in found.owners)
+        for found in ordered:
+            inherited = base is not None and base in found.owners
+            field = self._field(owner, found, inherited=inherited)
+            if field is not None and self._is_new(field, fields):
+                fields[field.name] = field
+        return tuple(fields.values())
+
+    def _is_new(self, field: Field, fields: dict[str, Field]) -> bool:
+        known = fields.get(field.name)
+        if known is None:
+            return True
+        if known.wire != field.wire:
+            message = f"the properties {known.wire!r} and {field.wire!r} of one object map to one name, {field.name}"
+            self._context.report.error("name-clash", message, at=field.pointer)
+        elif known.type != field.type:
+            message = f"the property {field.wire!r} stands twice in one object, with different types"
+            self._context.report.error("property-clash", message, at=field.pointer, hint=f"see {known.pointer}")
+        return False
+
+    def _field(self, owner: str, found: Property, *, inherited: bool) -> Field | None:
+        name = names.field_name(found.wire)
+        if not name:
+            self._context.report.error(
+                "bad-name",
+                f"no Python name can be made of the property {found.wire!r}",
+                at=found.pointer,
+                hint="use ASCII letters and digits",
+            )
+            return None
+        home = self._context.class_name(found.owners[-1]) if found.owners else owner
+        inline_name = home + names.pascal(found.wire)
+        if isinstance(found.node, dict) and "default" in found.node:
+            self._context.raw_defaults[owner, name] = found.node["default"]
+        node = found.node if isinstance(found.node, dict) else {}
+        return Field(
+            wire=found.wire,
+            name=name,
+            type=self._expressions.read(found.node, found.pointer, inline_name),
+            required=found.required,
+            default=None,
+            leniency=Leniency(
+                default_on_error=node.get("x-deserialize-default-on-error", False),
+                skip_invalid_items=node.get("x-deserialize-skip-invalid-items", False),
+                default_on_null=node.get("x-deserialize-default-on-null", False),
+            ),
+            doc=_description(node),
+            pointer=found.pointer,
+            origin=self._context.origin(found.pointer),
+            inherited=inherited,
+        )
+
+    def _check_extra(self, fields: tuple[Field, ...], *, keeps: bool) -> None:
+        for field in fields:
+            if keeps and field.name == EXTRA_FIELD:
+                self._context.report.error(
+                    "name-clash",
+                    f"the property {field.wire!r} maps to `{EXTRA_FIELD}`, which holds the unnamed properties here",
+                    at=field.pointer,
+                )
+
+
+def _description(node: Any) -> str:
+    return str(node.get("description", "")) if isinstance(node, dict) else ""
+
+
+def _enum(name: str, choice: Choice, nodes: list[Any], *, doc: str, pointer: str, origin: str) -> Enum:
+    described = {
+        node["const"]: (node.get("title"), node.get("description", "")) for node in nodes if "const" in node
+    }
+    members = []
+    for value in choice.values:
+        title, text = described.get(value, (None, ""))
+        members.append(EnumMember(value=value, title=title, doc=text))
+    return Enum(
+        name=name,
+        primitive=choice.primitive,
+        members=tuple(members),
+        open=choice.open,
+        doc=doc,
+        pointer=pointer,
+        origin=origin,
+    )

@@ -1,0 +1,167 @@
+"""Pair requests, responses and notifications by `x-method`, `x-side` and the suffix of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from acpgen.ir import names
+from acpgen.ir.context import Context
+from acpgen.ir.model import AnyJson, Kind, Method, Ref, Role, TypeExpr
+from acpgen.schema.compose import Composed
+from acpgen.schema.pointer import join
+from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+
+HANDLERS: Mapping[str, tuple[Role, ...]] = {
+    "agent": (Role.AGENT,),
+    "client": (Role.CLIENT,),
+    "both": (Role.AGENT, Role.CLIENT),
+    "protocol": (Role.AGENT, Role.CLIENT),
+}
+"""Who handles a method, by the value of `x-side`."""
+
+_PARTS = ("Request", "Response", "Notification")
+
+
+@dataclass(slots=True)
+class _Group:
+    """The definitions of one method, by suffix."""
+
+    wire: str
+    parts: dict[str, str] = field(default_factory=dict)
+
+
+def lower_methods(context: Context, composed: Composed) -> tuple[Method, ...]:
+    """The methods of the schema in the order of their first definition; what does not pair is reported."""
+    docs = _method_docs(context, composed.root)
+    methods = [
+        method for group in _groups(context) for method in _group_methods(context, group, composed=composed, docs=docs)
+    ]
+    _check_names(context, methods)
+    return tuple(methods)
+
+
+def _groups(context: Context) -> list[_Group]:
+    groups: dict[str, _Group] = {}
+    for name, node in context.definitions.nodes.items():
+        if isinstance(node, dict) and name not in context.definitions.envelopes:
+            if "x-method" in node and "x-side" in node:
+                _sort_in(context, groups.setdefault(node["x-method"], _Group(node["x-method"])), name)
+            elif "x-method" in node or "x-side" in node:
+                missing = "x-side" if "x-method" in node else "x-method"
+                context.report.warning(
+                    "unpaired-method", f"{name} has no `{missing}`, and is not routed", at=definition_pointer(name)
+                )
+    return list(groups.values())
+
+
+def _sort_in(context: Context, group: _Group, name: str) -> None:
+    suffix = next((part for part in _PARTS if name.endswith(part)), None)
+    if suffix is None:
+        context.report.warning(
+            "unpaired-method",
+            f"{name} belongs to {group.wire!r}, yet its name ends in none of {', '.join(_PARTS)}; it is not routed",
+            at=definition_pointer(name),
+        )
+    elif suffix in group.parts:
+        context.report.error(
+            "method-clash",
+            f"{group.wire!r} has two definitions for its {suffix.lower()}: {group.parts[suffix]} and {name}",
+            at=definition_pointer(name),
+        )
+    else:
+        group.parts[suffix] = name
+
+
+def _group_methods(
+    context: Context, group: _Group, *, composed: Composed, docs: Mapping[str, str]
+) -> Iterator[Method]:
+    sides = {context.definitions.nodes[name]["x-side"] for name in group.parts.values()}
+    if len(sides) > 1:
+        first = next(iter(group.parts.values()))
+        message = f"the definitions of {group.wire!r} disagree on `x-side`: {', '.join(sorted(sides))}"
+        context.report.error("side-clash", message, at=join(definition_pointer(first), "x-side"))
+    for part, kind in (("Request", Kind.REQUEST), ("Notification", Kind.NOTIFICATION)):
+        if part in group.parts and len(sides) == 1:
+            yield from _method(context, group, kind, group.parts[part], composed=composed, docs=docs)
+    if "Response" in group.parts and "Request" not in group.parts:
+        name = group.parts["Response"]
+        context.report.warning(
+            "unpaired-method", f"{name} answers no request; it is not routed", at=definition_pointer(name)
+        )
+
+
+def _method(
+    context: Context, group: _Group, kind: Kind, definition: str, *, composed: Composed, docs: Mapping[str, str]
+) -> Iterator[Method]:
+    node, pointer = context.definitions.nodes[definition], definition_pointer(definition)
+    side = node["x-side"]
+    if side not in HANDLERS:
+        context.report.warning(
+            "unknown-side",
+            f"{group.wire!r} is for the side {side!r}, which acpgen does not know: types only, no routing",
+            at=join(pointer, "x-side"),
+        )
+        return
+    name = names.method_name(group.wire)
+    if not name:
+        context.report.error(
+            "bad-name", f"no Python name can be made of the method {group.wire!r}", at=join(pointer, "x-method")
+        )
+    if kind is Kind.NOTIFICATION and "Request" in group.parts:
+        name += "_notification"
+    yield Method(
+        wire=group.wire,
+        name=name,
+        kind=kind,
+        side=side,
+        handlers=HANDLERS[side],
+        params=Ref(context.class_name(definition)),
+        result=_result(context, group) if kind is Kind.REQUEST else None,
+        gate=composed.gates.get(group.wire),
+        doc=docs.get(definition) or str(node.get("description", "")),
+        pointer=pointer,
+        origin=context.origin(pointer),
+    )
+
+
+def _result(context: Context, group: _Group) -> TypeExpr:
+    if "Response" in group.parts:
+        return Ref(context.class_name(group.parts["Response"]))
+    request = group.parts["Request"]
+    context.report.warning(
+        "unpaired-method",
+        f"{group.wire!r} has a request and no response; its result may be any JSON",
+        at=definition_pointer(request),
+    )
+    return AnyJson()
+
+
+def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
+    """What the JSON-RPC envelopes say of the methods, by the definition of the params: there they are described."""
+    nodes = [root, *(context.definitions.nodes[name] for name in context.definitions.envelopes)]
+    docs: dict[str, str] = {}
+    for node in nodes:
+        for _, child in walk({key: value for key, value in node.items() if key != "$defs"}):
+            for part in [child, *child.get("allOf", [])] if isinstance(child, dict) else []:
+                target = referenced_definition(part)
+                if target is not None and child.get("description"):
+                    docs.setdefault(target, child["description"])
+    return docs
+
+
+def _check_names(context: Context, methods: list[Method]) -> None:
+    """Two methods of one role must not share a handler."""
+    for role in Role:
+        seen: dict[str, Method] = {}
+        for method in methods:
+            if role not in method.handlers:
+                continue
+            known = seen.setdefault(method.name, method)
+            if known is not method:
+                context.report.error(
+                    "name-clash",
+                    f"the methods {known.wire!r} and {method.wire!r} map to one handler, {method.name}",
+                    at=method.pointer,
+                )

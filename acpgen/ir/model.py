@@ -1,0 +1,402 @@
+"""The intermediate representation: what the schema means, free of JSON Schema and not yet Python source.
+
+Everything here is frozen. A name in the schema (`wire`) and the name in Python (`name`) are two fields throughout.
+`pointer` leads into the composed schema; `origin` says who brought the node ("ACP v1, 2026-11-02", "logout, 2026-02-02").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum as PythonEnum
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from acpgen.schema.gates import Gate
+
+# --- Types of values ------------------------------------------------------------------------------------------------
+
+
+class Primitive(PythonEnum):
+    """The JSON Schema type names of scalars (2020-12 core, section 4.2.1)."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    NULL = "null"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """A string, number, boolean or null.
+
+    The bounds are enforced on decode. `annotations` (`format`, `pattern`, `contentEncoding`, …) are kept for readers.
+    """
+
+    primitive: Primitive
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+    annotations: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether some values of the primitive are refused."""
+        return (self.minimum, self.maximum, self.min_length) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """Exactly one string, integer or boolean."""
+
+    value: str | int | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One of the listed constants; an open one admits every other value of the primitive, too."""
+
+    primitive: Primitive
+    values: tuple[str | int, ...]
+    open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOf:
+    """A JSON array; `min_items` is enforced on decode."""
+
+    item: TypeExpr
+    min_items: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A JSON object as a map from any name to `value`."""
+
+    value: TypeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """`inner`, or JSON null."""
+
+    inner: TypeExpr
+
+
+@dataclass(frozen=True, slots=True)
+class AnyJson:
+    """Any JSON value, null included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The definition of this Python name."""
+
+    name: str
+
+
+TypeExpr: TypeAlias = Scalar | Const | Choice | ListOf | MapOf | Nullable | AnyJson | Ref
+
+
+# --- Values known at build time -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A scalar default."""
+
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListValue:
+    """A default that is an array."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapValue:
+    """A default that is an object kept as a map."""
+
+    items: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """A default that is an instance of the class `name`; `arguments` are those that differ from its own defaults."""
+
+    name: str
+    arguments: tuple[tuple[str, Value], ...]
+
+
+Value: TypeAlias = Literal | ListValue | MapValue | Construct
+
+
+# --- Conditions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HasKeys:
+    """The object has all these properties (JSON Schema `required`)."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyIs:
+    """The property has this value, or is absent."""
+
+    key: str
+    value: str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Some part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: Condition
+
+
+Condition: TypeAlias = HasKeys | KeyIs | AllOf | AnyOf | Not
+
+
+# --- Definitions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leniency:
+    """What a property tolerates, from its `x-deserialize-…` keywords."""
+
+    default_on_error: bool = False
+    skip_invalid_items: bool = False
+    default_on_null: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A property of an object.
+
+    Absent from the wire it is an error (`required`), `default`, or UNSET. `inherited` fields stand in the base class.
+    """
+
+    wire: str
+    name: str
+    type: TypeExpr
+    required: bool
+    default: Value | None
+    leniency: Leniency
+    doc: str
+    pointer: str
+    origin: str
+    inherited: bool = False
+
+    @property
+    def may_be_unset(self) -> bool:
+        """Whether the key may be absent without a declared default to stand for it."""
+        return not self.required and self.default is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Struct:
+    """An object with known properties: one class. `fields` holds inherited ones first."""
+
+    name: str
+    fields: tuple[Field, ...]
+    base: str | None
+    keeps_extra: bool
+    rejects: Condition | None
+    doc: str
+    pointer: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """The member of a tagged union that a tag value selects; `target` is a struct or a union."""
+
+    tag: str
+    target: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherVariant:
+    """The member of a tagged union that takes every tag but the `excluded` ones."""
+
+    target: str
+    excluded: tuple[str, ...]
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A member without a tag: tried where the value is an object with all `required` keys, or of another JSON type."""
+
+    type: TypeExpr
+    required: tuple[str, ...]
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedUnion:
+    """A union of objects told apart by the value of the property `tag`.
+
+    Order of trial: the variant of the tag, then `untagged` in schema order, then `other`.
+    """
+
+    name: str
+    tag: str
+    variants: tuple[Variant, ...]
+    untagged: tuple[Candidate, ...]
+    other: OtherVariant | None
+    doc: str
+    pointer: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntaggedUnion:
+    """A union whose members are tried in schema order."""
+
+    name: str
+    members: tuple[Candidate, ...]
+    doc: str
+    pointer: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnumMember:
+    """One constant of an enum with its short title, where the schema has one."""
+
+    value: str | int
+    title: str | None
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enum:
+    """Named constants; an open enum admits every other value of the primitive, too."""
+
+    name: str
+    primitive: Primitive
+    members: tuple[EnumMember, ...]
+    open: bool
+    doc: str
+    pointer: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alias:
+    """Another name for a type."""
+
+    name: str
+    type: TypeExpr
+    doc: str
+    pointer: str
+    origin: str
+
+
+Definition: TypeAlias = Struct | TaggedUnion | UntaggedUnion | Enum | Alias
+
+
+# --- Methods and the whole ------------------------------------------------------------------------------------------
+
+
+class Role(PythonEnum):
+    """The two peers of a connection."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+
+    @property
+    def peer(self) -> Role:
+        """The one at the other end."""
+        return Role.CLIENT if self is Role.AGENT else Role.AGENT
+
+
+class Kind(PythonEnum):
+    """Whether a message wants an answer (JSON-RPC 2.0, sections 4 and 4.1)."""
+
+    REQUEST = "request"
+    NOTIFICATION = "notification"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A method that `handlers` handle. `side` is the schema's own word for them (`x-side`).
+
+    `gate` is the capability without which it must not be called.
+    """
+
+    wire: str
+    name: str
+    kind: Kind
+    side: str
+    handlers: tuple[Role, ...]
+    params: TypeExpr
+    result: TypeExpr | None
+    gate: Gate | None
+    doc: str
+    pointer: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorCode:
+    """An error code that has a name: its exception class is `name`."""
+
+    code: int
+    name: str
+    title: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """What goes into JSON-RPC error responses; `object` is the struct of the error object, where the schema has one."""
+
+    object: str | None
+    codes: tuple[ErrorCode, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A whole protocol as the emitter sees it. Definitions stand in an order in which each base precedes its use."""
+
+    protocol: int
+    release: str | None
+    origin: str
+    extensions: tuple[str, ...]
+    definitions: tuple[Definition, ...]
+    methods: tuple[Method, ...]
+    errors: Errors
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Definition]:
+        """The definitions by Python name."""
+        return {definition.name: definition for definition in self.definitions}
+
+    def struct(self, name: str) -> Struct:
+        """The struct of that name; raises `KeyError` or `TypeError` where there is none."""
+        found: Any = self.by_name[name]
+        if not isinstance(found, Struct):
+            raise TypeError(f"{name} is no struct")
+        return found

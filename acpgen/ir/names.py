@@ -1,0 +1,69 @@
+"""From names on the wire to names in Python. Pure functions of the text: never of position or of what else exists."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+BUILTIN_TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
+"""Builtins that annotations in generated code use; a field of such a name hides them inside its class."""
+
+_RESERVED_FIELDS = frozenset({"self"})
+"""Names that a generated `__init__` needs for itself."""
+
+
+def words(text: str) -> list[str]:
+    """The words of `text`, split at case changes and at everything that is not an ASCII letter or digit."""
+    return _WORD.findall(text)
+
+
+def pascal(text: str) -> str:
+    """`end_turn` → `EndTurn`, `searchAndReplace` → `SearchAndReplace`; empty where no letter or digit is left."""
+    return "".join(word if word.isupper() and len(word) > 1 else word.capitalize() for word in words(text))
+
+
+def snake(text: str) -> str:
+    """`sessionId` → `session_id`, `document/didOpen` → `document_did_open`; empty where no letter or digit is left."""
+    return "_".join(word.lower() for word in words(text))
+
+
+def field_name(wire: str) -> str:
+    """The attribute for the property `wire`; keywords get a trailing underscore; empty where none can be made."""
+    return _identifier(snake(wire))
+
+
+def method_name(wire: str) -> str:
+    """The handler for the method `wire`: `session/new` → `session_new`, `$/cancel_request` → `cancel_request`."""
+    return _identifier(snake(wire))
+
+
+def class_name(definition: str) -> str:
+    """The class for a definition: the name itself where it is one, else put in PascalCase; empty where none can be."""
+    if definition.isascii() and definition.isidentifier() and definition[0].isupper():
+        return definition
+    name = pascal(definition)
+    return name if name.isidentifier() else ""
+
+
+def _identifier(name: str) -> str:
+    if not name:
+        return ""
+    if name[0].isdecimal():
+        name = "_" + name
+    if keyword.iskeyword(name) or name in _RESERVED_FIELDS:
+        name += "_"
+    return name
+
+RESERVED_CLASSES = frozenset(
+    {
+        *(name for name in dir(builtins) if name[0].isupper()),
+        *("Agent", "Client", "RemoteAgent", "RemoteClient", "Handler", "Peer"),
+        *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds"),
+        *("Method", "Gate", "Drop", "Route", "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"),
+        *("Annotated", "Any", "Callable", "ClassVar", "Final", "Literal", "Mapping", "Protocol", "TypeAlias", "Union"),
+    }
+)
+"""Names that the generated modules need for themselves, or that would hide a builtin."""

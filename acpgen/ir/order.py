@@ -1,0 +1,77 @@
+"""Put definitions in an order in which Python can execute them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from acpgen.ir.model import (
+    Alias,
+    AnyJson,
+    Choice,
+    Const,
+    Definition,
+    Enum,
+    ListOf,
+    MapOf,
+    Nullable,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+)
+
+
+def in_dependency_order(definitions: Mapping[str, Definition]) -> tuple[Definition, ...]:
+    """The definitions in the order of the schema, except that what one needs at import comes before it.
+
+    A class needs its base; a union or alias needs its members. Fields need nothing: annotations are not evaluated.
+    """
+    ordered: dict[str, Definition] = {}
+
+    def place(definition: Definition) -> None:
+        if definition.name in ordered:
+            return
+        for name in needs(definition):
+            place(definitions[name])
+        ordered[definition.name] = definition
+
+    for definition in definitions.values():
+        place(definition)
+    return tuple(ordered.values())
+
+
+def needs(definition: Definition) -> Iterable[str]:
+    """The definitions that must exist before `definition` can."""
+    match definition:
+        case Struct(base=base):
+            return (base,) if base else ()
+        case Alias(type=expression):
+            return references(expression)
+        case Enum():
+            return ()
+        case TaggedUnion() | UntaggedUnion():
+            return (name for expression in members(definition) for name in references(expression))
+
+
+def members(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
+    """The types that make up a union, each once, in the order in which they are tried."""
+    if isinstance(union, UntaggedUnion):
+        found: list[TypeExpr] = [candidate.type for candidate in union.members]
+    else:
+        found = [Ref(variant.target) for variant in union.variants]
+        found += [candidate.type for candidate in union.untagged]
+        found += [Ref(union.other.target)] if union.other else []
+    return tuple(dict.fromkeys(found))
+
+
+def references(expression: TypeExpr) -> Iterator[str]:
+    """The names of the definitions in `expression`."""
+    match expression:
+        case Ref(name):
+            yield name
+        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+            yield from references(inner)
+        case Scalar() | Const() | Choice() | AnyJson():
+            return

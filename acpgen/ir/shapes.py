@@ -1,0 +1,196 @@
+"""Flatten a schema node to what it says about objects: layers of properties, and branches still to be chosen from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from acpgen.schema.pointer import join
+from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """One entry of `properties`, with the definitions that were entered on the way to it, outermost first."""
+
+    wire: str
+    node: Any
+    pointer: str
+    required: bool
+    owners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member of a `oneOf` or `anyOf`."""
+
+    node: Any
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """A `not` of an object."""
+
+    node: Any
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a node says about objects.
+
+    `branches` are the unions that an instance has to satisfy besides, each a choice of members. `owners` are the
+    definitions that the shape is made of. `open` is an explicit wish to keep what no property names.
+    """
+
+    properties: tuple[Property, ...] = ()
+    branches: tuple[tuple[Member, ...], ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    owners: tuple[str, ...] = ()
+    docs: tuple[str, ...] = ()
+    open: bool = False
+
+    def __add__(self, inner: Shape) -> Shape:
+        """Both at once: this shape around `inner`, whose branches are chosen from first."""
+        return Shape(
+            properties=self.properties + inner.properties,
+            branches=inner.branches + self.branches,
+            exclusions=self.exclusions + inner.exclusions,
+            owners=self.owners + inner.owners,
+            docs=self.docs + tuple(doc for doc in inner.docs if doc not in self.docs),
+            open=self.open or inner.open,
+        )
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """The definitions of a composed schema, and who uses whom."""
+
+    nodes: Mapping[str, Any]
+
+    def shape(self, node: Any, pointer: str, owners: tuple[str, ...] = ()) -> Shape:
+        """The shape of `node`; `$ref` and `allOf` are followed, `oneOf` and `anyOf` become branches."""
+        if not isinstance(node, dict):
+            return Shape()
+        shape = Shape(
+            properties=_own_properties(node, pointer, owners),
+            branches=tuple(
+                tuple(Member(node=member, pointer=join(pointer, key, index)) for index, member in enumerate(node[key]))
+                for key in ("oneOf", "anyOf")
+                if key in node
+            ),
+            exclusions=(Exclusion(node=node["not"], pointer=join(pointer, "not")),) if "not" in node else (),
+            owners=owners[-1:],
+            docs=(node["description"],) if node.get("description") else (),
+            open=node.get("additionalProperties") is True or node.get("unevaluatedProperties") is True,
+        )
+        for part, part_pointer in _conjuncts(node, pointer):
+            shape = shape + self._conjunct(part, part_pointer, owners)
+        return shape
+
+    def _conjunct(self, node: Any, pointer: str, owners: tuple[str, ...]) -> Shape:
+        name = referenced_definition(node)
+        if name is None:
+            return self.shape(node, pointer, owners)
+        return self.shape(self.nodes[name], definition_pointer(name), (*owners, name))
+
+    def definition_shape(self, name: str) -> Shape:
+        """The shape of a definition, itself being the outermost owner."""
+        return self.shape(self.nodes[name], definition_pointer(name), (name,))
+
+    def is_object(self, node: Any) -> bool:
+        """Whether every instance of `node` is an object with names that acpgen knows or a union of such."""
+        if not isinstance(node, dict):
+            return False
+        if (name := referenced_definition(node)) is not None:
+            return self.is_object(self.nodes[name])
+        if "properties" in node:
+            return True
+        if node.get("type", "object") != "object":
+            return False
+        unions = [node[key] for key in ("oneOf", "anyOf") if key in node]
+        parts = node.get("allOf", [])
+        if unions or parts:
+            return all(all(map(self.is_object, union)) for union in unions) and all(map(self.is_object, parts))
+        return False
+
+    @cached_property
+    def envelopes(self) -> frozenset[str]:
+        """The definitions that describe JSON-RPC messages: marked `x-docs-ignore`, and used by such alone."""
+        marked = {name for name, node in self.nodes.items() if isinstance(node, dict) and node.get("x-docs-ignore")}
+        used = {
+            target
+            for name, node in self.nodes.items()
+            if name not in marked
+            for target in references(node)
+        }
+        return frozenset(marked - used)
+
+    @cached_property
+    def absorbed(self) -> frozenset[str]:
+        """The definitions that only serve as the payload of one union member, and so need no class of their own."""
+        uses = Counter(
+            target for name, node in self.nodes.items() if name not in self.envelopes for target in references(node)
+        )
+        payloads = {
+            target
+            for name, node in self.nodes.items()
+            if name not in self.envelopes
+            for target in _payloads(node, name)
+        }
+        return frozenset(
+            name
+            for name in payloads
+            if uses[name] == 1 and self.is_object(self.nodes[name]) and "x-method" not in self.nodes[name]
+        )
+
+    def base_of(self, owners: tuple[str, ...]) -> str | None:
+        """The first of `owners` that is a class of its own, free to be inherited from."""
+        for name in owners:
+            if name not in self.absorbed and not self.definition_shape(name).branches:
+                return name
+        return None
+
+
+def references(node: Any) -> Iterator[str]:
+    """The definitions that `node` refers to, once for each `$ref`."""
+    for _, child in walk(node):
+        if (name := referenced_definition(child)) is not None:
+            yield name
+
+
+def _conjuncts(node: dict[str, Any], pointer: str) -> Iterator[tuple[Any, str]]:
+    if "$ref" in node:
+        yield {"$ref": node["$ref"]}, pointer
+    for index, part in enumerate(node.get("allOf", [])):
+        yield part, join(pointer, "allOf", index)
+
+
+def _own_properties(node: dict[str, Any], pointer: str, owners: tuple[str, ...]) -> tuple[Property, ...]:
+    required = node.get("required", [])
+    return tuple(
+        Property(
+            wire=wire,
+            node=child,
+            pointer=join(pointer, "properties", wire),
+            required=wire in required,
+            owners=owners,
+        )
+        for wire, child in node.get("properties", {}).items()
+    )
+
+
+def _payloads(definition: Any, name: str) -> Iterator[str]:
+    """The definitions that union members in `definition` add properties to: their own, or those around the union."""
+    for _, node in walk(definition):
+        if not isinstance(node, dict):
+            continue
+        for key in ("oneOf", "anyOf"):
+            for member in node.get(key, []):
+                if isinstance(member, dict) and ("properties" in node or "properties" in member):
+                    parts = [member, *member.get("allOf", [])]
+                    yield from (target for part in parts if (target := referenced_definition(part)) is not None)

@@ -1,0 +1,273 @@
+"""Unions: which member is told by a tag, which takes every other tag, and which are tried in turn.
+
+A union of objects is distributed until every class is concrete: the properties around the union, those of the member
+and those of its payload end up in one class, named after the union and the tag (or title) of the member.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from acpgen.ir import names
+from acpgen.ir.conditions import condition, excluded_values
+from acpgen.ir.context import Context
+from acpgen.ir.expressions import Expressions
+from acpgen.ir.model import Candidate, Definition, OtherVariant, Ref, TaggedUnion, UntaggedUnion, Variant
+from acpgen.ir.shapes import Member, Property, Shape
+from acpgen.schema.pointer import join
+from acpgen.schema.walk import referenced_definition
+
+OTHER_SUFFIX = "Other"
+
+
+class ObjectLowering(Protocol):
+    """The part of the lowering that turns one shape into a class, or into a union in turn."""
+
+    def object(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool = False) -> None:
+        """Register the definition `name`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """A member with its shape and the string constants among its required properties."""
+
+    member: Member
+    shape: Shape
+    constants: dict[str, str]
+
+    def is_free_string(self, wire: str) -> bool:
+        """Whether the member requires `wire` to be a string, whichever."""
+        return any(
+            found.wire == wire and found.required and isinstance(found.node, dict)
+            and found.node.get("type") == "string" and not {"const", "enum"} & found.node.keys()
+            for found in self.shape.properties
+        )
+
+
+class Unions:
+    """Lowers the members of `oneOf` and `anyOf`."""
+
+    def __init__(self, context: Context, expressions: Expressions, objects: ObjectLowering) -> None:
+        self._context = context
+        self._expressions = expressions
+        self._objects = objects
+
+    def of_values(self, name: str, node: dict[str, Any], key: str, pointer: str) -> Definition:
+        """A union of which not every member is an object."""
+        members = []
+        for index, member in enumerate(node[key]):
+            where = join(pointer, key, index)
+            inline = name + self._label(Member(node=member, pointer=where), number=index)
+            members.append(
+                Candidate(
+                    type=self._expressions.read(member, where, inline),
+                    required=_required(self._context.definitions.shape(member, where)),
+                    doc=_description(member),
+                )
+            )
+        return UntaggedUnion(
+            name=name,
+            members=tuple(members),
+            doc=_description(node),
+            pointer=pointer,
+            origin=self._context.origin(pointer),
+        )
+
+    def of_objects(self, name: str, outer: Shape, pointer: str, *, keeps_extra: bool) -> None:
+        """Register the union `name` of the first branch of `outer`, and a class for each of its members."""
+        branch, *rest = outer.branches
+        around = Shape(
+            properties=outer.properties,
+            branches=tuple(rest),
+            exclusions=outer.exclusions,
+            owners=outer.owners,
+            open=outer.open,
+        )
+        readings = [self._read(member) for member in branch]
+        build = _UnionBuilder(self._context, self._objects, name=name, around=around, keeps_extra=keeps_extra)
+        tag = _tag(readings)
+        if tag is None:
+            self._context.define(build.untagged(readings, outer, pointer, self._label))
+        else:
+            self._context.define(build.tagged(readings, tag, outer, pointer, self._label))
+
+    def _read(self, member: Member) -> _Reading:
+        shape = self._context.definitions.shape(member.node, member.pointer)
+        constants = {
+            found.wire: constant
+            for found in shape.properties
+            if found.required and (constant := _string_constant(found)) is not None
+        }
+        return _Reading(member=member, shape=shape, constants=constants)
+
+    def _label(self, member: Member, *, number: int = 0) -> str:
+        """What a member without a tag adds to a name: its title, the definition it refers to, or what it requires."""
+        node = member.node if isinstance(member.node, dict) else {}
+        shape = self._context.definitions.shape(node, member.pointer)
+        candidates = [node.get("title", ""), *shape.owners, "with " + " ".join(_required(shape))]
+        if isinstance(node.get("type"), str) and node["type"] != "object":
+            candidates.append(node["type"])
+        label = next((label for text in candidates if (label := names.pascal(text)) not in ("", "With")), "")
+        if not label and self._context.definitions.is_object(node):
+            self._context.report.error(
+                "unnamed-member",
+                "this member of a union has neither tag, title, `$ref` nor required properties to be named after",
+                at=member.pointer,
+                hint="give it a `title`",
+            )
+        return label or "Value"
+
+
+class _UnionBuilder:
+    """Builds one union of objects whose members lie within the shape `around`."""
+
+    def __init__(
+        self, context: Context, objects: ObjectLowering, *, name: str, around: Shape, keeps_extra: bool
+    ) -> None:
+        self._context = context
+        self._objects = objects
+        self._name = name
+        self._around = around
+        self._keeps_extra = keeps_extra
+
+    def untagged(self, readings: list[_Reading], outer: Shape, pointer: str, label: Any) -> UntaggedUnion:
+        """The union without any tag."""
+        return UntaggedUnion(
+            name=self._name,
+            members=tuple(self._candidate(reading, label) for reading in readings),
+            doc=_first(outer.docs),
+            pointer=pointer,
+            origin=self._context.origin(pointer),
+        )
+
+    def tagged(self, readings: list[_Reading], tag: str, outer: Shape, pointer: str, label: Any) -> TaggedUnion:
+        """The union told apart by the property `tag`."""
+        known = [reading for reading in readings if tag in reading.constants]
+        others = [reading for reading in readings if tag not in reading.constants and reading.is_free_string(tag)]
+        rest = [reading for reading in readings if reading not in known and reading not in others[:1]]
+        other = self._other(others[0], tag) if others else None
+        variants = tuple(self._variant(reading, reading.constants[tag]) for reading in known)
+        if other is None and self._context.options.open_unions:
+            other = self._opened(tag, variants, pointer)
+        return TaggedUnion(
+            name=self._name,
+            tag=tag,
+            variants=variants,
+            untagged=tuple(self._candidate(reading, label) for reading in rest),
+            other=other,
+            doc=_first(outer.docs),
+            pointer=pointer,
+            origin=self._context.origin(pointer),
+        )
+
+    def _variant(self, reading: _Reading, value: str) -> Variant:
+        label = names.pascal(value)
+        if not label:
+            self._context.report.error(
+                "bad-name",
+                f"no Python name can be made of the tag {value!r}",
+                at=reading.member.pointer,
+                hint="use ASCII letters and digits",
+            )
+        target = self._itself(reading) or self._member(reading, self._name + label)
+        return Variant(tag=value, target=target, doc=_description(reading.member.node))
+
+    def _other(self, reading: _Reading, tag: str) -> OtherVariant:
+        excluded: tuple[str, ...] = ()
+        kept = []
+        for exclusion in reading.shape.exclusions:
+            found = condition(exclusion.node, exclusion.pointer, self._context.report)
+            values = excluded_values(found, tag)
+            if values is None:
+                kept.append(exclusion)
+            else:
+                excluded += values
+        plain = Shape(
+            properties=reading.shape.properties,
+            branches=reading.shape.branches,
+            exclusions=tuple(kept),
+            owners=reading.shape.owners,
+            docs=reading.shape.docs,
+        )
+        name = self._name + OTHER_SUFFIX
+        self._objects.object(name, self._around + plain, reading.member.pointer, keeps_extra=True)
+        return OtherVariant(target=name, excluded=excluded, doc=_description(reading.member.node))
+
+    def _opened(self, tag: str, variants: tuple[Variant, ...], pointer: str) -> OtherVariant:
+        """A variant for unknown tags, where the schema has none and the user wants one."""
+        name = self._name + OTHER_SUFFIX
+        doc = f"A member of `{self._name}` that this package does not know, kept as it came."
+        node = {"type": "string", "description": "The unknown tag."}
+        found = Property(wire=tag, node=node, pointer=pointer, required=True, owners=())
+        shape = Shape(properties=(found,), docs=(doc,))
+        self._objects.object(name, self._around + shape, pointer, keeps_extra=True)
+        return OtherVariant(target=name, excluded=tuple(variant.tag for variant in variants), doc=doc)
+
+    def _candidate(self, reading: _Reading, label: Any) -> Candidate:
+        target = self._itself(reading) or self._member(reading, self._name + label(reading.member))
+        required = _required(self._around + reading.shape)
+        return Candidate(type=Ref(target), required=required, doc=_description(reading.member.node))
+
+    def _itself(self, reading: _Reading) -> str | None:
+        """The class of the definition that the member refers to, where nothing is added to it here."""
+        pure = _pure_reference(reading.member.node)
+        if pure is None or self._around.properties or self._around.branches or self._keeps_extra:
+            return None
+        return self._context.class_name(pure)
+
+    def _member(self, reading: _Reading, name: str) -> str:
+        shape = self._around + reading.shape
+        self._objects.object(name, shape, reading.member.pointer, keeps_extra=self._keeps_extra)
+        return name
+
+
+def _tag(readings: list[_Reading]) -> str | None:
+    """The property that is constant in most members, with a value of its own in each; the first one on a tie."""
+    uses = Counter(wire for reading in readings for wire in reading.constants)
+    for wire, _ in uses.most_common():
+        values = [reading.constants[wire] for reading in readings if wire in reading.constants]
+        if len(set(values)) == len(values):
+            return wire
+    return None
+
+
+def _string_constant(found: Property) -> str | None:
+    if not isinstance(found.node, dict):
+        return None
+    if isinstance(found.node.get("const"), str):
+        return str(found.node["const"])
+    match found.node.get("enum"):
+        case [str(only)]:
+            return only
+    return None
+
+
+def _pure_reference(node: Any) -> str | None:
+    """The definition that a member stands for without adding anything to it."""
+    if not isinstance(node, dict) or node.keys() - {"title", "description", "$ref", "allOf"}:
+        return None
+    match node.get("allOf", []):
+        case []:
+            return referenced_definition(node)
+        case [single] if "$ref" not in node:
+            return referenced_definition(single)
+    return None
+
+
+def _required(shape: Shape) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_required_names(shape)))
+
+
+def _required_names(shape: Shape) -> Iterator[str]:
+    return (found.wire for found in shape.properties if found.required)
+
+
+def _description(node: Any) -> str:
+    return str(node.get("description", "")) if isinstance(node, dict) else ""
+
+
+def _first(docs: tuple[str, ...]) -> str:
+    return docs[0] if docs else ""

@@ -1,0 +1,211 @@
+"""Writes what a plan says: all of it, or nothing.
+
+New text goes to a staging folder on the same file system first, then each file is renamed into place, the manifest
+last. A file that is replaced keeps a second name in the staging folder, so that it can be put back, time stamp and all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from acpgen.diagnostics import InputError, input_error
+from acpgen.output.guards import check_writable
+from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_root
+from acpgen.output.planning import Change, Kind, Plan, compare
+
+_LEFTOVER_AGE = 3600.0
+"""Seconds after which a staging folder is taken for one of a run that was killed."""
+
+
+def apply(plan: Plan) -> None:
+    """Make the output folder what `plan` says. The only function of acpgen that writes.
+
+    Raises `InputError`, with the folder as it was before: if something got in the way since the plan was made, if the
+    folder takes no changes, or if the system refuses midway.
+    """
+    if compare(plan.folder, plan.files) != plan:
+        raise input_error(
+            "output-changed",
+            f"the output folder {plan.folder.as_posix()} was changed while acpgen was at work",
+            hint="run acpgen again",
+        )
+    root = real_root(plan.folder)
+    _sweep(root)
+    if plan.is_clean:
+        return
+    check_writable(root, [change.path for change in plan.changes if change.kind is not Kind.KEEP])
+    if root.exists():
+        _update(plan, root)
+    else:
+        _create(plan, root)
+
+
+def _create(plan: Plan, root: Path) -> None:
+    """Build the package beside its place and rename it in one step; parents made on the way go again on failure."""
+    try:
+        with ExitStack() as undo:
+            _make_folders(root.parent, undo)
+            # The name of the folder is part of it, because a neighbour's leftovers are not ours to sweep.
+            stage = _make_stage(root.parent, suffix=f".{root.name}")
+            undo.callback(_remove_tree, stage)
+            for path, text in plan.files.items():
+                _make_folders((stage / path).parent, undo)
+                _write(stage / path, text)
+            os.replace(stage, root)
+            undo.pop_all()
+    except OSError as error:
+        raise _write_failed(plan, error, "no folder was left behind") from error
+
+
+def _update(plan: Plan, root: Path) -> None:
+    swap: _Swap | None = None
+    try:
+        swap = _Swap(root, _make_stage(root))
+        swap.run(plan)
+    except OSError as error:
+        hint = "the old files are all in place"
+        if swap and swap.stuck:
+            hint = f"not put back: {', '.join(swap.stuck)}; copy them from {swap.stage.as_posix()} or build again"
+        raise _write_failed(plan, error, hint) from error
+    finally:
+        if swap and not swap.stuck:
+            _remove_tree(swap.stage)
+    _remove_empty(root, [change.path for change in plan.changes if change.kind is Kind.DELETE])
+
+
+@dataclass(slots=True)
+class _Swap:
+    """One replacement of many files. `stuck` names those that could not be put back after a failure."""
+
+    root: Path
+    stage: Path
+    undo: ExitStack = field(default_factory=ExitStack)
+    stuck: list[str] = field(default_factory=list)
+
+    def run(self, plan: Plan) -> None:
+        """Do all changes of `plan`; on any exception, put back what was done and pass the exception on."""
+        # The manifest comes last: until then the old one still names every stale file.
+        changes = [change for change in plan.changes if change.kind is not Kind.KEEP]
+        changes.sort(key=lambda change: (change.path == LOCK_NAME, change.path))
+        for number, change in enumerate(changes):
+            if change.kind is not Kind.DELETE:
+                _write(self._staged(number), plan.files[change.path])
+        with self.undo:
+            for number, change in enumerate(changes):
+                self._do(number, change)
+            self.undo.pop_all()
+
+    def _do(self, number: int, change: Change) -> None:
+        target, staged, backup = self.root / change.path, self._staged(number), self.stage / f"{number}.old"
+        if change.kind is Kind.DELETE:
+            self.undo.callback(self._restore, backup, change.path)
+            os.replace(target, backup)
+            return
+        if change.kind is Kind.UPDATE:
+            # A second name, not a move: a run that is killed here leaves the old file where it was.
+            _back_up(target, backup)
+            self.undo.callback(self._restore, backup, change.path)
+        else:
+            _make_folders(target.parent, self.undo)
+            self.undo.callback(self._withdraw, staged, change.path)
+        os.replace(staged, target)
+
+    def _staged(self, number: int) -> Path:
+        return self.stage / f"{number}.new"
+
+    def _restore(self, backup: Path, path: str) -> None:
+        try:
+            if backup.exists():
+                os.replace(backup, self.root / path)
+        except OSError:
+            self.stuck.append(f"{path} ({backup.name})")
+
+    def _withdraw(self, staged: Path, path: str) -> None:
+        if not staged.exists():  # Otherwise it never got into place, and what stands there is not ours.
+            with suppress(OSError):
+                os.unlink(self.root / path)
+
+
+def _make_stage(parent: Path, *, suffix: str = "") -> Path:
+    stage = parent / f"{STAGE_PREFIX}{os.urandom(8).hex()}{suffix}"
+    os.mkdir(stage)
+    return stage
+
+
+def _make_folders(folder: Path, undo: ExitStack) -> None:
+    for missing in missing_folders(folder):
+        os.mkdir(missing)
+        undo.callback(_remove_folder, missing)
+
+
+def _write(target: Path, text: str) -> None:
+    # Opened by hand and not with tempfile, whose files nobody but the owner may read.
+    with open(target, "xb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _back_up(target: Path, backup: Path) -> None:
+    try:
+        os.link(target, backup)
+    except OSError:
+        # Some file systems have no hard links. Imported here because shutil is slow to import and seldom needed.
+        import shutil
+
+        shutil.copy2(target, backup)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove `folder` if it is empty: someone else may have put something there."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _remove_empty(root: Path, deleted: Iterable[str]) -> None:
+    """Remove the folders that the deletion of `deleted` has left empty."""
+    for path in deleted:
+        folder = (root / path).parent
+        while folder != root:
+            _remove_folder(folder)
+            folder = folder.parent
+
+
+def _names(folder: Path) -> list[str]:
+    with suppress(OSError):
+        return os.listdir(folder)
+    return []
+
+
+def _sweep(root: Path) -> None:
+    """Remove the staging folders that killed runs for `root` have left, in it or beside it."""
+    inside = [root / name for name in _names(root) if name.startswith(STAGE_PREFIX)]
+    beside = [
+        root.parent / name
+        for name in _names(root.parent)
+        if name.startswith(STAGE_PREFIX) and name.removeprefix(STAGE_PREFIX).partition(".")[2] == root.name
+    ]
+    for stage in [*inside, *beside]:
+        with suppress(OSError):
+            if time.time() - stage.lstat().st_mtime > _LEFTOVER_AGE:
+                _remove_tree(stage)
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove as much of `folder` as the system lets go (nothing of a link); the rest is swept by a later run."""
+    import shutil  # Slow to import, and a run that finds nothing to do needs it not.
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_failed(plan: Plan, error: OSError, hint: str) -> InputError:
+    return input_error(
+        "write-failed",
+        f"cannot write the output folder {plan.folder.as_posix()}: {error.strerror or error}",
+        hint=hint,
+    )

@@ -1,0 +1,116 @@
+"""What must hold before anything is compared or written: of the generated files, and of the output folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error, internal_error
+from acpgen.output.paths import (
+    LOCK_NAME,
+    MARKER,
+    StrPath,
+    nearest_existing,
+    path_flaw,
+    prefixes,
+    real_root,
+)
+
+_OTHER_FOLDER = "give the package a folder of its own, such as src/my_agent/acp"
+
+
+def check_files(files: Mapping[str, str]) -> None:
+    """Check what the emitter hands over (path to text).
+
+    Raises `InternalError` for a path or text that must not be written, `InputError` for names that clash by case.
+    """
+    for path, text in files.items():
+        if flaw := path_flaw(path):
+            raise internal_error(f"the generated path {path!a} is not usable: {flaw}")
+        if flaw := _text_flaw(text):
+            raise internal_error(f"the generated text of {path} is not usable: {flaw}")
+        for above in prefixes(path):
+            if above != path and above in files:
+                raise internal_error(f"{above} is generated as a file and as a folder")
+    _check_case(files)
+
+
+def _text_flaw(text: str) -> str | None:
+    if text and not text.startswith(MARKER):
+        return "it does not start with the marker"  # The next build could not tell it from a user's file.
+    if "\r" in text:
+        return "it has a carriage return"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"it is not UTF-8: {error}"
+    return None
+
+
+def _check_case(paths: Iterable[str]) -> None:
+    """Folders count too: `A/x.py` and `a/y.py` land in one folder on some disks and in two on others."""
+    first_by_fold = {LOCK_NAME: LOCK_NAME}
+    clashes: list[Diagnostic] = []
+    for name in sorted({prefix for path in paths for prefix in prefixes(path)}):
+        first = first_by_fold.setdefault(name.casefold(), name)
+        if first != name:
+            clashes.append(_case_clash(first, name))
+    if clashes:
+        raise InputError(clashes)
+
+
+def _case_clash(first: str, second: str) -> Diagnostic:
+    return Diagnostic(
+        code="case-clash",
+        severity=Severity.ERROR,
+        message=f"the generated {first} and {second} differ only in upper and lower case",
+        hint="they would be one file on Windows and macOS: rename what one of them is named after",
+    )
+
+
+def check_folder(folder: StrPath) -> Path:
+    """The output folder with links resolved. Raises `InputError` if it cannot or must not hold a package."""
+    name = Path(folder).as_posix()
+    if "\0" in name:
+        raise input_error("folder-refused", "the name of the output folder has a NUL character", hint=_OTHER_FOLDER)
+    root = real_root(folder)
+    if reason := _refusal(root):
+        raise input_error("folder-refused", f"the output folder {name} {reason}", hint=_OTHER_FOLDER)
+    existing = nearest_existing(root)
+    if os.path.isdir(existing):
+        return root
+    if existing == root:
+        raise input_error("folder-is-file", f"the output folder {name} is not a folder", hint=_OTHER_FOLDER)
+    raise input_error(
+        "folder-unwritable",
+        f"the output folder {name} cannot be made: {existing.as_posix()} is not a folder",
+        hint="choose another folder",
+    )
+
+
+def _refusal(root: Path) -> str | None:
+    if root == root.parent:
+        return "is the root of the file system"
+    if root == real_root(os.path.expanduser("~")):
+        return "is the home folder"
+    if os.path.lexists(root / ".git"):
+        return "is the top of a git checkout"
+    return None
+
+
+def check_writable(root: Path, paths: Iterable[str]) -> None:
+    """Raise `InputError` if a folder in which one of `paths` has to change, or `root`, takes no changes."""
+    folders = {nearest_existing(folder) for folder in [root, *((root / path).parent for path in paths)]}
+    refused = [folder for folder in sorted(folders) if not os.access(folder, os.W_OK | os.X_OK)]
+    if refused:
+        raise InputError([_unwritable(folder) for folder in refused])
+
+
+def _unwritable(folder: Path) -> Diagnostic:
+    return Diagnostic(
+        code="folder-unwritable",
+        severity=Severity.ERROR,
+        message=f"the folder {folder.as_posix()} is not writable",
+        hint="make it writable, or choose another folder",
+    )

@@ -1,0 +1,155 @@
+"""The manifest: what the package was made from, and the hash of every file in it.
+
+It has no time stamp and no absolute path, so that the same input gives the same bytes. What is read back is untrusted:
+it says which files may be deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, internal_error
+from acpgen.output.paths import (
+    LOCK_NAME,
+    MARKER,
+    ObstacleError,
+    StrPath,
+    foreign_file,
+    path_flaw,
+    read_below,
+    shown,
+    unreadable,
+)
+
+_NOTE_KEY = "//"
+_FILES_KEY = "files"
+_NOTE_START = MARKER.removeprefix("# ")
+_NOTE = f"{_NOTE_START} Commit it with the package: acpgen tells its own files by it."
+_HEX_DIGITS = frozenset(string.digits + "abcdef")
+_BROKEN_HINT = f"delete {LOCK_NAME} and build again: generated files are also recognised by their first line"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A manifest as read: the inputs and options of the build, and the SHA-256 of each file by its path."""
+
+    head: Mapping[str, object]
+    files: Mapping[str, str]
+
+
+def digest(data: bytes) -> str:
+    """The hash by which the manifest knows a file."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def render_manifest(head: Mapping[str, object], files: Mapping[str, str]) -> str:
+    """The text of the manifest for `files` (path to text).
+
+    Raises `InternalError` if `head` is not JSON or uses a key that belongs to the manifest itself.
+    """
+    if taken := {_NOTE_KEY, _FILES_KEY} & head.keys():
+        raise internal_error(f"the head of the manifest has the reserved key {min(taken)!r}")
+    try:
+        sorted_head: dict[str, object] = json.loads(_canonical(head))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise internal_error(f"the head of the manifest is not JSON: {error}") from error
+    hashes = {path: digest(files[path].encode()) for path in sorted(files)}
+    return json.dumps({_NOTE_KEY: _NOTE, **sorted_head, _FILES_KEY: hashes}, indent=2) + "\n"
+
+
+def read_manifest(folder: StrPath) -> Manifest | None:
+    """The manifest in `folder`, or None if there is none.
+
+    Raises `InputError`: `foreign-file` or `symlink-in-output` for something that is not acpgen's manifest,
+    `manifest-broken` for one that cannot be relied on.
+    """
+    try:
+        data = read_below(folder, LOCK_NAME)
+    except ObstacleError as obstacle:
+        raise InputError([obstacle.diagnostic(folder)]) from None
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    return None if data is None else _parse(data, folder)
+
+
+def unchanged(folder: StrPath, head: Mapping[str, object]) -> bool:
+    """Whether `folder` holds, untouched, a package that was built from `head`; False where that is not certain."""
+    try:
+        manifest = read_manifest(folder)
+        # Compared as text, because in Python `1 == True` and a tuple differs from the list it was written as.
+        if manifest is None or _canonical(manifest.head) != _canonical(head):
+            return False
+        return all(_has_digest(folder, path, wanted) for path, wanted in manifest.files.items())
+    except (InputError, ObstacleError, OSError, ValueError, RecursionError):
+        # The last two: a manifest may hold `NaN`, or be nested too deep, which reading lets pass and writing does not.
+        return False
+
+
+def _has_digest(folder: StrPath, path: str, wanted: str) -> bool:
+    data = read_below(folder, path)
+    return data is not None and digest(data) == wanted
+
+
+def _canonical(head: Mapping[str, object]) -> str:
+    return json.dumps(dict(head), sort_keys=True, allow_nan=False)
+
+
+def _parse(data: bytes, folder: StrPath) -> Manifest:
+    # Looked for in the bytes first: our own manifest with a merge conflict in it is broken, not foreign.
+    if _NOTE_START.encode() not in data:
+        raise InputError([foreign_file(folder, LOCK_NAME)])
+    try:
+        text = data.decode()
+        raw = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _broken(folder, error.msg, line=error.lineno, column=error.colno) from error
+    except (ValueError, RecursionError) as error:
+        raise _broken(folder, str(error)) from error
+    note = raw.get(_NOTE_KEY) if isinstance(raw, dict) else None
+    if not isinstance(note, str) or not note.startswith(_NOTE_START):
+        raise InputError([foreign_file(folder, LOCK_NAME)])
+    head = {key: value for key, value in raw.items() if key not in (_NOTE_KEY, _FILES_KEY)}
+    return Manifest(head=head, files=_parse_files(raw.get(_FILES_KEY), text, folder=folder))
+
+
+def _parse_files(raw: object, text: str, *, folder: StrPath) -> dict[str, str]:
+    if not isinstance(raw, dict):
+        raise _broken(folder, "`files` is not an object", pointer=f"/{_FILES_KEY}")
+    files: dict[str, str] = {}
+    for path, recorded in raw.items():
+        flaw = path_flaw(path)
+        if flaw is None and not _is_digest(recorded):
+            flaw = "its hash is not a SHA-256 in lower-case hexadecimal"
+        if flaw is not None:
+            line, column = _position(text, path)
+            # The pointer stops at the object: a hostile path has no business on a terminal.
+            raise _broken(folder, f"{path!a}: {flaw}", line=line, column=column, pointer=f"/{_FILES_KEY}")
+        files[path] = recorded
+    return files
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 64 and _HEX_DIGITS.issuperset(value)
+
+
+def _position(text: str, key: str) -> tuple[int, int]:
+    """Line and column of an object key as acpgen would have written it; line 1 if it is written otherwise."""
+    at = max(text.rfind(json.dumps(key)), 0)
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def _broken(folder: StrPath, what: str, *, line: int = 1, column: int = 1, pointer: str | None = None) -> InputError:
+    name = shown(folder, LOCK_NAME)
+    found = Diagnostic(
+        code="manifest-broken",
+        severity=Severity.ERROR,
+        message=f"the manifest {name} cannot be used: {what}",
+        location=Location(name, line, column),
+        pointer=pointer,
+        hint=_BROKEN_HINT,
+    )
+    return InputError([found])

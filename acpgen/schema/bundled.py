@@ -1,0 +1,179 @@
+"""The schemas and extension fragments that come with acpgen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from acpgen.diagnostics import InputError, input_error
+from acpgen.schema.data import data_folder
+from acpgen.schema.document import Document, read_document
+from acpgen.schema.fragment import Fragment, load_fragment
+from acpgen.schema.gates import Gate, read_gates
+from acpgen.schema.layers import schema_map
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_PROTOCOL = re.compile(r"v(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A bundled schema: `schema` and, where somebody wrote them down, `facts` are files; `label` names the former."""
+
+    protocol: int
+    name: str
+    schema: Path
+    facts: Path
+
+    @property
+    def label(self) -> str:
+        """The schema file in diagnostics and in the manifest: the same on every machine."""
+        return f"schema/v{self.protocol}/{self.name}/schema.json"
+
+    @property
+    def origin(self) -> str:
+        """The release in docstrings and messages."""
+        return f"ACP v{self.protocol}, {self.name}"
+
+
+def version_key(name: str) -> tuple[Any, ...]:
+    """Sorts release and revision names by age: versions first, pre-releases before their release, then dates."""
+    if _DATE.fullmatch(name):
+        return (1, name)
+    core, dash, pre_release = name.partition("-")
+    return (0, _parts(core), not dash, _parts(pre_release), name)
+
+
+def _parts(text: str) -> tuple[tuple[int, int, str], ...]:
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in text.split("."))
+
+
+def list_releases(data: Path | None = None) -> tuple[Release, ...]:
+    """The bundled releases by protocol, oldest first; `data` is another folder than acpgen's own."""
+    folder = data or data_folder()
+    releases = [
+        Release(protocol=int(match[1]), name=path.parent.name, schema=path, facts=path.parent / "facts.json")
+        for path in folder.glob("schema/v*/*/schema.json")
+        if (match := _PROTOCOL.fullmatch(path.parts[-3]))
+    ]
+    return tuple(sorted(releases, key=lambda release: (release.protocol, version_key(release.name))))
+
+
+def find_release(protocol: int, release: str | None = None, *, data: Path | None = None) -> Release:
+    """The bundled release of that name, or the newest; raises `InputError` that lists the ones there are."""
+    releases = list_releases(data)
+    candidates = [known for known in releases if known.protocol == protocol]
+    if not candidates:
+        protocols = ", ".join(str(known) for known in sorted({known.protocol for known in releases}))
+        raise input_error(
+            "unknown-protocol", f"no schema of protocol {protocol} is bundled", hint=f"there are: {protocols}"
+        )
+    if release is None:
+        return candidates[-1]
+    for known in candidates:
+        if known.name == release:
+            return known
+    raise input_error(
+        "unknown-release",
+        f"no release {release!r} of protocol {protocol} is bundled",
+        hint=f"there are: {', '.join(known.name for known in candidates)}",
+    )
+
+
+def load_release(release: Release) -> Document:
+    """The schema of `release`; raises `InputError` where it cannot be read."""
+    return read_document(release.schema, label=release.label, origin=release.origin)
+
+
+def load_gates(release: Release) -> dict[str, Gate]:
+    """The gates that the facts of `release` state; none where there are no facts."""
+    if not release.facts.exists():
+        return {}
+    label = release.label.replace("schema.json", "facts.json")
+    facts = read_document(release.facts, label=label, origin=release.origin)
+    return read_gates(facts.root.get("gates", {}))
+
+
+def _fragment_files(protocol: int, data: Path | None) -> dict[tuple[str, str], Path]:
+    """The bundled fragment files of a protocol by id and revision, in this order, oldest revision first."""
+    folder = (data or data_folder()) / "schema" / "extensions" / f"v{protocol}"
+    found = {(path.stem.partition("@")[0], path.stem.partition("@")[2]): path for path in folder.glob("*@*.json")}
+    return {key: found[key] for key in sorted(found, key=lambda key: (key[0], version_key(key[1])))}
+
+
+def bundled_fragments(protocol: int, *, data: Path | None = None) -> tuple[Fragment, ...]:
+    """All bundled fragments of a protocol by id, oldest revision first."""
+    return tuple(load_fragment(path, label=_label(path)) for path in _fragment_files(protocol, data).values())
+
+
+def _label(path: Path) -> str:
+    return Path(*path.parts[-4:]).as_posix()
+
+
+def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Fragment:
+    """The fragment that a user names: a file path, or the id of a bundled one, with `@REVISION` or the newest.
+
+    Raises `InputError` for a name that is not bundled, with the nearest one that is.
+    """
+    if "/" in spec or "\\" in spec or spec.endswith(".json"):
+        return load_fragment(Path(spec), label=spec)
+    files = _fragment_files(protocol, data)
+    name, _, revision = spec.partition("@")
+    revisions = [known for identity, known in files if identity == name]
+    if not revisions:
+        raise _unknown_fragment(name, protocol, names=sorted({identity for identity, _ in files}), data=data)
+    wanted = revision or revisions[-1]
+    if wanted not in revisions:
+        raise input_error(
+            "unknown-extension",
+            f"the extension {name!r} has no revision {revision!r} for protocol {protocol}",
+            hint=f"there are: {', '.join(revisions)}",
+        )
+    path = files[name, wanted]
+    return load_fragment(path, label=_label(path))
+
+
+def _unknown_fragment(name: str, protocol: int, *, names: list[str], data: Path | None) -> InputError:
+    near = get_close_matches(name, names, n=1)
+    elsewhere = [
+        str(known)
+        for known in sorted({release.protocol for release in list_releases(data)} - {protocol})
+        if any(identity == name for identity, _ in _fragment_files(known, data))
+    ]
+    if elsewhere:
+        hint = f"there is one for protocol {', '.join(elsewhere)}"
+    elif near:
+        hint = f"did you mean {near[0]!r}?"
+    else:
+        hint = f"there are: {', '.join(names) or 'none'}; a file is given with its path"
+    return input_error("unknown-extension", f"no extension {name!r} for protocol {protocol} is bundled", hint=hint)
+
+
+def revisions_of(name: str, protocol: int) -> tuple[str, ...]:
+    """The bundled revisions of the extension `name`, oldest first."""
+    return tuple(revision for identity, revision in _fragment_files(protocol, None) if identity == name)
+
+
+def releases_defining(name: str, protocol: int) -> tuple[str, ...]:
+    """The bundled releases of a protocol whose schema has the definition `name`, oldest first."""
+    return tuple(
+        release.name
+        for release in list_releases()
+        if release.protocol == protocol and name in schema_map(load_release(release).root, "$defs")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """What hints know of the world: revisions of an extension and releases with a definition, for a protocol."""
+
+    revisions_of: Callable[[str, int], tuple[str, ...]] = revisions_of
+    releases_defining: Callable[[str, int], tuple[str, ...]] = releases_defining
+
+
+BUNDLED = Catalogue()
+"""The catalogue of what comes with acpgen; it is read only when a hint is needed."""

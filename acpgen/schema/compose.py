@@ -1,0 +1,222 @@
+"""Put fragments on top of a base schema. Nothing given is changed, and the order of the fragments means nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from acpgen.diagnostics import Diagnostic, Location, Severity
+from acpgen.schema.bundled import BUNDLED, Catalogue
+from acpgen.schema.document import Document
+from acpgen.schema.fragment import Fragment
+from acpgen.schema.gates import Gate
+from acpgen.schema.merge import Merger
+from acpgen.schema.origins import Source, find_source
+from acpgen.schema.pointer import join
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Composed:
+    """A schema with its extensions. With an error among the `diagnostics`, `root` is not to be compiled.
+
+    `gates` are those of the base and of the fragments by method; `fragments` are sorted, and without those that could
+    not take part at all.
+    """
+
+    root: dict[str, Any]
+    gates: Mapping[str, Gate]
+    base: Document
+    fragments: tuple[Fragment, ...]
+    protocol: int
+    release: str | None
+    diagnostics: tuple[Diagnostic, ...]
+    sources: Mapping[str, Source]
+
+    def locate(self, pointer: str) -> tuple[Location, str]:
+        """Where the value at `pointer` into `root` was written: the place, and the pointer in that file."""
+        document, original = find_source(self.sources, self.base, pointer)
+        return document.location(original), original
+
+    def origin(self, pointer: str) -> str:
+        """What brought the value at `pointer` into `root`: the origin of the base, or that of a fragment."""
+        return find_source(self.sources, self.base, pointer)[0].origin
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that make a package impossible."""
+        return tuple(found for found in self.diagnostics if found.severity is Severity.ERROR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a fragment would do to a base. `reasons` are the messages behind a verdict other than "applies"."""
+
+    fragment: Fragment
+    methods: tuple[str, ...]
+    definitions: tuple[str, ...]
+    changed: tuple[str, ...]
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+def compose(
+    base: Document,
+    fragments: Sequence[Fragment],
+    *,
+    protocol: int,
+    release: str | None = None,
+    gates: Mapping[str, Gate] | None = None,
+    catalogue: Catalogue = BUNDLED,
+) -> Composed:
+    """`base` with `fragments`; `gates` are what is known of the base, `catalogue` what hints may point to.
+
+    All problems are in the diagnostics of the result; nothing is raised.
+    """
+    return _composed(_merge(base, fragments, protocol=protocol, gates=gates, catalogue=catalogue), protocol, release)
+
+
+def _merge(
+    base: Document,
+    fragments: Sequence[Fragment],
+    *,
+    protocol: int,
+    gates: Mapping[str, Gate] | None,
+    catalogue: Catalogue,
+) -> Merger:
+    merger = Merger.start(base, protocol=protocol, gates=gates or {}, catalogue=catalogue)
+    _admit(merger, fragments)
+    for step in (
+        Merger.add_definitions,
+        Merger.check_targets,
+        Merger.replace_definitions,
+        Merger.add_properties,
+        Merger.add_required,
+        Merger.add_members,
+        Merger.add_gates,
+    ):
+        for fragment in merger.fragments:
+            step(merger, fragment)
+    merger.grow_defaults()
+    return merger
+
+
+def _composed(merger: Merger, protocol: int, release: str | None) -> Composed:
+    found = {found for log in merger.logs.values() for found in [*log.errors, *_notes(merger, log.fragment)]}
+    return Composed(
+        root=merger.root,
+        gates=merger.gates,
+        base=merger.base,
+        fragments=tuple(merger.fragments),
+        protocol=protocol,
+        release=release,
+        diagnostics=tuple(sorted(found, key=lambda found: found.sort_key)),
+        sources=merger.origins.sources,
+    )
+
+
+def _admit(merger: Merger, fragments: Sequence[Fragment]) -> None:
+    """Sort the fragments, and refuse the ones that have no place in this composition."""
+    ordered = sorted(fragments, key=lambda each: (each.id, each.revision, each.document.digest, each.document.label))
+    present = {name for each in ordered for name in (each.id, each.spec)}
+    taken: dict[str, Fragment] = {}
+    for fragment in ordered:
+        if fragment.id in taken:
+            first = taken[fragment.id]
+            both = "twice" if first.spec == fragment.spec else f"as {first.revision} and as {fragment.revision}"
+            hint = "name each extension once"
+            merger.error(
+                fragment, "fragment-twice", f"the extension {fragment.id} is given {both}", at="/id", hint=hint
+            )
+            continue
+        taken[fragment.id] = fragment
+        if merger.protocol not in fragment.protocols:
+            _refuse_protocol(merger, fragment)
+            continue
+        merger.admit(fragment)
+        for index, name in enumerate(fragment.requires):
+            if name not in present:
+                merger.error(
+                    fragment,
+                    "fragment-requires",
+                    f"{fragment.origin} needs the extension {name}",
+                    at=join("/requires", index),
+                    hint=f"add {name}, or leave out {fragment.id}",
+                )
+
+
+def _refuse_protocol(merger: Merger, fragment: Fragment) -> None:
+    revisions = merger.catalogue.revisions_of(fragment.id, merger.protocol)
+    others = ", ".join(f"{fragment.id}@{revision}" for revision in revisions)
+    known = ", ".join(str(protocol) for protocol in fragment.protocols)
+    merger.error(
+        fragment,
+        "fragment-protocol",
+        f"{fragment.origin} extends protocol {known}, not {merger.protocol}",
+        at="/protocols",
+        hint=f"for protocol {merger.protocol} there is {others}" if others else None,
+    )
+
+
+def _notes(merger: Merger, fragment: Fragment) -> list[Diagnostic]:
+    """One note for each thing that was there already, or a single one where that is all there is."""
+    log = merger.logs[fragment.spec]
+    if not log.superseded or log.added or log.errors:
+        return [_superseded(fragment, f"{what} is part of {origin} already", at) for at, what, origin in log.superseded]
+    origins = " and of ".join(sorted({origin for _, _, origin in log.superseded}))
+    return [_superseded(fragment, f"{fragment.origin} is superseded: all of it is part of {origins}", "")]
+
+
+def _superseded(fragment: Fragment, message: str, at: str) -> Diagnostic:
+    return Diagnostic(
+        code="superseded",
+        severity=Severity.NOTE,
+        message=message,
+        location=fragment.document.location(at),
+        pointer=at,
+    )
+
+
+def summarise(
+    base: Document,
+    fragment: Fragment,
+    *,
+    protocol: int,
+    gates: Mapping[str, Gate] | None = None,
+    others: Sequence[Fragment] = (),
+    catalogue: Catalogue = BUNDLED,
+) -> Summary:
+    """What `fragment` would do to `base`, composed with the ones among `others` that it requires."""
+    needed = _required(fragment, others)
+    merger = _merge(base, [fragment, *needed], protocol=protocol, gates=gates, catalogue=catalogue)
+    log = merger.logs[fragment.spec]
+    missing = [found for found in log.errors if found.code == "fragment-missing"]
+    serious = [found for found in log.errors if found.code not in ("fragment-missing", "fragment-requires")]
+    if serious:
+        verdict = "conflicts"
+    elif missing:
+        verdict = "lacks a definition"
+    else:
+        verdict = "superseded" if log.superseded and not log.added else "applies"
+    reasons = sorted(log.errors or _notes(merger, fragment), key=lambda found: found.sort_key)
+    return Summary(
+        fragment=fragment,
+        methods=tuple(sorted(log.methods)),
+        definitions=tuple(sorted(log.definitions)),
+        changed=tuple(sorted(log.changed)),
+        verdict=verdict,
+        reasons=tuple(found.message for found in reasons),
+    )
+
+
+def _required(fragment: Fragment, others: Sequence[Fragment]) -> list[Fragment]:
+    """The fragments among `others` that `fragment` needs, directly or not, one revision each."""
+    found: dict[str, Fragment] = {}
+    names = list(fragment.requires)
+    while names:
+        name = names.pop()
+        match = next((each for each in others if name in (each.id, each.spec)), None)
+        if match is not None and match.id not in found and match.id != fragment.id:
+            found[match.id] = match
+            names += match.requires
+    return list(found.values())

@@ -1,0 +1,74 @@
+"""Let default literals grow with the types that they are literals of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from acpgen.schema.layers import layers, schema_map
+from acpgen.schema.pointer import join
+from acpgen.schema.walk import walk
+
+Addition = tuple[str, str]
+"""The pointer of a definition, and the wire name of a property that it gained."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """A default literal at `pointer` that becomes `value`; `entries` says what stands where in it, and why."""
+
+    pointer: str
+    value: Any
+    entries: tuple[tuple[str, Addition], ...]
+
+
+def grown_defaults(root: dict[str, Any], added: Mapping[Addition, Any]) -> Iterator[Growth]:
+    """The default literals of `root` that lack one of the `added` properties, each of which has a default (given).
+
+    A default of the whole agent's capabilities, say, spells out every flag; a new flag has to be in it as well.
+    """
+    definitions = schema_map(root, "$defs")
+    for pointer, node in walk(root) if added else ():
+        if isinstance(node, dict) and isinstance(node.get("default"), (dict, list)):
+            at = join(pointer, "default")
+            grower = _Grower(definitions=definitions, added=added)
+            value = grower.grow(node["default"], node, node_pointer=pointer, at=at)
+            if grower.entries:
+                yield Growth(pointer=at, value=value, entries=tuple(grower.entries))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Grower:
+    definitions: Mapping[str, Any]
+    added: Mapping[Addition, Any]
+    entries: list[tuple[str, Addition]] = field(default_factory=list)
+    busy: list[Addition] = field(default_factory=list)
+
+    def grow(self, literal: Any, node: Any, *, node_pointer: str, at: str) -> Any:
+        """`literal`, a value of the type `node`, with the added properties at every depth."""
+        if not isinstance(literal, (dict, list)):
+            return literal
+        grown: Any = literal.copy()
+        for pointer, layer in layers(node, node_pointer, self.definitions):
+            if isinstance(literal, list):
+                items = join(pointer, "items")
+                grown = [
+                    self.grow(item, layer.get("items"), node_pointer=items, at=join(at, index))
+                    for index, item in enumerate(grown)
+                ]
+            else:
+                self._grow_object(grown, layer, pointer=pointer, at=at)
+        return grown
+
+    def _grow_object(self, grown: dict[str, Any], layer: dict[str, Any], *, pointer: str, at: str) -> None:
+        for wire, child in schema_map(layer, "properties").items():
+            place = {"node_pointer": join(pointer, "properties", wire), "at": join(at, wire)}
+            addition = (pointer, wire)
+            if wire in grown:
+                grown[wire] = self.grow(grown[wire], child, **place)
+            elif addition in self.added and addition not in self.busy:
+                self.entries.append((place["at"], addition))
+                self.busy.append(addition)  # a default of a recursive type would never end
+                grown[wire] = self.grow(self.added[addition], child, **place)
+                self.busy.pop()

@@ -1,0 +1,189 @@
+"""Check that a schema stays within the dialect that acpgen understands (JSON Schema 2020-12 as ACP uses it)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from acpgen.diagnostics import Report
+from acpgen.schema.pointer import join
+from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, walk
+
+_TYPE_NAMES = {"null", "boolean", "object", "array", "number", "string", "integer"}
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, (dict, bool))
+
+
+def _is_schema_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_schema, value.values()))
+
+
+def _is_schema_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_string_list(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_string, value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_type(value: Any) -> bool:
+    names = value if isinstance(value, list) else [value]
+    return bool(names) and all(isinstance(name, str) and name in _TYPE_NAMES for name in names)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_anything(value: Any) -> bool:
+    return True
+
+
+KEYWORDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "$schema": (_is_string, "a string"),
+    "$defs": (_is_schema_map, "an object of schemas"),
+    "$ref": (_is_string, "a string"),
+    "title": (_is_string, "a string"),
+    "description": (_is_string, "a string"),
+    "type": (_is_type, "the name of a JSON type, or a list of them"),
+    "properties": (_is_schema_map, "an object of schemas"),
+    "required": (_is_string_list, "a list of property names"),
+    "items": (_is_schema, "a schema"),
+    "anyOf": (_is_schema_list, "a list of schemas"),
+    "oneOf": (_is_schema_list, "a list of schemas"),
+    "allOf": (_is_schema_list, "a list of schemas"),
+    "not": (_is_schema, "a schema"),
+    "const": (_is_anything, "any value"),
+    "enum": (lambda value: isinstance(value, list) and bool(value), "a list of values"),
+    "default": (_is_anything, "any value"),
+    "format": (_is_string, "a string"),
+    "minimum": (_is_number, "a number"),
+    "maximum": (_is_number, "a number"),
+    "minItems": (_is_count, "a whole number"),
+    "minLength": (_is_count, "a whole number"),
+    "pattern": (_is_string, "a string"),
+    "contentEncoding": (_is_string, "a string"),
+    "additionalProperties": (_is_schema, "a schema"),
+    "unevaluatedProperties": (_is_schema, "a schema"),
+    "discriminator": (_is_anything, "any value"),
+    "x-method": (_is_string, "a string"),
+    "x-side": (_is_string, "a string"),
+    "x-docs-ignore": (_is_bool, "true or false"),
+    "x-deserialize-default-on-error": (_is_bool, "true or false"),
+    "x-deserialize-skip-invalid-items": (_is_bool, "true or false"),
+    "x-deserialize-default-on-null": (_is_bool, "true or false"),
+}
+"""What acpgen reads, each with the test and the name of its legal values."""
+
+_ANNOTATIONS = frozenset({"$comment", "$id", "deprecated", "examples", "readOnly", "writeOnly"})
+"""Keywords that change nothing about which values are valid."""
+
+
+def check_dialect(root: dict[str, Any], report: Report) -> None:
+    """Report everything in the schema that acpgen would misread: bad keywords, references, cycles.
+
+    Later stages rely on it: after a run without errors every keyword has a value of its kind, and every `$ref` leads
+    to a definition of this document without going in circles.
+    """
+    definitions = root.get("$defs")
+    if not _is_schema_map(definitions) or not definitions:
+        report.error("no-definitions", "the schema has no `$defs`", at="", hint="is this an ACP schema?")
+        return
+    for pointer, node in walk(root):
+        if isinstance(node, dict):
+            _check_keywords(node, pointer, report)
+            _check_reference(node, pointer, definitions or {}, report)
+        elif not isinstance(node, bool):
+            report.error("bad-schema", "a schema is an object, true or false", at=pointer)
+    if not report.errors:
+        _check_cycles(definitions or {}, report)
+
+
+def _check_keywords(node: dict[str, Any], pointer: str, report: Report) -> None:
+    for keyword, value in node.items():
+        if keyword in KEYWORDS:
+            is_legal, legal = KEYWORDS[keyword]
+            if not is_legal(value):
+                report.error("bad-schema", f"`{keyword}` takes {legal}", at=join(pointer, keyword))
+        elif keyword.startswith("x-"):
+            report.warning(
+                "unknown-x-keyword",
+                f"acpgen does not know `{keyword}`, and generates code as if it were not there",
+                at=join(pointer, keyword),
+                hint="look for a newer acpgen: the keyword may change what values mean",
+            )
+        elif keyword not in _ANNOTATIONS:
+            report.warning(
+                "unsupported-keyword", f"`{keyword}` has no effect on the generated code", at=join(pointer, keyword)
+            )
+
+
+def _check_reference(
+    node: dict[str, Any], pointer: str, definitions: Mapping[str, Any], report: Report
+) -> None:
+    target = node.get("$ref")
+    if not isinstance(target, str):
+        return
+    name = referenced_definition(node)
+    if name is None:
+        report.error(
+            "remote-ref",
+            f"`$ref` {target!r} leaves the definitions of this document",
+            at=join(pointer, "$ref"),
+            hint=f"acpgen fetches nothing: copy the definition to `$defs` and refer to {DEFINITION_PREFIX}NAME",
+        )
+    elif name not in definitions:
+        near = get_close_matches(name, definitions, n=1)
+        report.error(
+            "ref-not-found",
+            f"`$ref` to {name!r}, which is not among the definitions",
+            at=join(pointer, "$ref"),
+            hint=f"did you mean {near[0]!r}?" if near else None,
+        )
+
+
+def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
+    """Refuse definitions that contain themselves other than through a property: no class could stand for them."""
+    edges = {name: list(dict.fromkeys(_structural(node))) for name, node in definitions.items()}
+    done: set[str] = set()
+    for start in definitions:
+        path: list[str] = []
+        stack = [(start, iter(edges[start]))] if start not in done else []
+        path.extend(name for name, _ in stack)
+        while stack:
+            name, rest = stack[-1]
+            target = next(rest, None)
+            if target is None:
+                done.add(name)
+                stack.pop()
+                path.pop()
+            elif target in path:
+                circle = " → ".join([*path[path.index(target) :], target])
+                report.error("ref-cycle", f"the definition contains itself: {circle}", at=definition_pointer(target))
+            elif target not in done:
+                stack.append((target, iter(edges[target])))
+                path.append(target)
+
+
+def _structural(node: Any) -> Iterator[str]:
+    """The definitions that the shape of `node` depends on before any object is entered."""
+    if (name := referenced_definition(node)) is not None:
+        yield name
+    for pointer, child in children(node, ""):
+        if not pointer.startswith(("/properties", "/$defs", "/not")):
+            yield from _structural(child)

@@ -1,0 +1,158 @@
+"""Read a JSON file as untrusted text, and find the line of any pointer into it afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acpgen.diagnostics import Location, input_error
+from acpgen.schema import pointer as pointers
+
+MAX_BYTES = 32 * 1024 * 1024
+"""The largest schema ever published is below 1 MiB; more than this is not a schema but an accident."""
+MAX_DEPTH = 100
+"""Nesting of arrays and objects; published schemas stay below 20."""
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """A JSON document with the text that it was read from.
+
+    `label` is how diagnostics name the file, `origin` what docstrings and the manifest call its content
+    ("ACP v1, 2026-11-02", "logout, 2026-02-02"), `digest` the SHA-256 of its bytes in hexadecimal.
+    """
+
+    label: str
+    origin: str
+    text: str
+    root: dict[str, Any]
+    digest: str
+
+    def location(self, pointer: str) -> Location:
+        """Where `pointer` stands in the text; for one that leads nowhere, where its last existing part stands.
+
+        Positions are looked up when a diagnostic needs them, so that a run without one pays nothing.
+        """
+        offset = 0
+        for token in pointers.split(pointer):
+            found = _offset_of_child(self.text, offset, token)
+            if found is None:
+                break
+            offset = found
+        return _location(self.label, self.text, offset)
+
+
+def _skip_space(text: str, offset: int) -> int:
+    match = _SPACE.match(text, offset)
+    return match.end() if match else offset
+
+
+def _offset_of_child(text: str, offset: int, token: str) -> int | None:
+    """The offset of the member or element `token` of the container that starts at or after `offset`."""
+    start = _skip_space(text, offset)
+    is_object = text[start] == "{"
+    if not is_object and text[start] != "[":
+        return None
+    position, index = _skip_space(text, start + 1), 0
+    while text[position] not in "}]":
+        name = str(index)
+        if is_object:
+            name, position = _DECODER.raw_decode(text, position)
+            position = _skip_space(text, _skip_space(text, position) + 1)
+        if name == token:
+            return position
+        _, position = _DECODER.raw_decode(text, position)
+        position = _skip_space(text, position)
+        if text[position] == ",":
+            position = _skip_space(text, position + 1)
+        index += 1
+    return None
+
+
+def _location(label: str, text: str, offset: int) -> Location:
+    line_start = text.rfind("\n", 0, offset) + 1
+    return Location(label, text.count("\n", 0, offset) + 1, offset - line_start + 1)
+
+
+def read_document(path: Path, *, label: str, origin: str) -> Document:
+    """Read the JSON object in the file `path`; raises `InputError` for anything that is not one."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise input_error(
+                "file-too-large", f"{label} is larger than {MAX_BYTES // 1024**2} MiB", hint="is this a schema?"
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise input_error("file-unreadable", f"cannot read {label}: {error.strerror}") from None
+    return parse_document(data, label=label, origin=origin)
+
+
+def parse_document(data: bytes, *, label: str, origin: str) -> Document:
+    """Parse `data` as a JSON object (RFC 8259, UTF-8, no repeated names); raises `InputError` otherwise."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise input_error("not-utf-8", f"{label} is not UTF-8: {error.reason} at byte {error.start}") from None
+    root = _parse(text, label)
+    _check_tree(root, label, text)
+    if not isinstance(root, dict):
+        raise input_error("not-an-object", f"{label} holds no JSON object", location=Location(label, 1, 1))
+    return Document(label=label, origin=origin, text=text, root=root, digest=hashlib.sha256(data).hexdigest())
+
+
+def _parse(text: str, label: str) -> Any:
+    def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) != len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise input_error("duplicate-name", f"{label}: the name {json.dumps(twice)} stands twice in one object")
+        return members
+
+    def no_constant(name: str) -> Any:
+        raise input_error("bad-json", f"{label}: {name} is not JSON")
+
+    try:
+        return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
+    except json.JSONDecodeError as error:
+        where = Location(label, error.lineno, error.colno)
+        raise input_error("bad-json", f"not JSON: {error.msg}", location=where) from None
+    except RecursionError:
+        raise _too_deep(label) from None
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise input_error("bad-json", f"{label}: {error}") from None
+
+
+def _too_deep(label: str) -> Exception:
+    return input_error("too-deep", f"{label} nests arrays and objects more than {MAX_DEPTH} deep")
+
+
+def _check_tree(root: Any, label: str, text: str) -> None:
+    """Refuse what no text file can hold (lone surrogates) and what would exhaust a recursive reader."""
+    if "\\u" in text.lower():
+        try:
+            json.dumps(root, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            raise input_error(
+                "lone-surrogate", f"{label} holds half of a surrogate pair (\\ud800 to \\udfff)"
+            ) from None
+        except RecursionError:
+            raise _too_deep(label) from None
+    level: list[Any] = [root]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            child
+            for node in level
+            if isinstance(node, (dict, list))
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return
+    raise _too_deep(label)

@@ -1,0 +1,182 @@
+"""Read an extension fragment: what an RFD adds to a schema, with who it is and which gates it states."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.schema.data import data_folder
+from acpgen.schema.document import Document, read_document
+from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
+from acpgen.schema.layers import schema_map
+from acpgen.schema.pointer import join
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
+
+_MESSAGE_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A definition that has the shape `expect` becomes `result`."""
+
+    expect: Any
+    result: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a fragment does to one definition that exists already."""
+
+    properties: Mapping[str, Any]
+    required: tuple[str, ...]
+    members: tuple[Any, ...]
+    replacement: Replacement | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """An extension, read and found to be well-formed."""
+
+    id: str
+    revision: str
+    title: str
+    description: str | None
+    rfd: str | None
+    status: str
+    protocols: tuple[int, ...]
+    requires: tuple[str, ...]
+    document: Document
+    definitions: Mapping[str, Any]
+    changes: Mapping[str, Change]
+    gates: Mapping[str, Gate]
+
+    @property
+    def origin(self) -> str:
+        """The fragment in docstrings and messages."""
+        return self.document.origin
+
+    @property
+    def spec(self) -> str:
+        """How a user names this fragment and revision."""
+        return f"{self.id}@{self.revision}"
+
+
+def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragment:
+    """The fragment in a file or document; raises `InputError` with everything that is wrong with it.
+
+    `label` is how diagnostics name a file, by default as its path is given.
+    """
+    if isinstance(source, Path):
+        name = label or source.as_posix()
+        source = read_document(source, label=name, origin=name)
+    problems = list(dict.fromkeys(_problems(source))) or list(_contradictions(source))
+    if problems:
+        raise InputError(problems)
+    return _read(source)
+
+
+def _read(document: Document) -> Fragment:
+    root = document.root
+    return Fragment(
+        id=root["id"],
+        revision=root["revision"],
+        title=root["title"],
+        description=root.get("description"),
+        rfd=root.get("rfd"),
+        status=root["status"],
+        protocols=tuple(int(protocol) for protocol in root["protocols"]),
+        requires=tuple(root.get("requires", ())),
+        document=replace(document, origin=f"{root['id']}, {root['revision']}"),
+        definitions=root.get("$defs", {}),
+        changes={name: _read_change(change) for name, change in root.get("changes", {}).items()},
+        gates=read_gates(root.get("gates", {}), pointers=True),
+    )
+
+
+def _read_change(change: Mapping[str, Any]) -> Change:
+    replacement = change.get("replace")
+    return Change(
+        properties=change.get("properties", {}),
+        required=tuple(change.get("required", ())),
+        members=tuple(change.get("members", ())),
+        replacement=replacement and Replacement(expect=replacement["expect"], result=replacement["with"]),
+    )
+
+
+@cache
+def _format() -> Any:
+    return json.loads((data_folder() / "schema" / "fragment.schema.json").read_text(encoding="utf-8"))
+
+
+def _problems(document: Document) -> Iterator[Diagnostic]:
+    """What the JSON Schema of the fragment format finds; a problem may be found more than once."""
+    # imported here, as it takes as long as many a build
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+    for error in Draft202012Validator(_format()).iter_errors(document.root):
+        yield from _diagnostics(document, error)
+
+
+def _diagnostics(document: Document, error: ValidationError) -> Iterator[Diagnostic]:
+    at = join("", *error.absolute_path)
+    described = error.schema.get("description")
+    match error.validator:
+        case "required":
+            for name in error.validator_value:
+                if name not in error.instance:
+                    hint = error.schema.get("properties", {}).get(name, {}).get("description")
+                    yield _problem(document, at, f"`{name}` is missing", hint=hint)
+        case "additionalProperties":
+            known = list(schema_map(error.schema, "properties"))
+            for name in error.instance:
+                if name not in known:
+                    yield _unknown_name(document, join(at, name), name, known)
+        case "type":
+            expected = " or ".join(
+                [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+            )
+            yield _problem(document, at, f"expected {expected}, found {_short(error.instance)}", hint=described)
+        case "pattern" | "const" | "enum":
+            yield _problem(document, at, f"{_short(error.instance)} is no legal value here", hint=described)
+        case _:
+            yield _problem(document, at, error.message[:_MESSAGE_LENGTH], hint=described)
+
+
+def _unknown_name(document: Document, at: str, name: str, known: list[str]) -> Diagnostic:
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}"
+    return _problem(document, at, f"{_short(name)} means nothing here", hint=hint)
+
+
+def _contradictions(document: Document) -> Iterator[Diagnostic]:
+    """What a JSON Schema cannot say about a fragment."""
+    root = document.root
+    for index, required in enumerate(root.get("requires", ())):
+        if required.partition("@")[0] == root["id"]:
+            yield _problem(document, join("/requires", index), "the fragment requires itself")
+    for gate_root, method in gated_twice(root.get("gates", {})):
+        yield _problem(document, gate_pointer(gate_root, method), f"{_short(method)} has a gate at another definition")
+
+
+def _problem(document: Document, at: str, message: str, *, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(
+        code="fragment-format",
+        severity=Severity.ERROR,
+        message=message,
+        location=document.location(at),
+        pointer=at,
+        hint=hint,
+    )
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,132 @@
+"""Gates: which capability, exchanged in `initialize`, a method waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from acpgen.diagnostics import Report
+from acpgen.schema.layers import find_property, layers, schema_map
+from acpgen.schema.pointer import join
+from acpgen.schema.walk import definition_pointer
+
+_LEAVES = frozenset({"boolean", "object", "array"})
+"""The types whose values can say yes: true, an object (even an empty one), an array with something in it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gate:
+    """The values that open a method: any of `paths`, property names below a value of the definition `root`.
+
+    `pointer` is where a composed schema keeps the gate, for diagnostics; empty for the facts of a base.
+    """
+
+    root: str
+    paths: tuple[tuple[str, ...], ...]
+    pointer: str = field(default="", compare=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal gates let the same methods through, whatever the order of their paths."""
+        return isinstance(other, Gate) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[str, frozenset[tuple[str, ...]]]:
+        return (self.root, frozenset(self.paths))
+
+    def __str__(self) -> str:
+        return " or ".join(".".join(path) for path in self.paths) + f" of {self.root}"
+
+
+def gate_pointer(root: str, method: str) -> str:
+    """Where a file (and a composed schema, so to speak) states the gate of `method`."""
+    return join("", "gates", root, method)
+
+
+def read_gates(gates: Mapping[str, Mapping[str, str | list[str]]], *, pointers: bool = False) -> dict[str, Gate]:
+    """The gates by method from their notation in JSON; with `pointers` each remembers its place.
+
+    A method stated under two roots gets the last of them: look for that beforehand with `gated_twice`.
+    """
+    return {
+        method: Gate(
+            root,
+            tuple(tuple(path.split(".")) for path in ([paths] if isinstance(paths, str) else paths)),
+            gate_pointer(root, method) if pointers else "",
+        )
+        for root, methods in gates.items()
+        for method, paths in methods.items()
+    }
+
+
+def gated_twice(gates: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The pairs (root, method) whose method has a gate at an earlier root already."""
+    seen: set[str] = set()
+    twice = []
+    for root, methods in gates.items():
+        twice += [(root, method) for method in methods if method in seen]
+        seen.update(methods)
+    return twice
+
+
+def check_gates(root: dict[str, Any], gates: Mapping[str, Gate], report: Report) -> None:
+    """Report every gate that the composed schema `root` has no method, no capability or no yes-or-no value for."""
+    definitions = schema_map(root, "$defs")
+    methods = {node["x-method"] for node in definitions.values() if isinstance(node, dict) and "x-method" in node}
+    for method, gate in sorted(gates.items()):
+        if method not in methods:
+            near = get_close_matches(method, sorted(map(str, methods)), n=1)
+            report.error(
+                "gate-method",
+                f"a gate is stated for the method {method!r}, which the schema does not have",
+                at=gate.pointer,
+                hint=f"did you mean {near[0]!r}?" if near else None,
+            )
+        elif gate.root not in definitions:
+            report.error(
+                "gate-root",
+                f"the gate of {method!r} starts at the definition {gate.root!r}, which the schema does not have",
+                at=gate.pointer,
+                hint="name the params or the result of `initialize`",
+            )
+        else:
+            for path in gate.paths:
+                _check_path(method, gate, path, definitions=definitions, report=report)
+
+
+def _check_path(
+    method: str, gate: Gate, path: tuple[str, ...], *, definitions: Mapping[str, Any], report: Report
+) -> None:
+    pointer, node = definition_pointer(gate.root), definitions[gate.root]
+    for wire in path:
+        found = find_property(node, pointer, wire, definitions)
+        if found is None:
+            names = {
+                name for _, layer in layers(node, pointer, definitions) for name in schema_map(layer, "properties")
+            }
+            near = get_close_matches(wire, sorted(names), n=1)
+            report.error(
+                "gate-path",
+                f"the gate of {method!r}, {'.'.join(path)}, fails at {wire!r}: {pointer} has no such property",
+                at=gate.pointer or pointer,
+                hint=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(sorted(names)) or 'none'}",
+            )
+            return
+        pointer, node = found
+    if not any(_LEAVES & _types(layer) for _, layer in layers(node, pointer, definitions)):
+        report.error(
+            "gate-leaf",
+            f"the gate of {method!r}, {'.'.join(path)}, ends at a value that cannot say yes ({pointer})",
+            at=gate.pointer or pointer,
+            hint="a gate is a boolean, an object or an array",
+        )
+
+
+def _types(layer: Mapping[str, Any]) -> set[str]:
+    stated = layer.get("type")
+    names = {stated} if isinstance(stated, str) else set(stated) if isinstance(stated, list) else set()
+    return names | ({"object"} if "properties" in layer else set())
