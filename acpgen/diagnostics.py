@@ -23,11 +23,12 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A place in a text file; `line` and `column` count from 1, columns in characters."""
+    """A place in a text file; `line` and `column` count from 1, columns in characters. `excerpt` is the line itself."""
 
     file: str
     line: int
     column: int
+    excerpt: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from acpgen.diagnostics import internal_error
@@ -12,7 +15,20 @@ from acpgen.emit.literals import LINE_LENGTH
 
 def format_files(files: Mapping[str, str]) -> dict[str, str]:
     """`files` with every Python file formatted; raises `InternalError` for one that is no Python."""
-    return {path: _format(path, text) if path.endswith(".py") else text for path, text in files.items()}
+    with _without_collector():
+        return {path: _format(path, text) if path.endswith(".py") else text for path, text in files.items()}
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Black makes trees by the million nodes; looking for garbage among them takes longer than the formatting."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _format(path: str, text: str) -> str:
@@ -21,8 +37,36 @@ def _format(path: str, text: str) -> str:
 
     mode = black.Mode(target_versions={black.TargetVersion.PY310}, line_length=LINE_LENGTH)
     try:
-        return black.format_str(text, mode=mode)
-    except black.InvalidInput as error:
+        parts = [black.format_str(part, mode=mode).rstrip("\n") for part in _parts(text)]
+    except (SyntaxError, black.InvalidInput) as error:
         kept = Path(tempfile.mkdtemp(prefix="acpgen-")) / Path(path).name
         kept.write_text(text, encoding="utf-8")
         raise internal_error(f"the generated {path} is no Python: {error}; it is kept as {kept}") from None
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _parts(text: str) -> Iterator[str]:
+    """`text` cut before each class and function, with what stands above it, where black puts two empty lines.
+
+    Black formats a second time whatever it changed. Cut up, that is a few definitions instead of the whole file.
+    """
+    lines = text.splitlines()
+    start = 0
+    previous: ast.stmt | None = None
+    for node in ast.parse(text).body:
+        if previous is not None and _stands_apart(previous, node):
+            end = previous.end_lineno or 0
+            yield _text(lines[start:end])
+            start = end
+        previous = node
+    yield _text(lines[start:])
+
+
+def _text(lines: list[str]) -> str:
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _stands_apart(before: ast.stmt, after: ast.stmt) -> bool:
+    definitions = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    is_overloaded = isinstance(before, ast.FunctionDef) and isinstance(after, ast.FunctionDef) and bool(before.decorator_list)
+    return (isinstance(before, definitions) or isinstance(after, definitions)) and not is_overloaded

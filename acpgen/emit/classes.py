@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from acpgen.emit.hints import field_hint, hint
-from acpgen.emit.literals import Code, docstring, identifier, literal
+from acpgen.emit.literals import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.values import is_immutable, value
 from acpgen.ir import names
 from acpgen.ir.lower import EXTRA_FIELD
@@ -65,8 +65,8 @@ class ClassView:
         if name == EXTRA_FIELD and self._keeps_own_extra:
             return Code(rendered)
         field = next(field for field in self._struct.fields if field.name == name)
-        known = f"{rendered} | UnsetType" if field.may_be_unset else rendered
-        return self._qualified(known)
+        known = hint(field.type) if isinstance(field.type, (Const, Choice)) else rendered
+        return self._qualified(f"{known} | UnsetType" if field.may_be_unset else known)
 
     def field_doc(self, name: str) -> Code:
         """The docstring that follows the attribute; empty where there is nothing to say."""
@@ -79,7 +79,10 @@ class ClassView:
         """The tuple of the attributes that the class adds to its base."""
         own = [literal(field.name) for field in self._struct.fields if not field.inherited]
         own += [literal(EXTRA_FIELD)] if self._keeps_own_extra else []
-        return Code("(" + "".join(f"{name}, " for name in own) + ")")
+        line = f"({own[0]},)" if len(own) == 1 else f"({', '.join(own)})"
+        if len(line) <= LINE_LENGTH - len("    __slots__ = "):
+            return Code(line)
+        return Code("(\n" + "".join(f"        {name},\n" for name in own) + "    )")
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -143,13 +146,13 @@ class AliasView:
     def annotation(self, rendered: str) -> Code:
         """The aliased type, from the one that was rendered for it; bounds are said in the type.
 
-        The members of a union stand in the order in which they are tried, which no renderer knows.
+        The members of a union stand in the order in which they are tried, constants as black quotes them.
         """
         match self._definition:
             case Alias(type=Scalar() as target) if target.is_bounded:
                 return Code(f"Annotated[{rendered}, {bounds(target)}]")
-            case TaggedUnion() | UntaggedUnion():
-                return Code(" | ".join(hint(member) for member in members(self._definition)))
+            case TaggedUnion() | UntaggedUnion() | Enum():
+                return Code(" | ".join(hint(target) for target in alias_target(self._definition)))
             case _:
                 return Code(rendered)
 

@@ -243,10 +243,12 @@ class TaggedUnionView(UnionView):
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The members to try where no tag decides: the untagged ones, then the one for other tags."""
-        other = self.definition.other
-        rest = (Candidate(type=Ref(other.target), required=(self.definition.tag,), doc=""),) if other else ()
-        return (*self.definition.untagged, *rest)
+        """The members to try where no tag decides."""
+        tag = (self.definition.tag,)
+        return tuple(
+            each if isinstance(each, Candidate) else Candidate(type=Ref(each.target), required=tag, doc=each.doc)
+            for each in self.definition.fallbacks
+        )
 
     @property
     def tries_on(self) -> bool:

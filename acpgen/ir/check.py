@@ -23,8 +23,8 @@ def check_model(model: Model, report: Report) -> None:
                     _check_leniency(field, report)
             case UntaggedUnion(members=members):
                 _check_candidates(definition, members, coverage, report)
-            case TaggedUnion(untagged=members):
-                _check_candidates(definition, members, coverage, report)
+            case TaggedUnion():
+                _check_candidates(definition, definition.untagged, coverage, report)
 
 
 def _check_names(model: Model, report: Report) -> None:

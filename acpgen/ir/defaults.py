@@ -9,6 +9,7 @@ from acpgen.ir.context import Context
 from acpgen.ir.model import (
     Alias,
     AnyJson,
+    Candidate,
     Choice,
     Const,
     Construct,
@@ -131,9 +132,12 @@ class _Reader:
     def _tagged(self, union: TaggedUnion, raw: Any) -> Value:
         tag = _expect(raw, dict, "an object").get(union.tag)
         known = [Ref(variant.target) for variant in union.variants if variant.tag == tag]
-        rest = [candidate.type for candidate in union.untagged]
-        other = [Ref(union.other.target)] if union.other and tag not in union.other.excluded else []
-        return self._first((*known, *rest, *other), raw)
+        rest = [
+            each.type if isinstance(each, Candidate) else Ref(each.target)
+            for each in union.fallbacks
+            if isinstance(each, Candidate) or tag not in each.excluded
+        ]
+        return self._first((*known, *rest), raw)
 
     def _first(self, candidates: tuple[TypeExpr, ...], raw: Any) -> Value:
         for expression in candidates:

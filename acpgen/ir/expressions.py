@@ -161,3 +161,24 @@ class Expressions:
 
 def _is_null(node: Any) -> bool:
     return isinstance(node, dict) and (node.get("type") == "null" or ("const" in node and node["const"] is None))
+
+
+def refines(narrow: TypeExpr, wide: TypeExpr) -> bool:
+    """Whether every value of `narrow` is one of `wide`, as far as that shows without looking into definitions."""
+    if narrow == wide:
+        return True
+    match wide, narrow:
+        case AnyJson(), _:
+            return True
+        case Nullable(), Nullable(inner):
+            return refines(inner, wide)
+        case Nullable(inner), _:
+            return narrow == Scalar(primitive=Primitive.NULL) or refines(narrow, inner)
+        case Scalar(is_bounded=False, primitive=primitive), Const(value):
+            return _PRIMITIVES[type(value)] is primitive
+        case Scalar(is_bounded=False), Scalar() | Choice():
+            return wide.primitive is narrow.primitive
+        case Choice(), Const(value):
+            return value in wide.values
+        case _:
+            return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from acpgen.diagnostics import Report
@@ -11,7 +12,7 @@ from acpgen.ir.conditions import condition
 from acpgen.ir.context import Context, Options
 from acpgen.ir.defaults import fill_defaults
 from acpgen.ir.errors import lower_errors
-from acpgen.ir.expressions import Expressions
+from acpgen.ir.expressions import Expressions, refines
 from acpgen.ir.methods import lower_methods
 from acpgen.ir.model import (
     Alias,
@@ -151,21 +152,30 @@ class _Lowering:
         for found in ordered:
             inherited = base is not None and base in found.owners
             field = self._field(owner, found, inherited=inherited)
-            if field is not None and self._is_new(field, fields):
-                fields[field.name] = field
+            if field is not None:
+                fields[field.name] = self._merged(fields[field.name], field) if field.name in fields else field
         return tuple(fields.values())
 
-    def _is_new(self, field: Field, fields: dict[str, Field]) -> bool:
-        known = fields.get(field.name)
-        if known is None:
-            return True
+    def _merged(self, known: Field, field: Field) -> Field:
+        """A property that stands in two layers has to satisfy both: the narrower type, and required if either is."""
         if known.wire != field.wire:
             message = f"the properties {known.wire!r} and {field.wire!r} of one object map to one name, {field.name}"
             self._context.report.error("name-clash", message, at=field.pointer)
-        elif known.type != field.type:
-            message = f"the property {field.wire!r} stands twice in one object, with different types"
+            return known
+        narrow = known if refines(known.type, field.type) else field if refines(field.type, known.type) else None
+        if narrow is None:
+            message = f"the property {field.wire!r} stands twice in one object, with types of which neither is narrower"
             self._context.report.error("property-clash", message, at=field.pointer, hint=f"see {known.pointer}")
-        return False
+            return known
+        required = known.required or field.required
+        return replace(
+            narrow,
+            required=required,
+            # a value that either layer forgives is forgiven, unless the property decides which class it is
+            leniency=Leniency() if required else known.leniency | field.leniency,
+            doc=field.doc or known.doc,
+            inherited=known.inherited,
+        )
 
     def _field(self, owner: str, found: Property, *, inherited: bool) -> Field | None:
         name = names.field_name(found.wire)

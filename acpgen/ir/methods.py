@@ -77,13 +77,8 @@ def _sort_in(context: Context, group: _Group, name: str) -> None:
 def _group_methods(
     context: Context, group: _Group, *, composed: Composed, docs: Mapping[str, str]
 ) -> Iterator[Method]:
-    sides = {context.definitions.nodes[name]["x-side"] for name in group.parts.values()}
-    if len(sides) > 1:
-        first = next(iter(group.parts.values()))
-        message = f"the definitions of {group.wire!r} disagree on `x-side`: {', '.join(sorted(sides))}"
-        context.report.error("side-clash", message, at=join(definition_pointer(first), "x-side"))
     for part, kind in (("Request", Kind.REQUEST), ("Notification", Kind.NOTIFICATION)):
-        if part in group.parts and len(sides) == 1:
+        if part in group.parts:
             yield from _method(context, group, kind, group.parts[part], composed=composed, docs=docs)
     if "Response" in group.parts and "Request" not in group.parts:
         name = group.parts["Response"]
@@ -127,15 +122,23 @@ def _method(
 
 
 def _result(context: Context, group: _Group) -> TypeExpr:
-    if "Response" in group.parts:
-        return Ref(context.class_name(group.parts["Response"]))
-    request = group.parts["Request"]
-    context.report.warning(
-        "unpaired-method",
-        f"{group.wire!r} has a request and no response; its result may be any JSON",
-        at=definition_pointer(request),
-    )
-    return AnyJson()
+    request, response = group.parts["Request"], group.parts.get("Response")
+    if response is None:
+        context.report.warning(
+            "unpaired-method",
+            f"{group.wire!r} has a request and no response; its result may be any JSON",
+            at=definition_pointer(request),
+        )
+        return AnyJson()
+    nodes = context.definitions.nodes
+    if nodes[request]["x-side"] != nodes[response]["x-side"]:
+        context.report.error(
+            "side-clash",
+            f"{request} and {response} disagree on who handles {group.wire!r}",
+            at=join(definition_pointer(response), "x-side"),
+            hint="`x-side` is the peer that handles the request, on both",
+        )
+    return Ref(context.class_name(response))
 
 
 def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:

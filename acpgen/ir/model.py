@@ -187,6 +187,14 @@ class Leniency:
     skip_invalid_items: bool = False
     default_on_null: bool = False
 
+    def __or__(self, other: Leniency) -> Leniency:
+        """What either tolerates."""
+        return Leniency(
+            default_on_error=self.default_on_error or other.default_on_error,
+            skip_invalid_items=self.skip_invalid_items or other.skip_invalid_items,
+            default_on_null=self.default_on_null or other.default_on_null,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
@@ -237,7 +245,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherVariant:
-    """The member of a tagged union that takes every tag but the `excluded` ones."""
+    """The member of a tagged union that takes every tag but the `excluded` ones, if it has a tag at all."""
 
     target: str
     excluded: tuple[str, ...]
@@ -257,17 +265,27 @@ class Candidate:
 class TaggedUnion:
     """A union of objects told apart by the value of the property `tag`.
 
-    Order of trial: the variant of the tag, then `untagged` in schema order, then `other`.
+    Order of trial: the variant of the tag, then the `fallbacks` in schema order: members without a tag, and the one
+    for other tags.
     """
 
     name: str
     tag: str
     variants: tuple[Variant, ...]
-    untagged: tuple[Candidate, ...]
-    other: OtherVariant | None
+    fallbacks: tuple[Candidate | OtherVariant, ...]
     doc: str
     pointer: str
     origin: str
+
+    @property
+    def untagged(self) -> tuple[Candidate, ...]:
+        """The members without a tag."""
+        return tuple(member for member in self.fallbacks if isinstance(member, Candidate))
+
+    @property
+    def other(self) -> OtherVariant | None:
+        """The member for other tags, where there is one."""
+        return next((member for member in self.fallbacks if isinstance(member, OtherVariant)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from acpgen.ir.model import (
     Alias,
     AnyJson,
+    Candidate,
     Choice,
     Const,
     Definition,
@@ -61,8 +62,7 @@ def members(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
         found: list[TypeExpr] = [candidate.type for candidate in union.members]
     else:
         found = [Ref(variant.target) for variant in union.variants]
-        found += [candidate.type for candidate in union.untagged]
-        found += [Ref(union.other.target)] if union.other else []
+        found += [each.type if isinstance(each, Candidate) else Ref(each.target) for each in union.fallbacks]
     return tuple(dict.fromkeys(found))
 
 

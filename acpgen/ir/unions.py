@@ -16,7 +16,7 @@ from acpgen.ir.conditions import condition, excluded_values
 from acpgen.ir.context import Context
 from acpgen.ir.expressions import Expressions
 from acpgen.ir.model import Candidate, Definition, OtherVariant, Ref, TaggedUnion, UntaggedUnion, Variant
-from acpgen.ir.shapes import Member, Property, Shape
+from acpgen.ir.shapes import Exclusion, Member, Property, Shape
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import referenced_definition
 
@@ -146,18 +146,19 @@ class _UnionBuilder:
     def tagged(self, readings: list[_Reading], tag: str, outer: Shape, pointer: str, label: Any) -> TaggedUnion:
         """The union told apart by the property `tag`."""
         known = [reading for reading in readings if tag in reading.constants]
-        others = [reading for reading in readings if tag not in reading.constants and reading.is_free_string(tag)]
-        rest = [reading for reading in readings if reading not in known and reading not in others[:1]]
-        other = self._other(others[0], tag) if others else None
+        rest = [reading for reading in readings if tag not in reading.constants]
+        other = next((reading for reading in rest if reading.is_free_string(tag)), None)
         variants = tuple(self._variant(reading, reading.constants[tag]) for reading in known)
+        fallbacks = tuple(
+            self._other(reading, tag) if reading is other else self._candidate(reading, label) for reading in rest
+        )
         if other is None and self._context.options.open_unions:
-            other = self._opened(tag, variants, pointer)
+            fallbacks = (*fallbacks, self._opened(tag, variants, pointer))
         return TaggedUnion(
             name=self._name,
             tag=tag,
             variants=variants,
-            untagged=tuple(self._candidate(reading, label) for reading in rest),
-            other=other,
+            fallbacks=fallbacks,
             doc=_first(outer.docs),
             pointer=pointer,
             origin=self._context.origin(pointer),
@@ -176,25 +177,13 @@ class _UnionBuilder:
         return Variant(tag=value, target=target, doc=_description(reading.member.node))
 
     def _other(self, reading: _Reading, tag: str) -> OtherVariant:
-        excluded: tuple[str, ...] = ()
-        kept = []
+        excluded: list[str] = []
         for exclusion in reading.shape.exclusions:
             found = condition(exclusion.node, exclusion.pointer, self._context.report)
-            values = excluded_values(found, tag)
-            if values is None:
-                kept.append(exclusion)
-            else:
-                excluded += values
-        plain = Shape(
-            properties=reading.shape.properties,
-            branches=reading.shape.branches,
-            exclusions=tuple(kept),
-            owners=reading.shape.owners,
-            docs=reading.shape.docs,
-        )
+            excluded += excluded_values(found, tag) or ()
         name = self._name + OTHER_SUFFIX
-        self._objects.object(name, self._around + plain, reading.member.pointer, keeps_extra=True)
-        return OtherVariant(target=name, excluded=excluded, doc=_description(reading.member.node))
+        self._objects.object(name, self._around + reading.shape, reading.member.pointer, keeps_extra=True)
+        return OtherVariant(target=name, excluded=tuple(excluded), doc=_description(reading.member.node))
 
     def _opened(self, tag: str, variants: tuple[Variant, ...], pointer: str) -> OtherVariant:
         """A variant for unknown tags, where the schema has none and the user wants one."""
@@ -202,9 +191,12 @@ class _UnionBuilder:
         doc = f"A member of `{self._name}` that this package does not know, kept as it came."
         node = {"type": "string", "description": "The unknown tag."}
         found = Property(wire=tag, node=node, pointer=pointer, required=True, owners=())
-        shape = Shape(properties=(found,), docs=(doc,))
+        excluded = tuple(variant.tag for variant in variants)
+        known = [{"properties": {tag: {"const": value}}, "required": [tag]} for value in excluded]
+        exclusion = Exclusion(node={"anyOf": known}, pointer=pointer)
+        shape = Shape(properties=(found,), exclusions=(exclusion,), docs=(doc,))
         self._objects.object(name, self._around + shape, pointer, keeps_extra=True)
-        return OtherVariant(target=name, excluded=tuple(variant.tag for variant in variants), doc=doc)
+        return OtherVariant(target=name, excluded=excluded, doc=doc)
 
     def _candidate(self, reading: _Reading, label: Any) -> Candidate:
         target = self._itself(reading) or self._member(reading, self._name + label(reading.member))

@@ -35,6 +35,11 @@ class Release:
         return f"schema/v{self.protocol}/{self.name}/schema.json"
 
     @property
+    def facts_label(self) -> str:
+        """The file of facts in diagnostics."""
+        return self.label.replace("schema.json", "facts.json")
+
+    @property
     def origin(self) -> str:
         """The release in docstrings and messages."""
         return f"ACP v{self.protocol}, {self.name}"
@@ -93,8 +98,7 @@ def load_gates(release: Release) -> dict[str, Gate]:
     """The gates that the facts of `release` state; none where there are no facts."""
     if not release.facts.exists():
         return {}
-    label = release.label.replace("schema.json", "facts.json")
-    facts = read_document(release.facts, label=label, origin=release.origin)
+    facts = read_document(release.facts, label=release.facts_label, origin=release.origin)
     return read_gates(facts.root.get("gates", {}))
 
 
@@ -115,12 +119,18 @@ def _label(path: Path) -> str:
 
 
 def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Fragment:
-    """The fragment that a user names: a file path, or the id of a bundled one, with `@REVISION` or the newest.
+    """The fragment that `locate_fragment` finds; raises `InputError` for one that is malformed, too."""
+    path, label = locate_fragment(spec, protocol, data=data)
+    return load_fragment(path, label=label)
+
+
+def locate_fragment(spec: str, protocol: int, *, data: Path | None = None) -> tuple[Path, str]:
+    """The file that a user names, and its label: a path, or the id of a bundled one, with `@REVISION` or the newest.
 
     Raises `InputError` for a name that is not bundled, with the nearest one that is.
     """
     if "/" in spec or "\\" in spec or spec.endswith(".json"):
-        return load_fragment(Path(spec), label=spec)
+        return Path(spec), spec
     files = _fragment_files(protocol, data)
     name, _, revision = spec.partition("@")
     revisions = [known for identity, known in files if identity == name]
@@ -134,7 +144,7 @@ def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Frag
             hint=f"there are: {', '.join(revisions)}",
         )
     path = files[name, wanted]
-    return load_fragment(path, label=_label(path))
+    return path, _label(path)
 
 
 def _unknown_fragment(name: str, protocol: int, *, names: list[str], data: Path | None) -> InputError:

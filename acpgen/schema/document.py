@@ -17,6 +17,8 @@ MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
 """Nesting of arrays and objects; published schemas stay below 20."""
 
+_EXCERPT = 200
+"""How much of a line a location carries; a schema may well stand on a single one."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
@@ -78,7 +80,8 @@ def _offset_of_child(text: str, offset: int, token: str) -> int | None:
 
 def _location(label: str, text: str, offset: int) -> Location:
     line_start = text.rfind("\n", 0, offset) + 1
-    return Location(label, text.count("\n", 0, offset) + 1, offset - line_start + 1)
+    excerpt, _, _ = text[line_start : line_start + _EXCERPT].partition("\n")
+    return Location(label, text.count("\n", 0, offset) + 1, offset - line_start + 1, excerpt.rstrip())
 
 
 def read_document(path: Path, *, label: str, origin: str) -> Document:

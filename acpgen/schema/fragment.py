@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -81,6 +81,19 @@ def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragm
     if problems:
         raise InputError(problems)
     return _read(source)
+
+
+def load_fragments(files: Sequence[tuple[Path, str]]) -> tuple[Fragment, ...]:
+    """The fragments in files with their labels; raises `InputError` with everything that is wrong with any of them."""
+    fragments, problems = [], []
+    for path, label in files:
+        try:
+            fragments.append(load_fragment(path, label=label))
+        except InputError as error:
+            problems += error.diagnostics
+    if problems:
+        raise InputError(problems)
+    return tuple(fragments)
 
 
 def _read(document: Document) -> Fragment:

@@ -1,0 +1,122 @@
+"""The stages in their order: load, compose, lower, emit, format, plan. Applying the plan is the caller's decision."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from acpgen.config import BuildOptions, Sources
+from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
+from acpgen.inputs import Inputs, find_inputs, manifest_head
+from acpgen.ir.context import Options
+from acpgen.ir.lower import lower
+from acpgen.ir.model import Model
+from acpgen.output import Plan, plan, unchanged
+from acpgen.schema.bundled import load_gates
+from acpgen.schema.compose import Composed, compose
+from acpgen.schema.data import data_folder
+from acpgen.schema.dialect import check_dialect
+from acpgen.schema.document import Document, read_document
+from acpgen.schema.fragment import load_fragments
+from acpgen.schema.gates import check_gates
+
+
+@dataclass(slots=True)
+class Timings:
+    """The seconds that each stage took, in order."""
+
+    stages: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the time until the end of the block as the stage `name`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.stages[name] = self.stages.get(name, 0.0) + time.perf_counter() - start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a build came to: `plan` is None where the output is up to date by its manifest."""
+
+    plan: Plan | None
+    diagnostics: tuple[Diagnostic, ...]
+    timings: Timings
+
+
+def build(options: BuildOptions, *, full: bool = False) -> Built:
+    """Compile, and compare with the output folder; nothing is written.
+
+    `full` compiles even where the manifest says that nothing changed. Raises `InputError` with all that is wrong.
+    """
+    timings = Timings()
+    with timings.stage("load"):
+        inputs = find_inputs(options.sources)
+        head = manifest_head(inputs, options)
+        if not full and unchanged(options.out, head):
+            return Built(plan=None, diagnostics=(), timings=timings)
+    model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
+    with timings.stage("emit"):
+        from acpgen.emit.package import emit
+
+        files = emit(model, options.roles, data_folder() / "templates")
+    with timings.stage("format"):
+        from acpgen.format import format_files
+
+        files = format_files(files)
+    with timings.stage("plan"):
+        planned = plan(files, folder=options.out, head=head)
+    return Built(plan=planned, diagnostics=(*diagnostics, *planned.notes), timings=timings)
+
+
+def load_model(sources: Sources, *, strict: bool = False) -> tuple[Model, tuple[Diagnostic, ...]]:
+    """The model of a schema with its extensions, for whoever only wants to look at it."""
+    return compile_model(find_inputs(sources), Options(), timings=Timings(), strict=strict)
+
+
+def compile_model(
+    inputs: Inputs, options: Options, *, timings: Timings, strict: bool
+) -> tuple[Model, tuple[Diagnostic, ...]]:
+    """Load, compose and lower. Raises `InputError` where the input is unusable, or has warnings under `strict`."""
+    with timings.stage("load"):
+        base = load_base(inputs)
+        fragments = load_fragments([(each.path, each.label) for each in inputs.extensions])
+        gates = load_gates(inputs.release) if inputs.release else {}
+    with timings.stage("compose"):
+        composed = compose(
+            base,
+            fragments,
+            protocol=inputs.protocol,
+            release=inputs.release.name if inputs.release else None,
+            gates=gates,
+        )
+        report = _checked(composed)
+    with timings.stage("lower"):
+        model = lower(composed, options, report)
+    if strict:
+        _refuse_warnings(report)
+    return model, tuple(sorted(report.found, key=lambda found: found.sort_key))
+
+
+def load_base(inputs: Inputs) -> Document:
+    """The base schema of a build."""
+    return read_document(inputs.schema.path, label=inputs.schema.label, origin=inputs.origin)
+
+
+def _checked(composed: Composed) -> Report:
+    report = Report(locate=composed.locate, found=list(composed.diagnostics))
+    report.raise_errors()
+    check_dialect(composed.root, report)
+    report.raise_errors()
+    check_gates(composed.root, composed.gates, report)
+    report.raise_errors()
+    return report
+
+
+def _refuse_warnings(report: Report) -> None:
+    if warnings := [found for found in report.found if found.severity is Severity.WARNING]:
+        raise InputError(warnings)

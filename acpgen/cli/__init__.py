@@ -1,0 +1,27 @@
+"""The command line: one module a command; diagnostics go to stderr, data to stdout."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+from acpgen.cli.app import app
+from acpgen.cli.printing import print_diagnostics
+from acpgen.diagnostics import AcpgenError, internal_error
+
+
+def main() -> None:
+    """Run the command line and exit: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen."""
+    try:
+        app()
+    except AcpgenError as error:
+        print_diagnostics(error.diagnostics)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
+        sys.exit(0)
+    except Exception as error:
+        traceback.print_exc()
+        found = internal_error(f"{type(error).__name__}: {error}")
+        print_diagnostics(found.diagnostics)
+        sys.exit(found.exit_code)

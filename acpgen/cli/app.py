@@ -1,0 +1,39 @@
+"""The typer app with its commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import acpgen
+from acpgen.cli.build import build_command
+from acpgen.cli.extensions import extensions_command
+from acpgen.cli.methods import methods_command
+
+app = typer.Typer(
+    name="acpgen",
+    help="Compile the Agent Client Protocol's schema into a small, typed Python package without dependencies.",
+    epilog="Exit codes: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+app.command("build")(build_command)
+app.command("extensions")(extensions_command)
+app.command("methods")(methods_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"acpgen {acpgen.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def acpgen_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and stop.")
+    ] = False,
+) -> None:
+    """The options before the command; each acts on its own."""

@@ -1,0 +1,65 @@
+"""`acpgen extensions`: what is bundled, and what each would add to the chosen schema."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from acpgen.build import load_base
+from acpgen.cli import options
+from acpgen.cli.tables import print_table
+from acpgen.config import DEFAULT_PROTOCOL
+from acpgen.inputs import find_inputs
+from acpgen.schema.bundled import bundled_fragments, load_gates
+from acpgen.schema.compose import Summary, summarise
+
+COLUMNS = ("extension", "status", "here", "adds", "title")
+
+
+def extensions_command(
+    protocol: options.Protocol = DEFAULT_PROTOCOL,
+    release: options.Release = None,
+    schema: options.Schema = None,
+    form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
+) -> None:
+    """List the bundled extensions: revision, status, whether they apply to the schema, and what they add to it.
+
+    **Examples**
+
+    - `acpgen extensions`
+    - `acpgen extensions --release 0.10.8`
+    """
+    inputs = find_inputs(options.sources(protocol, release=release, schema=schema))
+    base, gates = load_base(inputs), load_gates(inputs.release) if inputs.release else {}
+    fragments = bundled_fragments(protocol)
+    summaries = [
+        summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments
+    ]
+    if form is options.DataFormat.JSON:
+        print(json.dumps([_as_json(summary) for summary in summaries], indent=2))
+    else:
+        print_table(COLUMNS, [_row(summary) for summary in summaries])
+
+
+def _row(summary: Summary) -> list[str]:
+    added = [*summary.methods, *(f"{name} (changed)" for name in summary.changed)]
+    fragment = summary.fragment
+    return [fragment.spec, fragment.status, summary.verdict, ", ".join(added) or "-", fragment.title]
+
+
+def _as_json(summary: Summary) -> dict[str, object]:
+    fragment = summary.fragment
+    return {
+        "extension": fragment.id,
+        "revision": fragment.revision,
+        "title": fragment.title,
+        "status": fragment.status,
+        "rfd": fragment.rfd,
+        "verdict": summary.verdict,
+        "reasons": list(summary.reasons),
+        "methods": list(summary.methods),
+        "definitions": list(summary.definitions),
+        "changed": list(summary.changed),
+    }

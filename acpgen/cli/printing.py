@@ -1,0 +1,96 @@
+"""Print diagnostics for people, for programs and for GitHub's annotations; always on stderr, and never too many."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from acpgen.diagnostics import Diagnostic, Severity
+
+CAP = 20
+"""More diagnostics than this are counted, not shown: the first ones explain the rest, mostly."""
+
+
+class DiagnosticFormat(str, Enum):
+    """How diagnostics are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+
+
+def print_diagnostics(
+    diagnostics: Iterable[Diagnostic], form: DiagnosticFormat = DiagnosticFormat.TEXT, *, notes: bool = True
+) -> None:
+    """Print `diagnostics` to stderr by place; notes only where they were asked for."""
+    shown = sorted(
+        {found for found in diagnostics if notes or found.severity is not Severity.NOTE},
+        key=lambda found: found.sort_key,
+    )
+    match form:
+        case DiagnosticFormat.TEXT:
+            lines = _text(shown)
+        case DiagnosticFormat.JSON:
+            lines = [json.dumps([_as_json(found) for found in shown], indent=2)]
+        case DiagnosticFormat.GITHUB:
+            lines = [_annotation(found) for found in shown]
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def _text(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    lines = [line for found in diagnostics[:CAP] for line in _paragraph(found)]
+    if len(diagnostics) > CAP:
+        lines.append(f"… and {len(diagnostics) - CAP} more")
+    return lines
+
+
+def _paragraph(found: Diagnostic) -> list[str]:
+    where = f"{found.location}: " if found.location else ""
+    lines = [f"{where}{found.severity.value}: {printable(found.message)} [{found.code}]"]
+    if found.location and found.location.excerpt.strip():
+        lines.append(f"  {found.location.line} | {printable(found.location.excerpt.strip())}")
+    if found.pointer:
+        lines.append(f"  at {printable(found.pointer)}")
+    if found.hint:
+        lines.append(f"  hint: {printable(found.hint)}")
+    return lines
+
+
+def printable(text: str) -> str:
+    """`text` without characters that a terminal would act upon; input is untrusted, messages quote it."""
+    return "".join(char if not unicodedata.category(char).startswith("C") else f"\\u{ord(char):04x}" for char in text)
+
+
+def _as_json(found: Diagnostic) -> dict[str, object]:
+    place = found.location
+    return {
+        "code": found.code,
+        "severity": found.severity.value,
+        "message": found.message,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "pointer": found.pointer,
+        "hint": found.hint,
+    }
+
+
+_GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def _annotation(found: Diagnostic) -> str:
+    """A workflow command, as GitHub Actions reads it from a log."""
+    place = found.location
+    where = [("file", place.file), ("line", place.line), ("col", place.column)] if place else []
+    properties = ",".join(f"{key}={_escaped(str(value), in_property=True)}" for key, value in [*where, ("title", found.code)])
+    text = found.message + (f"\nhint: {found.hint}" if found.hint else "")
+    return f"::{_GITHUB_LEVELS[found.severity]} {properties}::{_escaped(text)}"
+
+
+def _escaped(text: str, *, in_property: bool = False) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return text.replace(":", "%3A").replace(",", "%2C") if in_property else text

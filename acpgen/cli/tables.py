@@ -1,0 +1,35 @@
+"""Print rows on stdout: a drawn table where a person looks on, plain columns everywhere else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from acpgen.cli.printing import printable
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print `rows` under `head`."""
+    clean = [[printable(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_drawn(head, clean)
+    else:
+        _print_plain(head, clean)
+
+
+def _print_drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*head)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)
+
+
+def _print_plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

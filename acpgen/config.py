@@ -1,0 +1,35 @@
+"""What a build is asked to do, independent of where the wishes come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from acpgen.ir.context import Options
+from acpgen.ir.model import Role
+
+DEFAULT_PROTOCOL = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Which schema to read: a bundled one by `protocol` and `release`, or the file `schema`, and the extensions."""
+
+    protocol: int = DEFAULT_PROTOCOL
+    release: str | None = None
+    schema: Path | None = None
+    extensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """Everything that decides the bytes of the output, and where it goes.
+
+    `strict` turns warnings into errors; it decides whether there is an output, not what is in it.
+    """
+
+    sources: Sources
+    roles: tuple[Role, ...]
+    out: Path
+    types: Options = Options()
+    strict: bool = False

@@ -1,0 +1,94 @@
+"""Find the files that a build reads, and tell whether they are still those of the last one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import acpgen
+from acpgen.config import BuildOptions, Sources
+from acpgen.diagnostics import input_error
+from acpgen.schema.bundled import Release, find_release, locate_fragment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFile:
+    """A file to read: `label` names it in diagnostics, `name` in the manifest, `digest` is its SHA-256."""
+
+    path: Path
+    label: str
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """The files of a build; `release` is None for a schema that is not bundled."""
+
+    protocol: int
+    release: Release | None
+    schema: InputFile
+    facts: InputFile | None
+    extensions: tuple[InputFile, ...]
+
+    @property
+    def origin(self) -> str:
+        """The base schema in docstrings and messages."""
+        return self.release.origin if self.release else f"ACP v{self.protocol}, {self.schema.name}"
+
+
+def find_inputs(sources: Sources) -> Inputs:
+    """The files that `sources` names; raises `InputError` for what does not exist or cannot be read."""
+    if sources.schema is not None and sources.release is not None:
+        raise input_error("usage", "--schema and --release exclude each other", hint="a release is a bundled schema")
+    release = find_release(sources.protocol, sources.release) if sources.schema is None else None
+    if release is None:
+        assert sources.schema is not None
+        schema = _input(sources.schema, sources.schema.as_posix(), sources.schema.name)
+    else:
+        schema = _input(release.schema, release.label, f"v{release.protocol}/{release.name}")
+    facts = None
+    if release is not None and release.facts.exists():
+        facts = _input(release.facts, release.facts_label, f"{schema.name} facts")
+    return Inputs(
+        protocol=sources.protocol,
+        release=release,
+        schema=schema,
+        facts=facts,
+        extensions=tuple(_extension(spec, sources.protocol) for spec in sources.extensions),
+    )
+
+
+def _extension(spec: str, protocol: int) -> InputFile:
+    path, label = locate_fragment(spec, protocol)
+    return _input(path, label, path.stem)
+
+
+def _input(path: Path, label: str, name: str) -> InputFile:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise input_error("file-unreadable", f"cannot read {label}: {error.strerror}") from None
+    return InputFile(path=path, label=label, name=name, digest=hashlib.sha256(data).hexdigest())
+
+
+def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]:
+    """What the manifest says about a build: the same head means the same package."""
+    schema: dict[str, object] = {"name": inputs.schema.name, "sha256": inputs.schema.digest}
+    if inputs.facts is not None:
+        schema["facts_sha256"] = inputs.facts.digest
+    return {
+        "acpgen": acpgen.__version__,
+        "protocol": inputs.protocol,
+        "schema": schema,
+        "extensions": [
+            {"name": each.name, "sha256": each.digest} for each in sorted(inputs.extensions, key=lambda each: each.name)
+        ],
+        "options": {
+            "roles": [role.value for role in options.roles],
+            "open_unions": options.types.open_unions,
+            "keep_unknown": options.types.keep_unknown,
+        },
+    }
