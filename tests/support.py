@@ -1,0 +1,113 @@
+"""What the tests share: where things are, what may be missing, and packages built once and imported."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from acpgen.build import Timings, compile_model
+from acpgen.config import Sources
+from acpgen.diagnostics import Diagnostic
+from acpgen.emit.package import emit
+from acpgen.inputs import find_inputs
+from acpgen.ir.context import Options
+from acpgen.ir.model import Model, Role
+from acpgen.schema.data import data_folder
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SHARED = REPOSITORY.parent / "shared"
+UPSTREAM = SHARED / "acp-schemas"
+
+
+def require(condition: object, what: str) -> None:
+    """Skip the test where `what` is missing; in CI, where it must be there, fail."""
+    if condition:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(f"CI lacks {what}")
+    pytest.skip(f"needs {what}")
+
+
+def upstream_schemas() -> list[Path]:
+    """The published schema files, oldest release first; none where they are not at hand."""
+    return sorted(UPSTREAM.glob("v*/*/schema*.json"))
+
+
+def protocol_of(schema: Path) -> int:
+    """The protocol version of a published schema file, from its folder."""
+    return int(schema.parts[-3].removeprefix("v"))
+
+
+def model_of(sources: Sources, options: Options | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
+    """The model that `sources` compile to, with what was said on the way."""
+    return compile_model(find_inputs(sources), options or Options(), timings=Timings(), strict=False)
+
+
+@cache
+def package_files(
+    sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+) -> Mapping[str, str]:
+    """The files of a package, as the templates print them: unformatted, which means the same and takes half as long."""
+    model, _ = model_of(sources, options)
+    return emit(model, roles, data_folder() / "templates")
+
+
+def write_package(files: Mapping[str, str], folder: Path) -> None:
+    """Write the files of a package to `folder`."""
+    folder.mkdir(parents=True)
+    for path, text in files.items():
+        (folder / path).write_text(text, encoding="utf-8")
+
+
+def import_folder(folder: Path) -> ModuleType:
+    """Import the package in `folder` under the name of the folder, which has to be unique within a test run."""
+    assert folder.name not in sys.modules, f"{folder.name} was imported before"
+    sys.path.insert(0, str(folder.parent))
+    try:
+        importlib.invalidate_caches()
+        return importlib.import_module(folder.name)
+    finally:
+        sys.path.remove(str(folder.parent))
+
+
+class Packages:
+    """Builds packages on demand, each once in a test run."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._known: dict[object, ModuleType] = {}
+
+    def __call__(
+        self, sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+    ) -> ModuleType:
+        """The imported package for `sources`, both roles in it unless said otherwise."""
+        key = (sources, roles, options)
+        if key not in self._known:
+            folder = self._home / f"built_{len(self._known)}"
+            write_package(package_files(sources, roles, options), folder)
+            self._known[key] = import_folder(folder)
+        return self._known[key]
+
+    def of(self, schema: Mapping[str, Any], options: Options | None = None) -> ModuleType:
+        """The imported package for a schema given as data, of protocol 1."""
+        return self(Sources(schema=self.write(schema)), options=options)
+
+    def write(self, schema: Mapping[str, Any]) -> Path:
+        """A file with `schema` in it."""
+        path = self._home / f"schema_{len(list(self._home.glob('schema_*')))}.json"
+        path.write_text(json.dumps(schema), encoding="utf-8")
+        return path
+
+
+def schema_of(**definitions: Any) -> dict[str, Any]:
+    """A schema with these definitions, and nothing else."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
