@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from acpgen.ir.context import Options
@@ -31,5 +31,5 @@ class BuildOptions:
     sources: Sources
     roles: tuple[Role, ...]
     out: Path
-    types: Options = Options()
+    types: Options = field(default_factory=Options)
     strict: bool = False

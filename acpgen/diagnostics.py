@@ -23,7 +23,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A place in a text file; `line` and `column` count from 1, columns in characters. `excerpt` is the line itself."""
+    """A place in a text file: `line` and `column` count from 1, columns in characters; `excerpt` is the line itself."""
 
     file: str
     line: int
@@ -38,7 +38,8 @@ class Location:
 class Diagnostic:
     """One finding: what, where, and how to mend it.
 
-    `code` is stable and made for machines (`ref-not-found`); `pointer` is a JSON pointer (RFC 6901) into `location.file`.
+    `code` is stable and made for machines (`ref-not-found`); `pointer` is a JSON pointer (RFC 6901)
+    into `location.file`.
     """
 
     code: str
@@ -108,21 +109,19 @@ class Report:
 
     def error(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
         """Record something that makes a package impossible; the stage may go on to find more."""
-        self._add(Severity.ERROR, code, message, at, hint)
+        self._add(Severity.ERROR, code, message, at=at, hint=hint)
 
     def warning(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
         """Record something that acpgen reads past."""
-        self._add(Severity.WARNING, code, message, at, hint)
+        self._add(Severity.WARNING, code, message, at=at, hint=hint)
 
     def note(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
         """Record something that is as it should be, yet may surprise."""
-        self._add(Severity.NOTE, code, message, at, hint)
+        self._add(Severity.NOTE, code, message, at=at, hint=hint)
 
-    def _add(self, severity: Severity, code: str, message: str, at: str, hint: str | None) -> None:
+    def _add(self, severity: Severity, code: str, message: str, *, at: str, hint: str | None) -> None:
         location, pointer = self.locate(at)
-        found = Diagnostic(
-            code=code, severity=severity, message=message, location=location, pointer=pointer, hint=hint
-        )
+        found = Diagnostic(code=code, severity=severity, message=message, location=location, pointer=pointer, hint=hint)
         if found not in self.found:
             self.found.append(found)
 

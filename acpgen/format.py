@@ -34,11 +34,13 @@ def _without_collector() -> Iterator[None]:
 def _format(path: str, text: str) -> str:
     # imported here: an unchanged build needs no formatter
     import black
+    from black.mode import TargetVersion
+    from black.parsing import InvalidInput
 
-    mode = black.Mode(target_versions={black.TargetVersion.PY310}, line_length=LINE_LENGTH)
+    mode = black.Mode(target_versions={TargetVersion.PY310}, line_length=LINE_LENGTH)
     try:
         parts = [black.format_str(part, mode=mode).rstrip("\n") for part in _parts(text)]
-    except (SyntaxError, black.InvalidInput) as error:
+    except (SyntaxError, InvalidInput) as error:
         kept = Path(tempfile.mkdtemp(prefix="acpgen-")) / Path(path).name
         kept.write_text(text, encoding="utf-8")
         raise internal_error(f"the generated {path} is no Python: {error}; it is kept as {kept}") from None
@@ -68,5 +70,7 @@ def _text(lines: list[str]) -> str:
 
 def _stands_apart(before: ast.stmt, after: ast.stmt) -> bool:
     definitions = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    is_overloaded = isinstance(before, ast.FunctionDef) and isinstance(after, ast.FunctionDef) and bool(before.decorator_list)
+    is_overloaded = (
+        isinstance(before, ast.FunctionDef) and isinstance(after, ast.FunctionDef) and bool(before.decorator_list)
+    )
     return (isinstance(before, definitions) or isinstance(after, definitions)) and not is_overloaded

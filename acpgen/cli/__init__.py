@@ -20,7 +20,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
         sys.exit(0)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a report to send
         traceback.print_exc()
         found = internal_error(f"{type(error).__name__}: {error}")
         print_diagnostics(found.diagnostics)

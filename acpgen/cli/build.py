@@ -47,7 +47,9 @@ def build_command(
     strict: options.Strict = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Compile even where the manifest says nothing changed.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print notes, files and the time of stages.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print notes, files and the time of stages.")
+    ] = False,
     form: Annotated[
         DiagnosticFormat, typer.Option("--format", help="How diagnostics are printed.")
     ] = DiagnosticFormat.TEXT,

@@ -34,9 +34,7 @@ def extensions_command(
     inputs = find_inputs(options.sources(protocol, release=release, schema=schema))
     base, gates = load_base(inputs), load_gates(inputs.release) if inputs.release else {}
     fragments = bundled_fragments(protocol)
-    summaries = [
-        summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments
-    ]
+    summaries = [summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments]
     if form is options.DataFormat.JSON:
         print(json.dumps([_as_json(summary) for summary in summaries], indent=2))
     else:

@@ -86,7 +86,9 @@ def _annotation(found: Diagnostic) -> str:
     """A workflow command, as GitHub Actions reads it from a log."""
     place = found.location
     where = [("file", place.file), ("line", place.line), ("col", place.column)] if place else []
-    properties = ",".join(f"{key}={_escaped(str(value), in_property=True)}" for key, value in [*where, ("title", found.code)])
+    properties = ",".join(
+        f"{key}={_escaped(str(value), in_property=True)}" for key, value in [*where, ("title", found.code)]
+    )
     text = found.message + (f"\nhint: {found.hint}" if found.hint else "")
     return f"::{_GITHUB_LEVELS[found.severity]} {properties}::{_escaped(text)}"
 

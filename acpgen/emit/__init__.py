@@ -1,0 +1,1 @@
+"""From the IR to the text of the files of a package."""

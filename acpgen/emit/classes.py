@@ -71,7 +71,7 @@ class ClassView:
     def field_doc(self, name: str) -> Code:
         """The docstring that follows the attribute; empty where there is nothing to say."""
         field = next((field for field in self._struct.fields if field.name == name), None)
-        text = field_text(field, self._struct, self._model) if field else _EXTRA_DOC
+        text = field_text(field, self._struct) if field else _EXTRA_DOC
         return docstring(text, 4) if text else Code("")
 
     @property
@@ -177,7 +177,7 @@ def alias_target(definition: Definition) -> tuple[TypeExpr, ...]:
             return (Ref(name),)
 
 
-def field_text(field: Field, owner: Struct, model: Model) -> str:
+def field_text(field: Field, owner: Struct) -> str:
     """What is said about an attribute: its description, format and origin, where it differs from its class's."""
     parts = [field.doc] if field.doc else []
     if isinstance(field.type, Scalar):

@@ -9,25 +9,9 @@ from acpgen.emit.classes import alias_target
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, identifier, literal
 from acpgen.emit.reading import TYPES, Reading, Writing, constant, decoder, encoder
+from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
 from acpgen.ir.lower import EXTRA_FIELD
-from acpgen.ir.model import (
-    AllOf,
-    AnyOf,
-    Candidate,
-    Condition,
-    Definition,
-    Enum,
-    Field,
-    HasKeys,
-    KeyIs,
-    Model,
-    Not,
-    Ref,
-    Scalar,
-    Struct,
-    TaggedUnion,
-    UntaggedUnion,
-)
+from acpgen.ir.model import Candidate, Definition, Enum, Field, Model, Ref, Scalar, Struct, TaggedUnion, UntaggedUnion
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import keyword
+import math
 import textwrap
 import unicodedata
 
@@ -37,7 +38,7 @@ def literal(value: str | int | float | bool | None) -> Code:
         return _string(value)
     if value is None or isinstance(value, (bool, int)):
         return Code(repr(value))
-    if value != value or value in (float("inf"), float("-inf")):
+    if not math.isfinite(value):
         raise internal_error(f"{value!r} is no JSON number")
     return Code(repr(value))
 
@@ -62,7 +63,7 @@ def docstring(text: str, indent: int = 4) -> Code:
 
     Paragraphs and list items keep their line; the literal is escaped rather than raw, whatever the text holds.
     """
-    body = _wrapped(text, LINE_LENGTH - indent)
+    body = _wrapped(text, LINE_LENGTH - indent - len('"""'))
     if not body:
         return Code('""""""')
     lines = [_doc_line(line) for line in body]

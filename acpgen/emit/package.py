@@ -25,7 +25,18 @@ HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `a
 _WIRE_NAMES = (
     *("Candidate", "DecodeError", "Drop", "anything", "array", "boolean", "bounded_integer", "bounded_number"),
     *("choice", "constant", "first_fit", "integer", "json_object", "lenient", "lenient_nullable"),
-    *("lenient_nullable_or_unset", "lenient_or_unset", "located", "long_array", "long_string", "mapping", "null", "nullable", "number", "reporting_drops"),
+    *(
+        "lenient_nullable_or_unset",
+        "lenient_or_unset",
+        "located",
+        "long_array",
+        "long_string",
+        "mapping",
+        "null",
+        "nullable",
+        "number",
+        "reporting_drops",
+    ),
     *("string", "unfit", "unknown_tag", "valid_items", "valid_members"),
 )
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType")
@@ -123,7 +134,7 @@ def _methods(environment: Environment, model: Model) -> str:
 
 def _init(environment: Environment, model: Model, roles: tuple[Role, ...]) -> str:
     views = {role: RoleView(role, model) for role in roles}
-    modules = {
+    modules: dict[str, list[str]] = {
         "_base": ["UNSET", "UnsetType"],
         "_wire": ["DecodeError", "Drop"],
         **{role.value: [view.base, view.stub] for role, view in views.items()},

@@ -26,7 +26,6 @@ from acpgen.ir.model import (
     TypeExpr,
     Value,
 )
-
 from acpgen.ir.order import members
 
 _READERS = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
+from acpgen.ir import names
 from acpgen.ir.model import AnyJson, Kind, MapOf, Method, Model, Ref, Role, Scalar, TypeExpr
 from acpgen.ir.order import references
 
@@ -39,7 +40,7 @@ class MethodView:
 
     @property
     def kind(self) -> Code:
-        """"request" or "notification", as a literal."""
+        """Whether it is a "request" or "notification", as a literal."""
         return literal(self.method.kind.value)
 
     @property
@@ -83,7 +84,7 @@ class MethodView:
         if self.method.gate is None:
             return Code("None")
         paths = ", ".join(f"({', '.join(map(literal, path))},)" for path in self.method.gate.paths)
-        return Code(f"Gate({identifier(TYPES + self.method.gate.root)}, ({paths},))")
+        return Code(f"Gate({identifier(TYPES + names.class_name(self.method.gate.root))}, ({paths},))")
 
     @property
     def decode_params(self) -> Code:
@@ -106,14 +107,14 @@ class MethodView:
         return _function(encoder, self.method.result or AnyJson())
 
     @property
-    def takes_object(self) -> Code:
+    def takes_object(self) -> bool:
         """Whether the parameters are an object, so that leaving them out means an empty one."""
-        return literal(not self._is_any(self.method.params))
+        return not self._is_any(self.method.params)
 
     @property
-    def gives_object(self) -> Code:
+    def gives_object(self) -> bool:
         """Whether the result is an object, so that null means an empty one."""
-        return literal(self.method.result is not None and not self._is_any(self.method.result))
+        return self.method.result is not None and not self._is_any(self.method.result)
 
     @property
     def not_found(self) -> Code:
@@ -173,7 +174,7 @@ class RoleView:
         role, peer = self._role.value, self._role.peer.value
         return docstring(
             f"{_article(self._role).capitalize()}: override what it can do. `self.{peer}` calls the {peer}.\n\n"
-            "A request that is not overridden is answered with \"method not found\"; a notification is ignored.\n\n"
+            'A request that is not overridden is answered with "method not found"; a notification is ignored.\n\n'
             f"`dispatch_request` and `dispatch_notification` bring messages from any transport to the {role}."
         )
 

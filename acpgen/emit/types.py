@@ -45,7 +45,8 @@ def render_types(model: Model, templates: Path) -> RenderedTypes:
 
 def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]], templates: Path) -> str:
     # imported here: it takes longer to import than an unchanged build takes as a whole
-    from datamodel_code_generator import DataModelType, InputFileType, generate
+    from datamodel_code_generator import generate
+    from datamodel_code_generator.enums import DataModelType, InputFileType
     from datamodel_code_generator.format import PythonVersion
     from datamodel_code_generator.parser import LiteralType
 

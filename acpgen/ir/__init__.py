@@ -1,0 +1,1 @@
+"""What a schema means, independent of how it is written and of how it will be printed."""

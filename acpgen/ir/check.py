@@ -8,12 +8,25 @@ from itertools import combinations
 from acpgen.diagnostics import Report
 from acpgen.ir import names
 from acpgen.ir.coverage import Coverage
-from acpgen.ir.model import Candidate, Definition, Field, ListOf, MapOf, Model, Nullable, Struct, TaggedUnion, UntaggedUnion
+from acpgen.ir.model import (
+    Candidate,
+    Definition,
+    Field,
+    ListOf,
+    MapOf,
+    Model,
+    Nullable,
+    Struct,
+    TaggedUnion,
+    UntaggedUnion,
+)
 
 
 def check_model(model: Model, report: Report) -> None:
-    """Report clashing names (errors), union members that no value reaches (warnings), and members of which one value
-    may fit several (notes: the first one in the schema takes it)."""
+    """Report clashing names (errors) and union members that no value reaches (warnings).
+
+    Where one value may fit several members, a note says so: the first one in the schema takes it.
+    """
     _check_names(model, report)
     coverage = Coverage(model)
     for definition in model.definitions:
@@ -59,9 +72,7 @@ def _check_leniency(field: Field, report: Report) -> None:
         )
 
 
-def _check_candidates(
-    union: Definition, candidates: Sequence[Candidate], coverage: Coverage, report: Report
-) -> None:
+def _check_candidates(union: Definition, candidates: Sequence[Candidate], coverage: Coverage, report: Report) -> None:
     for earlier, later in combinations(candidates, 2):
         one, other = coverage.describe(earlier.type), coverage.describe(later.type)
         if coverage.covers(earlier.type, later.type):

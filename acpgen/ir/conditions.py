@@ -2,11 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from acpgen.diagnostics import Report
-from acpgen.ir.model import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
 from acpgen.schema.pointer import join
+
+
+@dataclass(frozen=True, slots=True)
+class HasKeys:
+    """The object has all these properties (JSON Schema `required`)."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyIs:
+    """The property has this value, or is absent."""
+
+    key: str
+    value: str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Some part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: Condition
+
+
+Condition: TypeAlias = HasKeys | KeyIs | AllOf | AnyOf | Not
+
 
 _READABLE = frozenset({"type", "description", "title", "required", "properties", "anyOf", "not", "const", "enum"})
 

@@ -156,7 +156,9 @@ def _covers_scalar(wide: Scalar | Const | Choice, narrow: Resolved) -> bool:
         case Choice(), Scalar():
             return wide.open and wide.primitive is narrow.primitive
         case Choice(), Const(value):
-            return value in wide.values or (wide.open and isinstance(value, str) is (wide.primitive is Primitive.STRING))
+            return value in wide.values or (
+                wide.open and isinstance(value, str) is (wide.primitive is Primitive.STRING)
+            )
         case _:
             return False
 
@@ -168,7 +170,9 @@ def _json_kind(found: Resolved) -> frozenset[str]:
             numeric = primitive in (Primitive.INTEGER, Primitive.NUMBER)
             return frozenset({"number"} if numeric else {primitive.value})
         case Const(value):
-            return frozenset({"boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"})
+            return frozenset(
+                {"boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"}
+            )
         case ListOf():
             return frozenset({"array"})
         case _:

@@ -33,7 +33,7 @@ from acpgen.ir.model import (
 )
 
 
-class _Misfit(Exception):
+class _MisfitError(Exception):
     """A default that its own type refuses; the text says why."""
 
 
@@ -44,9 +44,11 @@ def fill_defaults(context: Context) -> dict[str, Definition]:
     """
     reader = _Reader(context)
     return {
-        name: replace(definition, fields=tuple(reader.filled(definition.name, field) for field in definition.fields))
-        if isinstance(definition, Struct)
-        else definition
+        name: (
+            replace(definition, fields=tuple(reader.filled(definition.name, field) for field in definition.fields))
+            if isinstance(definition, Struct)
+            else definition
+        )
         for name, definition in context.lowered.items()
     }
 
@@ -71,7 +73,7 @@ class _Reader:
         def read(raw: Any) -> Value | None:
             try:
                 return self.value(field.type, raw)
-            except _Misfit as misfit:
+            except _MisfitError as misfit:
                 self._context.report.error(
                     "bad-default",
                     f"the default of {field.wire!r} does not fit its type: {misfit}",
@@ -82,7 +84,7 @@ class _Reader:
         return read
 
     def value(self, expression: TypeExpr, raw: Any) -> Value:
-        """`raw` as a value of `expression`; raises `_Misfit`."""
+        """`raw` as a value of `expression`; raises `_MisfitError`."""
         match expression:
             case AnyJson():
                 return _plain(raw)
@@ -124,9 +126,9 @@ class _Reader:
                 if value != self._default(struct.name, field):
                     arguments.append((field.name, value))
             elif field.required:
-                raise _Misfit(f"it lacks {field.wire!r}, which {struct.name} requires")
+                raise _MisfitError(f"it lacks {field.wire!r}, which {struct.name} requires")
         if members:
-            raise _Misfit(f"{struct.name} has no property {next(iter(members))!r}")
+            raise _MisfitError(f"{struct.name} has no property {next(iter(members))!r}")
         return Construct(struct.name, tuple(arguments))
 
     def _tagged(self, union: TaggedUnion, raw: Any) -> Value:
@@ -143,21 +145,21 @@ class _Reader:
         for expression in candidates:
             try:
                 return self.value(expression, raw)
-            except _Misfit:
+            except _MisfitError:
                 continue
-        raise _Misfit("no member of the union takes it")
+        raise _MisfitError("no member of the union takes it")
 
 
 def _expect(raw: Any, kind: type, what: str) -> Any:
     if not isinstance(raw, kind):
-        raise _Misfit(f"it is not {what}")
+        raise _MisfitError(f"it is not {what}")
     return raw
 
 
 def _member(raw: Any, values: tuple[Any, ...], *, is_open: bool) -> Value:
     kind = type(values[0])
     if type(raw) is not kind or (raw not in values and not is_open):
-        raise _Misfit(f"it is none of {', '.join(map(repr, values))}")
+        raise _MisfitError(f"it is none of {', '.join(map(repr, values))}")
     return Literal(raw)
 
 
@@ -170,7 +172,7 @@ def _scalar(raw: Any, primitive: Primitive) -> Value:
         Primitive.NULL: (type(None),),
     }
     if type(raw) not in kinds[primitive]:
-        raise _Misfit(f"it is not of the type {primitive.value}")
+        raise _MisfitError(f"it is not of the type {primitive.value}")
     return Literal(raw)
 
 

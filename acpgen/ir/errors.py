@@ -38,7 +38,9 @@ def _error_objects(context: Context) -> Iterator[Struct]:
             for part in [node, *node.get("allOf", [])]:
                 target = referenced_definition(part)
                 definition = context.lowered.get(context.class_name(target)) if target else None
-                if isinstance(definition, Struct) and {"code", "message", "data"} <= {field.wire for field in definition.fields}:
+                if isinstance(definition, Struct) and {"code", "message", "data"} <= {
+                    field.wire for field in definition.fields
+                }:
                     yield definition
 
 

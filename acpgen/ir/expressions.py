@@ -111,7 +111,9 @@ class Expressions:
             if not isinstance(member, dict) or referenced_definition(member) or "allOf" in member:
                 return None
             constants = [member["const"]] if "const" in member else member.get("enum", [])
-            kinds.add(member.get("type") if not constants else _PRIMITIVES.get(type(constants[0]), Primitive.NULL).value)
+            kinds.add(
+                member.get("type") if not constants else _PRIMITIVES.get(type(constants[0]), Primitive.NULL).value
+            )
             is_open = is_open or not constants
             values.extend(constants)
         if not values or kinds not in ({"string"}, {"integer"}) or len({type(value) for value in values}) != 1:

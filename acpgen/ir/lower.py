@@ -8,25 +8,13 @@ from typing import Any
 from acpgen.diagnostics import Report
 from acpgen.ir import names
 from acpgen.ir.check import check_model
-from acpgen.ir.conditions import condition
+from acpgen.ir.conditions import AllOf, Condition, condition
 from acpgen.ir.context import Context, Options
 from acpgen.ir.defaults import fill_defaults
 from acpgen.ir.errors import lower_errors
 from acpgen.ir.expressions import Expressions, refines
 from acpgen.ir.methods import lower_methods
-from acpgen.ir.model import (
-    Alias,
-    AllOf,
-    Choice,
-    Condition,
-    Definition,
-    Enum,
-    EnumMember,
-    Field,
-    Leniency,
-    Model,
-    Struct,
-)
+from acpgen.ir.model import Alias, Choice, Definition, Enum, EnumMember, Field, Leniency, Model, Struct
 from acpgen.ir.order import in_dependency_order
 from acpgen.ir.shapes import Definitions, Property, Shape
 from acpgen.ir.unions import Unions
@@ -224,9 +212,7 @@ def _description(node: Any) -> str:
 
 
 def _enum(name: str, choice: Choice, nodes: list[Any], *, doc: str, pointer: str, origin: str) -> Enum:
-    described = {
-        node["const"]: (node.get("title"), node.get("description", "")) for node in nodes if "const" in node
-    }
+    described = {node["const"]: (node.get("title"), node.get("description", "")) for node in nodes if "const" in node}
     members = []
     for value in choice.values:
         title, text = described.get(value, (None, ""))

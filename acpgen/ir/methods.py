@@ -74,9 +74,7 @@ def _sort_in(context: Context, group: _Group, name: str) -> None:
         group.parts[suffix] = name
 
 
-def _group_methods(
-    context: Context, group: _Group, *, composed: Composed, docs: Mapping[str, str]
-) -> Iterator[Method]:
+def _group_methods(context: Context, group: _Group, *, composed: Composed, docs: Mapping[str, str]) -> Iterator[Method]:
     for part, kind in (("Request", Kind.REQUEST), ("Notification", Kind.NOTIFICATION)):
         if part in group.parts:
             yield from _method(context, group, kind, group.parts[part], composed=composed, docs=docs)

@@ -1,7 +1,8 @@
 """The intermediate representation: what the schema means, free of JSON Schema and not yet Python source.
 
 Everything here is frozen. A name in the schema (`wire`) and the name in Python (`name`) are two fields throughout.
-`pointer` leads into the composed schema; `origin` says who brought the node ("ACP v1, 2026-11-02", "logout, 2026-02-02").
+`pointer` leads into the composed schema; `origin` says who brought the node: "ACP v1, 2026-11-02", or the fragment
+"logout, 2026-02-02".
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from enum import Enum as PythonEnum
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from acpgen.ir.conditions import Condition
 from acpgen.schema.gates import Gate
 
 # --- Types of values ------------------------------------------------------------------------------------------------
@@ -132,48 +134,6 @@ class Construct:
 
 
 Value: TypeAlias = Literal | ListValue | MapValue | Construct
-
-
-# --- Conditions -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class HasKeys:
-    """The object has all these properties (JSON Schema `required`)."""
-
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyIs:
-    """The property has this value, or is absent."""
-
-    key: str
-    value: str | int | bool
-
-
-@dataclass(frozen=True, slots=True)
-class AllOf:
-    """Every part holds."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    """Some part holds."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """The part does not hold."""
-
-    part: Condition
-
-
-Condition: TypeAlias = HasKeys | KeyIs | AllOf | AnyOf | Not
 
 
 # --- Definitions ----------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ def _identifier(name: str) -> str:
         name += "_"
     return name
 
+
 RESERVED_CLASSES = frozenset(
     {
         *(name for name in dir(builtins) if name[0].isupper()),

@@ -122,12 +122,7 @@ class Definitions:
     def envelopes(self) -> frozenset[str]:
         """The definitions that describe JSON-RPC messages: marked `x-docs-ignore`, and used by such alone."""
         marked = {name for name, node in self.nodes.items() if isinstance(node, dict) and node.get("x-docs-ignore")}
-        used = {
-            target
-            for name, node in self.nodes.items()
-            if name not in marked
-            for target in references(node)
-        }
+        used = {target for name, node in self.nodes.items() if name not in marked for target in references(node)}
         return frozenset(marked - used)
 
     @cached_property
@@ -137,10 +132,7 @@ class Definitions:
             target for name, node in self.nodes.items() if name not in self.envelopes for target in references(node)
         )
         payloads = {
-            target
-            for name, node in self.nodes.items()
-            if name not in self.envelopes
-            for target in _payloads(node, name)
+            target for name, node in self.nodes.items() if name not in self.envelopes for target in _payloads(node)
         }
         return frozenset(
             name
@@ -184,7 +176,7 @@ def _own_properties(node: dict[str, Any], pointer: str, owners: tuple[str, ...])
     )
 
 
-def _payloads(definition: Any, name: str) -> Iterator[str]:
+def _payloads(definition: Any) -> Iterator[str]:
     """The definitions that union members in `definition` add properties to: their own, or those around the union."""
     for _, node in walk(definition):
         if not isinstance(node, dict):

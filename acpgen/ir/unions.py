@@ -41,8 +41,11 @@ class _Reading:
     def is_free_string(self, wire: str) -> bool:
         """Whether the member requires `wire` to be a string, whichever."""
         return any(
-            found.wire == wire and found.required and isinstance(found.node, dict)
-            and found.node.get("type") == "string" and not {"const", "enum"} & found.node.keys()
+            found.wire == wire
+            and found.required
+            and isinstance(found.node, dict)
+            and found.node.get("type") == "string"
+            and not {"const", "enum"} & found.node.keys()
             for found in self.shape.properties
         )
 
@@ -60,7 +63,7 @@ class Unions:
         members = []
         for index, member in enumerate(node[key]):
             where = join(pointer, key, index)
-            inline = name + self._label(Member(node=member, pointer=where), number=index)
+            inline = name + self._label(Member(node=member, pointer=where))
             members.append(
                 Candidate(
                     type=self._expressions.read(member, where, inline),
@@ -90,9 +93,9 @@ class Unions:
         build = _UnionBuilder(self._context, self._objects, name=name, around=around, keeps_extra=keeps_extra)
         tag = _tag(readings)
         if tag is None:
-            self._context.define(build.untagged(readings, outer, pointer, self._label))
+            self._context.define(build.untagged(readings, outer=outer, pointer=pointer, label=self._label))
         else:
-            self._context.define(build.tagged(readings, tag, outer, pointer, self._label))
+            self._context.define(build.tagged(readings, tag, outer=outer, pointer=pointer, label=self._label))
 
     def _read(self, member: Member) -> _Reading:
         shape = self._context.definitions.shape(member.node, member.pointer)
@@ -103,7 +106,7 @@ class Unions:
         }
         return _Reading(member=member, shape=shape, constants=constants)
 
-    def _label(self, member: Member, *, number: int = 0) -> str:
+    def _label(self, member: Member) -> str:
         """What a member without a tag adds to a name: its title, the definition it refers to, or what it requires."""
         node = member.node if isinstance(member.node, dict) else {}
         shape = self._context.definitions.shape(node, member.pointer)
@@ -133,7 +136,7 @@ class _UnionBuilder:
         self._around = around
         self._keeps_extra = keeps_extra
 
-    def untagged(self, readings: list[_Reading], outer: Shape, pointer: str, label: Any) -> UntaggedUnion:
+    def untagged(self, readings: list[_Reading], *, outer: Shape, pointer: str, label: Any) -> UntaggedUnion:
         """The union without any tag."""
         return UntaggedUnion(
             name=self._name,
@@ -143,7 +146,7 @@ class _UnionBuilder:
             origin=self._context.origin(pointer),
         )
 
-    def tagged(self, readings: list[_Reading], tag: str, outer: Shape, pointer: str, label: Any) -> TaggedUnion:
+    def tagged(self, readings: list[_Reading], tag: str, *, outer: Shape, pointer: str, label: Any) -> TaggedUnion:
         """The union told apart by the property `tag`."""
         known = [reading for reading in readings if tag in reading.constants]
         rest = [reading for reading in readings if tag not in reading.constants]

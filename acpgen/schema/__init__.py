@@ -1,0 +1,1 @@
+"""Read schemas and fragments, and compose them."""

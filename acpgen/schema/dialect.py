@@ -50,7 +50,7 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _is_anything(value: Any) -> bool:
+def _is_anything(_: Any) -> bool:
     return True
 
 
@@ -133,9 +133,7 @@ def _check_keywords(node: dict[str, Any], pointer: str, report: Report) -> None:
             )
 
 
-def _check_reference(
-    node: dict[str, Any], pointer: str, definitions: Mapping[str, Any], report: Report
-) -> None:
+def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[str, Any], report: Report) -> None:
     target = node.get("$ref")
     if not isinstance(target, str):
         return

@@ -85,7 +85,8 @@ def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragm
 
 def load_fragments(files: Sequence[tuple[Path, str]]) -> tuple[Fragment, ...]:
     """The fragments in files with their labels; raises `InputError` with everything that is wrong with any of them."""
-    fragments, problems = [], []
+    fragments: list[Fragment] = []
+    problems: list[Diagnostic] = []
     for path, label in files:
         try:
             fragments.append(load_fragment(path, label=label))
