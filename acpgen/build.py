@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from acpgen.config import BuildOptions, Sources
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
@@ -119,4 +119,7 @@ def _checked(composed: Composed) -> Report:
 
 def _refuse_warnings(report: Report) -> None:
     if warnings := [found for found in report.found if found.severity is Severity.WARNING]:
-        raise InputError(warnings)
+        raise InputError(
+            replace(found, severity=Severity.ERROR, message=f"{found.message} (a warning without --strict)")
+            for found in warnings
+        )

@@ -92,7 +92,7 @@ class Packages:
         """The imported package for `sources`, both roles in it unless said otherwise."""
         key = (sources, roles, options)
         if key not in self._known:
-            folder = self._home / f"built_{len(self._known)}"
+            folder = self._home / f"built_{len(list(self._home.iterdir()))}"
             write_package(package_files(sources, roles, options), folder)
             self._known[key] = import_folder(folder)
         return self._known[key]

@@ -51,7 +51,7 @@ def _text(diagnostics: Sequence[Diagnostic]) -> list[str]:
 def _paragraph(found: Diagnostic) -> list[str]:
     where = f"{found.location}: " if found.location else ""
     lines = [f"{where}{found.severity.value}: {printable(found.message)} [{found.code}]"]
-    if found.location and found.location.excerpt.strip():
+    if found.location and found.location.excerpt.strip(" {["):
         lines.append(f"  {found.location.line} | {printable(found.location.excerpt.strip())}")
     if found.pointer:
         lines.append(f"  at {printable(found.pointer)}")

@@ -28,6 +28,7 @@ from acpgen.ir.model import (
 )
 from acpgen.ir.order import members
 
+_ANNOTATIONS = {"format": "Format", "pattern": "Pattern", "contentEncoding": "Encoding"}
 _EXTRA_DOC = "The properties of the object that have no attribute of their own, as they came."
 
 
@@ -181,8 +182,7 @@ def field_text(field: Field, owner: Struct) -> str:
     """What is said about an attribute: its description, format and origin, where it differs from its class's."""
     parts = [field.doc] if field.doc else []
     if isinstance(field.type, Scalar):
-        parts += [f"{key}: `{text}`." for key, text in field.type.annotations if key != "format"]
-        parts += [f"Format: {text}." for key, text in field.type.annotations if key == "format"]
+        parts += [f"{_ANNOTATIONS[key]}: `{text}`." for key, text in field.type.annotations]
     text = " ".join(parts)
     return _joined(text, f"From {field.origin}.") if field.origin != owner.origin else text
 

@@ -61,11 +61,12 @@ def _escape(char: str) -> str:
 def docstring(text: str, indent: int = 4) -> Code:
     """`text` as a docstring literal, wrapped to the line length, to be printed after `indent` spaces.
 
-    Paragraphs and list items keep their line; the literal is escaped rather than raw, whatever the text holds.
+    Empty where there is nothing to say. Paragraphs and list items keep their line; the literal is escaped rather than
+    raw, whatever the text holds.
     """
     body = _wrapped(text, LINE_LENGTH - indent - len('"""'))
     if not body:
-        return Code('""""""')
+        return Code("")
     lines = [_doc_line(line) for line in body]
     if len(lines) == 1 and len(lines[0]) + indent + 6 <= LINE_LENGTH and not lines[0].endswith('"'):
         return Code(f'"""{lines[0]}"""')

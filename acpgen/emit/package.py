@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,14 +110,15 @@ def _codec(environment: Environment, model: Model) -> str:
         "structs": [view for view in views if isinstance(view.definition, Struct)],
         "decodable": codec.decodable(model),
     }
-    body = _render(environment, "codec.py", {**context, "wire_names": []})
-    return _render(environment, "codec.py", {**context, "wire_names": _used(body, _WIRE_NAMES)})
+    everything = [identifier(name) for name in _WIRE_NAMES]
+    source = _render(environment, "codec.py", {**context, "wire_names": everything})
+    return _render(environment, "codec.py", {**context, "wire_names": _used(source, _WIRE_NAMES)})
 
 
 def _used(source: str, names: tuple[str, ...]) -> list[Code]:
-    """Which of `names` stand in `source`: only what is used is imported."""
-    words = frozenset(re.findall(r"\w+", source))
-    return [identifier(name) for name in names if name in words]
+    """Which of `names` the code of `source` mentions: only what is used is imported."""
+    found = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    return [identifier(name) for name in names if name in found]
 
 
 def _methods(environment: Environment, model: Model) -> str:

@@ -8,7 +8,7 @@ from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
 from acpgen.ir import names
-from acpgen.ir.model import AnyJson, Kind, MapOf, Method, Model, Ref, Role, Scalar, TypeExpr
+from acpgen.ir.model import AnyJson, Kind, ListOf, MapOf, Method, Model, Nullable, Ref, Role, Scalar, Struct, TypeExpr
 from acpgen.ir.order import references
 
 CODEC = "codec."
@@ -84,7 +84,22 @@ class MethodView:
         if self.method.gate is None:
             return Code("None")
         paths = ", ".join(f"({', '.join(map(literal, path))},)" for path in self.method.gate.paths)
-        return Code(f"Gate({identifier(TYPES + names.class_name(self.method.gate.root))}, ({paths},))")
+        root = names.class_name(self.method.gate.root)
+        yes = literal(self._says_yes(Ref(root), self.method.gate.paths[0]))
+        return Code(f"Gate({identifier(TYPES + root)}, ({paths},), {yes})")
+
+    def _says_yes(self, expression: TypeExpr, path: tuple[str, ...]) -> str | None:
+        """The least value at `path` below `expression` that opens a gate: "true", "{}", or None for an array."""
+        found = self._reading.resolved(expression)
+        if isinstance(found, Nullable):
+            return self._says_yes(found.inner, path)
+        definition = self._model.by_name[found.name] if isinstance(found, Ref) else None
+        if path and isinstance(definition, Struct):
+            field = next(field for field in definition.fields if field.wire == path[0])
+            return self._says_yes(field.type, path[1:])
+        if isinstance(found, Scalar):
+            return "true"
+        return None if isinstance(found, ListOf) else "{}"
 
     @property
     def decode_params(self) -> Code:
@@ -124,7 +139,8 @@ class MethodView:
     @property
     def doc(self) -> Code:
         """What the method does, what it waits for, and who brought it."""
-        return docstring("\n\n".join(filter(None, (self.method.doc, self._gate_text, self._origin_text))), indent=8)
+        what = self.method.doc or f"`{self.method.wire}`, which the schema does not describe."
+        return docstring("\n\n".join(filter(None, (what, self._gate_text, self._origin_text))), indent=8)
 
     @property
     def _gate_text(self) -> str:
@@ -193,6 +209,11 @@ class RoleView:
     def handled(self) -> list[MethodView]:
         """The methods that the role handles."""
         return self._views(self._role)
+
+    @property
+    def answers(self) -> bool:
+        """Whether it handles requests."""
+        return any(view.is_request for view in self.handled)
 
     @property
     def called(self) -> list[MethodView]:

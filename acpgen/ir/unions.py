@@ -121,7 +121,7 @@ class Unions:
                 at=member.pointer,
                 hint="give it a `title`",
             )
-        return label or "Value"
+        return label or names.pascal(member.pointer)
 
 
 class _UnionBuilder:

@@ -84,9 +84,15 @@ def check_folder(folder: StrPath) -> Path:
         raise input_error("folder-is-file", f"the output folder {name} is not a folder", hint=_OTHER_FOLDER)
     raise input_error(
         "folder-unwritable",
-        f"the output folder {name} cannot be made: {existing.as_posix()} is not a folder",
+        f"the output folder {name} cannot be made: {_obstacle(Path(folder), existing)} is not a folder",
         hint="choose another folder",
     )
+
+
+def _obstacle(folder: Path, existing: Path) -> str:
+    """How to name what is in the way: as part of the path that the user wrote, where it is one."""
+    named = nearest_existing(folder)
+    return (named if real_root(named) == existing else existing).as_posix()
 
 
 def _refusal(root: Path) -> str | None:

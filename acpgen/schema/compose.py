@@ -123,11 +123,7 @@ def _admit(merger: Merger, fragments: Sequence[Fragment]) -> None:
     for fragment in ordered:
         if fragment.id in taken:
             first = taken[fragment.id]
-            both = "twice" if first.spec == fragment.spec else f"as {first.revision} and as {fragment.revision}"
-            hint = "name each extension once"
-            merger.error(
-                fragment, "fragment-twice", f"the extension {fragment.id} is given {both}", at="/id", hint=hint
-            )
+            merger.log_error(fragment, _twice(first, fragment))
             continue
         taken[fragment.id] = fragment
         if merger.protocol not in fragment.protocols:
@@ -145,6 +141,18 @@ def _admit(merger: Merger, fragments: Sequence[Fragment]) -> None:
                 )
 
 
+def _twice(first: Fragment, second: Fragment) -> Diagnostic:
+    """The error about the command line, not about the files: they may well be in order."""
+    same = first.spec == second.spec
+    both = "twice" if same else f"as {first.revision} and as {second.revision}"
+    return Diagnostic(
+        code="fragment-twice",
+        severity=Severity.ERROR,
+        message=f"the extension {first.id} is given {both}",
+        hint=f"give {first.spec} once" if same else f"choose one: {first.spec} or {second.spec}",
+    )
+
+
 def _refuse_protocol(merger: Merger, fragment: Fragment) -> None:
     revisions = merger.catalogue.revisions_of(fragment.id, merger.protocol)
     others = ", ".join(f"{fragment.id}@{revision}" for revision in revisions)
@@ -154,7 +162,7 @@ def _refuse_protocol(merger: Merger, fragment: Fragment) -> None:
         "fragment-protocol",
         f"{fragment.origin} extends protocol {known}, not {merger.protocol}",
         at="/protocols",
-        hint=f"for protocol {merger.protocol} there is {others}" if others else None,
+        hint=f"for protocol {merger.protocol} there is {others}" if others else f"leave out {fragment.id}",
     )
 
 

@@ -172,7 +172,12 @@ def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
                 path.pop()
             elif target in path:
                 circle = " → ".join([*path[path.index(target) :], target])
-                report.error("ref-cycle", f"the definition contains itself: {circle}", at=definition_pointer(target))
+                report.error(
+                    "ref-cycle",
+                    f"the definition contains itself: {circle}",
+                    at=definition_pointer(target),
+                    hint="let one of them refer to the other in a property",
+                )
             elif target not in done:
                 stack.append((target, iter(edges[target])))
                 path.append(target)

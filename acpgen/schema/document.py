@@ -19,6 +19,7 @@ MAX_DEPTH = 100
 
 _EXCERPT = 200
 """How much of a line a location carries; a schema may well stand on a single one."""
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]|-?Infinity|NaN')
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
@@ -116,21 +117,46 @@ def _parse(text: str, label: str) -> Any:
         if len(members) != len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
-            raise input_error("duplicate-name", f"{label}: the name {json.dumps(twice)} stands twice in one object")
+            raise input_error(
+                "duplicate-name",
+                f"the name {json.dumps(twice)} stands twice in one object",
+                location=_location(label, text, _offset_of_duplicate(text)),
+            )
         return members
 
     def no_constant(name: str) -> Any:
-        raise input_error("bad-json", f"{label}: {name} is not JSON")
+        offset = next(match.start() for match in _TOKEN.finditer(text) if match[0] == name)
+        raise input_error("bad-json", f"{name} is not JSON", location=_location(label, text, offset))
 
     try:
         return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
     except json.JSONDecodeError as error:
-        where = Location(label, error.lineno, error.colno)
-        raise input_error("bad-json", f"not JSON: {error.msg}", location=where) from None
+        raise input_error("bad-json", f"not JSON: {error.msg}", location=_location(label, text, error.pos)) from None
     except RecursionError:
         raise _too_deep(label) from None
     except ValueError as error:  # an integer of more digits than Python converts
         raise input_error("bad-json", f"{label}: {error}") from None
+
+
+def _offset_of_duplicate(text: str) -> int:
+    """Where the first name stands that its object has already; `text` is known to have one."""
+    names: list[set[str]] = []
+    last = ""
+    start = 0
+    for match in _TOKEN.finditer(text):
+        found = match[0]
+        if found[0] == '"':
+            last, start = found, match.start()
+        elif found in "{[":
+            names.append(set())
+        elif found in "}]":
+            names.pop()
+        elif found == ":":
+            name = json.loads(last)
+            if name in names[-1]:
+                return start
+            names[-1].add(name)
+    return 0
 
 
 def _too_deep(label: str) -> Exception:

@@ -77,6 +77,10 @@ class Merger:
             pointer=at,
             hint=hint,
         )
+        self.log_error(fragment, found)
+
+    def log_error(self, fragment: Fragment, found: Diagnostic) -> None:
+        """Record an error that `fragment` is the cause of."""
         self._log(fragment).errors.append(found)
 
     def add_definitions(self, fragment: Fragment) -> None:
@@ -235,7 +239,7 @@ class Merger:
                 self._supersede(fragment, at, what, pointer=known.pointer)
             else:
                 document = self.origins.find(known.pointer)[0]
-                message = f"{what} is {gate} in {fragment.origin}, but {known} in {document.origin}"
+                message = f"{fragment.spec} and {document.origin} disagree on {what}: {gate} against {known}"
                 self.error(fragment, "fragment-conflict", message, at=at, hint=self._way_out(fragment, document))
 
     def grow_defaults(self) -> None:
@@ -279,9 +283,7 @@ class Merger:
 
     def _conflict(self, fragment: Fragment, at: str, what: str, *, pointer: str, present: Any, wanted: Any) -> None:
         document, place = self.origins.find(pointer)
-        message = (
-            f"{what} in {fragment.origin} is not that of {document.origin} ({place}): {difference(wanted, present)}"
-        )
+        message = f"{fragment.spec} and {document.origin} ({place}) disagree on {what}: {difference(wanted, present)}"
         self.error(fragment, "fragment-conflict", message, at=at, hint=self._way_out(fragment, document))
 
     def _way_out(self, fragment: Fragment, document: Document) -> str:
