@@ -17,9 +17,6 @@ def main() -> None:
     except AcpgenError as error:
         print_diagnostics(error.diagnostics)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; there is nobody to tell
-        sys.exit(0)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a report to send
         traceback.print_exc()
         found = internal_error(f"{type(error).__name__}: {error}")

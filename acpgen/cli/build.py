@@ -12,7 +12,7 @@ from acpgen.build import Built, Timings, build
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.config import DEFAULT_PROTOCOL, BuildOptions
-from acpgen.diagnostics import AcpgenError
+from acpgen.diagnostics import AcpgenError, Diagnostic
 from acpgen.ir.context import Options
 from acpgen.output import Kind, Plan, apply
 
@@ -62,15 +62,17 @@ def build_command(
         types=Options(open_unions=open_unions, keep_unknown=keep_unknown),
         strict=strict,
     )
+    found: tuple[Diagnostic, ...] = ()
     try:
         built = build(wishes, full=full)
-        print_diagnostics(built.diagnostics, form, notes=verbose)
+        found = built.diagnostics
         if built.plan is not None and not dry_run:
             with built.timings.stage("write"):
                 apply(built.plan)
     except AcpgenError as error:
-        print_diagnostics(error.diagnostics, form)
+        print_diagnostics((*found, *error.diagnostics), form, notes=verbose)
         raise typer.Exit(error.exit_code) from None
+    print_diagnostics(found, form, notes=verbose)
     if dry_run:
         _print_plan(built.plan)
     _print_result(built, out, verbose=verbose, dry_run=dry_run)

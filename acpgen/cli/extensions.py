@@ -9,7 +9,7 @@ import typer
 
 from acpgen.build import load_base
 from acpgen.cli import options
-from acpgen.cli.tables import print_table
+from acpgen.cli.tables import print_data, print_table
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.inputs import find_inputs
 from acpgen.schema.bundled import bundled_fragments, load_gates
@@ -36,7 +36,7 @@ def extensions_command(
     fragments = bundled_fragments(protocol)
     summaries = [summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments]
     if form is options.DataFormat.JSON:
-        print(json.dumps([_as_json(summary) for summary in summaries], indent=2))
+        print_data(json.dumps([_as_json(summary) for summary in summaries], indent=2))
     else:
         print_table(COLUMNS, [_row(summary) for summary in summaries])
 

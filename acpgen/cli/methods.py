@@ -10,7 +10,7 @@ import typer
 from acpgen.build import load_model
 from acpgen.cli import options
 from acpgen.cli.printing import print_diagnostics
-from acpgen.cli.tables import print_table
+from acpgen.cli.tables import print_data, print_table
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.ir.model import Method, Ref, TypeExpr
 
@@ -39,7 +39,7 @@ def methods_command(
     print_diagnostics(diagnostics, notes=False)
     rows = [_row(method) for method in model.methods if set(role.roles) & set(method.handlers)]
     if form is options.DataFormat.JSON:
-        print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in rows], indent=2))
+        print_data(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in rows], indent=2))
     else:
         print_table(COLUMNS, [[cell or "-" for cell in row] for row in rows])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
@@ -62,7 +61,7 @@ def _paragraph(found: Diagnostic) -> list[str]:
 
 def printable(text: str) -> str:
     """`text` without characters that a terminal would act upon; input is untrusted, messages quote it."""
-    return "".join(char if not unicodedata.category(char).startswith("C") else f"\\u{ord(char):04x}" for char in text)
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def _as_json(found: Diagnostic) -> dict[str, object]:
@@ -89,10 +88,10 @@ def _annotation(found: Diagnostic) -> str:
     properties = ",".join(
         f"{key}={_escaped(str(value), in_property=True)}" for key, value in [*where, ("title", found.code)]
     )
-    text = found.message + (f"\nhint: {found.hint}" if found.hint else "")
-    return f"::{_GITHUB_LEVELS[found.severity]} {properties}::{_escaped(text)}"
+    lines = [found.message, *([f"hint: {found.hint}"] if found.hint else [])]
+    return f"::{_GITHUB_LEVELS[found.severity]} {properties}::{'%0A'.join(map(_escaped, lines))}"
 
 
 def _escaped(text: str, *, in_property: bool = False) -> str:
-    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    text = printable(text).replace("%", "%25")
     return text.replace(":", "%3A").replace(",", "%2C") if in_property else text

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 from acpgen.cli.printing import printable
+
+
+def print_data(text: str) -> None:
+    """Print `text` on stdout; a reader that has gone away (`| head`) is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # or the interpreter tries once more when it ends, and complains
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -31,5 +41,5 @@ def _print_drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def _print_plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    print_data("\n".join(line.rstrip() for line in padded))
