@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ MAX_DEPTH = 100
 
 _EXCERPT = 200
 """How much of a line a location carries; a schema may well stand on a single one."""
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]|-?Infinity|NaN')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]|-?Infinity|NaN|-?[0-9.]+[eE][-+]?[0-9]+')
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
@@ -124,12 +125,19 @@ def _parse(text: str, label: str) -> Any:
             )
         return members
 
+    def refuse(token: str, why: str) -> Any:
+        offset = next(match.start() for match in _TOKEN.finditer(text) if match[0] == token)
+        raise input_error("bad-json", f"{token} {why}", location=_location(label, text, offset))
+
     def no_constant(name: str) -> Any:
-        offset = next(match.start() for match in _TOKEN.finditer(text) if match[0] == name)
-        raise input_error("bad-json", f"{name} is not JSON", location=_location(label, text, offset))
+        return refuse(name, "is not JSON")
+
+    def finite(number: str) -> float:
+        found = float(number)
+        return found if math.isfinite(found) else refuse(number, "is out of range")
 
     try:
-        return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
+        return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant, parse_float=finite)
     except json.JSONDecodeError as error:
         raise input_error("bad-json", f"not JSON: {error.msg}", location=_location(label, text, error.pos)) from None
     except RecursionError:
