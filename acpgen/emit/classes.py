@@ -98,7 +98,7 @@ class ClassView:
     def _parameter(self, field: Field) -> Parameter:
         name = identifier(field.name)
         annotation = self._qualified(field_hint(field))
-        if isinstance(field.type, Const):
+        if isinstance(field.type, Const) and field.required:
             return Parameter(name, annotation, literal(field.type.value), name)
         if field.may_be_unset:
             return Parameter(name, annotation, Code("UNSET"), name)
@@ -107,7 +107,7 @@ class ClassView:
         default = value(field.default)
         if is_immutable(field.default):
             return Parameter(name, annotation, default, name)
-        made = self._qualified(f"{default} if {name} is UNSET else {name}")
+        made = Code(f"{default} if {name} is UNSET else {name}")
         return Parameter(name, Code(f"{annotation} | UnsetType"), Code("UNSET"), made)
 
     @property

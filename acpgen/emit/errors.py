@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from acpgen.emit.hints import field_hint
 from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.reading import TYPES, decoder, encoder
+from acpgen.ir.lower import EXTRA_FIELD
 from acpgen.ir.model import Field, Model, Struct
 
 _OWN = ("code", "message", "data")
@@ -63,11 +64,14 @@ class ErrorsView:
     @property
     def extras(self) -> list[ExtraView]:
         """The members that come on top of JSON-RPC's."""
-        return [
+        own = [
             ExtraView(identifier(field.name), field_hint(field, module=TYPES))
             for field in self._fields
             if field.wire not in _OWN
         ]
+        if self._struct is not None and self._struct.keeps_extra:
+            own.append(ExtraView(identifier(EXTRA_FIELD), Code("dict[str, Any] | UnsetType")))
+        return own
 
     @property
     def uses_unset_type(self) -> bool:

@@ -107,7 +107,7 @@ class Reading:
     def field(self, field: Field) -> Code:
         """The expression that decodes the property `field` of the object `data`, and leaves its name in `key`."""
         wire = literal(field.wire)
-        fallback = fallback_value(field)
+        fallback = self._fallback(field)
         is_lenient = fallback is not None and self._is_lenient(field)
         if field.required:
             key = f"key := {wire}"
@@ -127,8 +127,18 @@ class Reading:
     def is_strict(self, field: Field) -> bool:
         """Whether decoding the property can raise."""
         never_raises = isinstance(self.resolved(field.type), AnyJson)
-        is_lenient = fallback_value(field) is not None and self._is_lenient(field)
+        is_lenient = self._fallback(field) is not None and self._is_lenient(field)
         return field.required or not (never_raises or is_lenient)
+
+    def _fallback(self, field: Field) -> Code | None:
+        """What stands in for a value that does not fit, where the property may be lenient at all."""
+        if not field.required:
+            return _absent(field)
+        if field.default is not None:
+            return value(field.default, module=TYPES)
+        empty: dict[type, Value] = {ListOf: ListValue(()), MapOf: MapValue(()), Nullable: Literal(None)}
+        known = empty.get(type(self.resolved(field.type)))
+        return value(known) if known is not None else None
 
     def _is_lenient(self, field: Field) -> bool:
         return field.leniency.default_on_error and not isinstance(self.resolved(field.type), AnyJson)
@@ -162,17 +172,6 @@ class Reading:
                 return Code(f"valid_members({source}, {self.reader(inner)})")
             case _:
                 return self.read(expression, source)
-
-
-def fallback_value(field: Field) -> Code | None:
-    """What stands in for a value that does not fit, where the property may be lenient at all."""
-    if not field.required:
-        return _absent(field)
-    if field.default is not None:
-        return value(field.default, module=TYPES)
-    empty: dict[type, Value] = {ListOf: ListValue(()), MapOf: MapValue(()), Nullable: Literal(None)}
-    known = empty.get(type(field.type))
-    return value(known) if known is not None else None
 
 
 def _absent(field: Field) -> Code:

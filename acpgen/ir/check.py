@@ -33,7 +33,7 @@ def check_model(model: Model, report: Report) -> None:
         match definition:
             case Struct():
                 for field in definition.fields:
-                    _check_leniency(field, report)
+                    _check_leniency(field, coverage, report)
             case UntaggedUnion(members=members):
                 _check_candidates(definition, members, coverage, report)
             case TaggedUnion():
@@ -61,9 +61,13 @@ def _check_names(model: Model, report: Report) -> None:
             )
 
 
-def _check_leniency(field: Field, report: Report) -> None:
+def _check_leniency(field: Field, coverage: Coverage, report: Report) -> None:
     falls_back = field.leniency.default_on_error or field.leniency.default_on_null
-    has_default = field.default is not None or not field.required or isinstance(field.type, (ListOf, MapOf, Nullable))
+    has_default = (
+        field.default is not None
+        or not field.required
+        or isinstance(coverage.resolve(field.type), (ListOf, MapOf, Nullable))
+    )
     if falls_back and not has_default and not field.inherited:
         report.warning(
             "leniency-without-default",

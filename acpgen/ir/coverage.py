@@ -53,13 +53,14 @@ class Coverage:
             case AnyJson():
                 return "any JSON"
 
-    def _resolve(self, expression: TypeExpr) -> Resolved:
+    def resolve(self, expression: TypeExpr) -> Resolved:
+        """What the type comes down to: aliases followed, enums as their constants."""
         if not isinstance(expression, Ref):
             return expression
         definition = self._model.by_name[expression.name]
         match definition:
             case Alias(type=target):
-                return self._resolve(target)
+                return self.resolve(target)
             case Enum(primitive=primitive, members=constants, open=is_open):
                 return Choice(primitive=primitive, values=tuple(each.value for each in constants), open=is_open)
             case _:
@@ -71,7 +72,7 @@ class Coverage:
             return True
         if depth == 0:
             return False
-        one, other = self._resolve(wide), self._resolve(narrow)
+        one, other = self.resolve(wide), self.resolve(narrow)
         if isinstance(other, (TaggedUnion, UntaggedUnion)):
             return all(self.covers(wide, member, depth - 1) for member in members(other))
         if isinstance(other, Nullable):
@@ -91,7 +92,7 @@ class Coverage:
                     and self.covers(one.item, other.item, depth - 1)
                 )
             case MapOf(value):
-                is_object = isinstance(other, Struct) and isinstance(self._resolve(value), AnyJson)
+                is_object = isinstance(other, Struct) and isinstance(self.resolve(value), AnyJson)
                 return is_object or (isinstance(other, MapOf) and self.covers(value, other.value, depth - 1))
             case Struct():
                 return isinstance(other, Struct) and self._covers_struct(one, other, depth)
@@ -107,7 +108,7 @@ class Coverage:
     def _covers_field(self, wide: Field, narrow: Field | None, depth: int) -> bool:
         if wide.required and (narrow is None or not narrow.required):
             return False
-        if wide.leniency.default_on_error or isinstance(self._resolve(wide.type), AnyJson):
+        if wide.leniency.default_on_error or isinstance(self.resolve(wide.type), AnyJson):
             return True
         return narrow is not None and self.covers(wide.type, narrow.type, depth - 1)
 
@@ -115,7 +116,7 @@ class Coverage:
         """Whether certainly no value is of both types."""
         if depth == 0:
             return False
-        left, right = self._resolve(one), self._resolve(other)
+        left, right = self.resolve(one), self.resolve(other)
         for first, second in ((left, other), (right, one)):
             match first:
                 case TaggedUnion() | UntaggedUnion():
