@@ -62,6 +62,7 @@ def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]], t
             formatters=[],
             target_python_version=PythonVersion.PY_310,
             allow_remote_refs=False,
+            class_name="PlainSchemaRoot",
             collapse_root_models=False,
             enum_field_as_literal=LiteralType.All,
             field_include_all_keys=False,

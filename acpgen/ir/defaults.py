@@ -90,8 +90,11 @@ class _Reader:
                 return _plain(raw)
             case Nullable(inner):
                 return Literal(None) if raw is None else self.value(inner, raw)
-            case ListOf(item=item):
-                return ListValue(tuple(self.value(item, element) for element in _expect(raw, list, "an array")))
+            case ListOf(item=item, min_items=min_items):
+                elements = _expect(raw, list, "an array")
+                if len(elements) < min_items:
+                    raise _MisfitError(f"it has fewer than {min_items} items")
+                return ListValue(tuple(self.value(item, element) for element in elements))
             case MapOf(value):
                 members = _expect(raw, dict, "an object").items()
                 return MapValue(tuple((key, self.value(value, element)) for key, element in members))
@@ -99,8 +102,8 @@ class _Reader:
                 return _member(raw, (constant,), is_open=False)
             case Choice(values=values, open=is_open):
                 return _member(raw, values, is_open=is_open)
-            case Scalar(primitive=primitive):
-                return _scalar(raw, primitive)
+            case Scalar():
+                return _scalar(raw, expression)
             case Ref(name):
                 return self._defined(self._context.lowered[name], raw)
 
@@ -163,7 +166,7 @@ def _member(raw: Any, values: tuple[Any, ...], *, is_open: bool) -> Value:
     return Literal(raw)
 
 
-def _scalar(raw: Any, primitive: Primitive) -> Value:
+def _scalar(raw: Any, scalar: Scalar) -> Value:
     kinds: dict[Primitive, tuple[type, ...]] = {
         Primitive.STRING: (str,),
         Primitive.INTEGER: (int,),
@@ -171,8 +174,16 @@ def _scalar(raw: Any, primitive: Primitive) -> Value:
         Primitive.BOOLEAN: (bool,),
         Primitive.NULL: (type(None),),
     }
-    if type(raw) not in kinds[primitive]:
-        raise _MisfitError(f"it is not of the type {primitive.value}")
+    if type(raw) not in kinds[scalar.primitive]:
+        raise _MisfitError(f"it is not of the type {scalar.primitive.value}")
+    size = len(raw) if isinstance(raw, str) else None
+    if size is not None and scalar.min_length is not None and size < scalar.min_length:
+        raise _MisfitError(f"it is shorter than {scalar.min_length} characters")
+    if scalar.primitive in (Primitive.INTEGER, Primitive.NUMBER):
+        least = raw if scalar.minimum is None else scalar.minimum
+        most = raw if scalar.maximum is None else scalar.maximum
+        if not least <= raw <= most:
+            raise _MisfitError(f"{raw} is out of bounds")
     return Literal(raw)
 
 

@@ -87,8 +87,11 @@ class Expressions:
                 "unsupported-enum", "`enum` takes strings only, or integers only", at=join(pointer, "enum")
             )
             return AnyJson()
-        choice = Choice(primitive=_PRIMITIVES[kinds.pop()], values=tuple(dict.fromkeys(values)), open=False)
-        return Nullable(choice) if None in node["enum"] else choice
+        constants = tuple(dict.fromkeys(values))
+        found: TypeExpr = Const(constants[0])
+        if len(constants) > 1:
+            found = Choice(primitive=_PRIMITIVES[kinds.pop()], values=constants, open=False)
+        return Nullable(found) if None in node["enum"] else found
 
     def _union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
         members = [(join(pointer, key, index), member) for index, member in enumerate(node[key])]

@@ -13,6 +13,8 @@ BUILTIN_TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 
 _RESERVED_FIELDS = frozenset({"self"})
 """Names that a generated `__init__` needs for itself."""
+_RESERVED_METHODS = frozenset({"agent", "client", "ext_method", "ext_notification"})
+"""Names that the generated role classes have already."""
 
 
 def words(text: str) -> list[str]:
@@ -37,12 +39,13 @@ def field_name(wire: str) -> str:
 
 def method_name(wire: str) -> str:
     """The handler for the method `wire`: `session/new` → `session_new`, `$/cancel_request` → `cancel_request`."""
-    return _identifier(snake(wire))
+    name = _identifier(snake(wire))
+    return name + "_" if name in _RESERVED_METHODS else name
 
 
 def class_name(definition: str) -> str:
     """The class for a definition: the name itself where it is one, else put in PascalCase; empty where none can be."""
-    if definition.isascii() and definition.isidentifier() and definition[0].isupper():
+    if definition.isascii() and definition.isalnum() and definition[0].isupper():
         return definition
     name = pascal(definition)
     return name if name.isidentifier() else ""
@@ -62,7 +65,7 @@ RESERVED_CLASSES = frozenset(
     {
         *(name for name in dir(builtins) if name[0].isupper()),
         *("Agent", "Client", "RemoteAgent", "RemoteClient", "Handler", "Peer"),
-        *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds"),
+        *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
         *("Method", "Gate", "Drop", "Route", "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"),
         *("Annotated", "Any", "Callable", "ClassVar", "Final", "Literal", "Mapping", "Protocol", "TypeAlias", "Union"),
     }
