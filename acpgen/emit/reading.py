@@ -105,30 +105,33 @@ class Reading:
         return expression
 
     def field(self, field: Field) -> Code:
-        """The expression that decodes the property `field` of the object `data`, and leaves its name in `key`."""
-        wire = literal(field.wire)
+        """The expression that decodes the property `field` of the object `data`.
+
+        Where that can raise, it leaves the name of the property in `key`, for the error.
+        """
+        return self._required(field) if field.required else self._optional(field)
+
+    def _required(self, field: Field) -> Code:
         fallback = self._fallback(field)
-        is_lenient = fallback is not None and self._is_lenient(field)
-        if field.required:
-            key = f"key := {wire}"
-            present = self._present(field, key, fallback if is_lenient else None)
-            if fallback is not None and field.leniency.default_on_null:
-                inner = self._present(field, "key", fallback if is_lenient else None)
-                return Code(f"{fallback} if data[{key}] is None else {inner}")
-            return present
-        present = self._present(field, wire if is_lenient else "key", fallback if is_lenient else None)
-        test = f"{wire} in data" if is_lenient or present == "data[key]" else f"(key := {wire}) in data"
-        if present == "data[key]":
-            present = Code(f"data[{wire}]")
+        key = f"key := {literal(field.wire)}"
+        if fallback is not None and field.leniency.default_on_null:
+            return Code(f"{fallback} if data[{key}] is None else {self._present(field, 'key', fallback)}")
+        return self._present(field, key, fallback)
+
+    def _optional(self, field: Field) -> Code:
+        wire = literal(field.wire)
+        is_strict = self.is_strict(field)
+        present = self._present(field, "key" if is_strict else wire, self._fallback(field))
         if field.leniency.default_on_null:
-            test = f"data.get({wire if is_lenient else f'key := {wire}'}) is not None"
+            test = f"data.get({f'key := {wire}' if is_strict else wire}) is not None"
+        else:
+            test = f"(key := {wire}) in data" if is_strict else f"{wire} in data"
         return Code(f"{present} if {test} else {_absent(field)}")
 
     def is_strict(self, field: Field) -> bool:
         """Whether decoding the property can raise."""
-        never_raises = isinstance(self.resolved(field.type), AnyJson)
-        is_lenient = self._fallback(field) is not None and self._is_lenient(field)
-        return field.required or not (never_raises or is_lenient)
+        never_raises = isinstance(self.resolved(field.type), AnyJson) or self._is_lenient(field)
+        return field.required or not never_raises
 
     def _fallback(self, field: Field) -> Code | None:
         """What stands in for a value that does not fit, where the property may be lenient at all."""
@@ -144,10 +147,10 @@ class Reading:
         return field.leniency.default_on_error and not isinstance(self.resolved(field.type), AnyJson)
 
     def _present(self, field: Field, key: str, fallback: Code | None) -> Code:
-        """The expression for a property that is there; `fallback` is given where the property is lenient."""
+        """The expression for a property that is there; a lenient one falls back to `fallback`, where there is one."""
         expression = self.resolved(field.type)
         skips = field.leniency.skip_invalid_items
-        if fallback is None:
+        if fallback is None or not self._is_lenient(field):
             return self._skipping(expression, f"data[{key}]") if skips else self.read(expression, f"data[{key}]")
         name = "lenient"
         if isinstance(expression, Nullable):

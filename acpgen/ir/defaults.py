@@ -31,6 +31,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Value,
 )
+from acpgen.schema.pointer import join
 
 
 class _MisfitError(Exception):
@@ -66,22 +67,19 @@ class _Reader:
         if key not in self._known:
             self._known[key] = None  # what a default that contains itself finds
             if key in self._context.raw_defaults:
-                self._known[key] = self._read(field)(self._context.raw_defaults[key])
+                self._known[key] = self._read(field, self._context.raw_defaults[key])
         return self._known[key]
 
-    def _read(self, field: Field) -> Any:
-        def read(raw: Any) -> Value | None:
-            try:
-                return self.value(field.type, raw)
-            except _MisfitError as misfit:
-                self._context.report.error(
-                    "bad-default",
-                    f"the default of {field.wire!r} does not fit its type: {misfit}",
-                    at=field.pointer + "/default",
-                )
-                return None
-
-        return read
+    def _read(self, field: Field, raw: Any) -> Value | None:
+        try:
+            return self.value(field.type, raw)
+        except _MisfitError as misfit:
+            self._context.report.error(
+                "bad-default",
+                f"the default of {field.wire!r} does not fit its type: {misfit}",
+                at=join(field.pointer, "default"),
+            )
+            return None
 
     def value(self, expression: TypeExpr, raw: Any) -> Value:
         """`raw` as a value of `expression`; raises `_MisfitError`."""

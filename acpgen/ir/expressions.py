@@ -51,7 +51,7 @@ class Expressions:
         if "const" in node:
             return self._const(node, pointer)
         if "enum" in node:
-            return self._enum(node, pointer)
+            return self._enum(node, pointer, name)
         if "properties" in node:
             return self._inline(node, pointer, name)
         for key in ("oneOf", "anyOf"):
@@ -79,7 +79,16 @@ class Expressions:
         )
         return AnyJson()
 
-    def _enum(self, node: dict[str, Any], pointer: str) -> TypeExpr:
+    def _enum(self, node: dict[str, Any], pointer: str, name: str) -> TypeExpr:
+        listed = self.enumeration(node, pointer)
+        found: TypeExpr = listed
+        if isinstance(listed, Choice):
+            self._define({**node, "enum": list(listed.values)}, pointer, name)
+            found = Ref(name)
+        return Nullable(found) if None in node["enum"] else found
+
+    def enumeration(self, node: dict[str, Any], pointer: str) -> Choice | Const | AnyJson:
+        """What `enum` lists, null apart: several constants, or a single one."""
         values = [value for value in node["enum"] if value is not None]
         kinds = {type(value) for value in values}
         if kinds not in ({str}, {int}):
@@ -88,10 +97,9 @@ class Expressions:
             )
             return AnyJson()
         constants = tuple(dict.fromkeys(values))
-        found: TypeExpr = Const(constants[0])
-        if len(constants) > 1:
-            found = Choice(primitive=_PRIMITIVES[kinds.pop()], values=constants, open=False)
-        return Nullable(found) if None in node["enum"] else found
+        if len(constants) == 1:
+            return Const(constants[0])
+        return Choice(primitive=_PRIMITIVES[kinds.pop()], values=constants, open=False)
 
     def _union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
         members = [(join(pointer, key, index), member) for index, member in enumerate(node[key])]
@@ -99,7 +107,7 @@ class Expressions:
         if len(rest) == 1:
             inner = self.read(rest[0][1], rest[0][0], name)
         else:
-            inner = self.choice_of([member for _, member in rest]) or self._named_union(node, key, pointer, name)
+            inner = self._named_union(node, key, pointer, name)
         return Nullable(inner) if len(rest) < len(members) else inner
 
     def _named_union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:

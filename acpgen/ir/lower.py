@@ -91,9 +91,9 @@ class _Lowering:
                     return _enum(name, choice, node[key], doc=doc, pointer=pointer, origin=origin)
                 return self._unions.of_values(name, node, key, pointer)
         if isinstance(node, dict) and "enum" in node:
-            expression = self._expressions.read(node, pointer, name)
-            if isinstance(expression, Choice):
-                return _enum(name, expression, [], doc=doc, pointer=pointer, origin=origin)
+            listed = self._expressions.enumeration(node, pointer)
+            if isinstance(listed, Choice) and None not in node["enum"]:
+                return _enum(name, listed, [], doc=doc, pointer=pointer, origin=origin)
         inline_name = name + "Value"
         return Alias(
             name=name,

@@ -7,7 +7,7 @@ and those of its payload end up in one class, named after the union and the tag 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,9 @@ from acpgen.schema.pointer import join
 from acpgen.schema.walk import referenced_definition
 
 OTHER_SUFFIX = "Other"
+
+Label = Callable[[Member], str]
+"""What a member without a tag adds to the name of its union."""
 
 
 class ObjectLowering(Protocol):
@@ -136,7 +139,7 @@ class _UnionBuilder:
         self._around = around
         self._keeps_extra = keeps_extra
 
-    def untagged(self, readings: list[_Reading], *, outer: Shape, pointer: str, label: Any) -> UntaggedUnion:
+    def untagged(self, readings: list[_Reading], *, outer: Shape, pointer: str, label: Label) -> UntaggedUnion:
         """The union without any tag."""
         return UntaggedUnion(
             name=self._name,
@@ -146,7 +149,7 @@ class _UnionBuilder:
             origin=self._context.origin(pointer),
         )
 
-    def tagged(self, readings: list[_Reading], tag: str, *, outer: Shape, pointer: str, label: Any) -> TaggedUnion:
+    def tagged(self, readings: list[_Reading], tag: str, *, outer: Shape, pointer: str, label: Label) -> TaggedUnion:
         """The union told apart by the property `tag`."""
         known = [reading for reading in readings if tag in reading.constants]
         rest = [reading for reading in readings if tag not in reading.constants]
@@ -201,7 +204,7 @@ class _UnionBuilder:
         self._objects.object(name, self._around + shape, pointer, keeps_extra=True)
         return OtherVariant(target=name, excluded=excluded, doc=doc)
 
-    def _candidate(self, reading: _Reading, label: Any) -> Candidate:
+    def _candidate(self, reading: _Reading, label: Label) -> Candidate:
         target = self._itself(reading) or self._member(reading, self._name + label(reading.member))
         required = _required(self._around + reading.shape)
         return Candidate(type=Ref(target), required=required, doc=_description(reading.member.node))
