@@ -255,7 +255,7 @@ def test_what_is_there_in_another_shape_is_a_conflict(content: Any, pointer: str
     composed = put(fragment(**content))
     (found,) = composed.errors
     assert codes(composed) == [("fragment-conflict", "one.json", pointer)]
-    for word in [*words, "one, 1", "ACP v1, 0.3"]:
+    for word in [*words, "one@1", "ACP v1, 0.3"]:
         assert word in found.message
     assert found.hint == "leave out the extension one, or try another revision: one@2"
     assert found.location == fragment(**content).document.location(pointer)
@@ -264,7 +264,7 @@ def test_what_is_there_in_another_shape_is_a_conflict(content: Any, pointer: str
 def test_a_conflict_of_two_fragments_names_both() -> None:
     composed = put(fragment("one", defs={"New": {"type": "null"}}), fragment("two", defs={"New": {}}))
     (found,) = composed.errors
-    assert "two, 1" in found.message
+    assert "two@1" in found.message
     assert "one, 1" in found.message
     assert '{"type":"null"}' in found.message
     assert found.hint == "leave out the extension two or one, or try another revision: one@2"
@@ -300,10 +300,12 @@ def test_inherited_properties_count_as_there() -> None:
 
 
 def test_the_same_fragment_twice_is_an_error() -> None:
-    composed = put(fragment(), fragment())
-    assert codes(composed) == [("fragment-twice", "one.json", "/id")]
+    (found,) = put(fragment(), fragment()).errors
+    assert (found.code, found.location) == ("fragment-twice", None)
+    assert found.hint == "give one@1 once"
     (found,) = put(fragment(revision="1"), fragment(revision="2")).errors
     assert found.message == "the extension one is given as 1 and as 2"
+    assert found.hint == "choose one: one@1 or one@2"
 
 
 def test_a_fragment_of_another_protocol_is_refused() -> None:

@@ -1,0 +1,93 @@
+"""The checks of acpgen, each in an environment of its own: `nox` runs all of them, `nox -l` lists them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).resolve().parent
+PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+FULL = "3.11"  # here all tests run, on the others those that are not slow
+APART = ("test_types.py", "test_package.py")  # need tools, and one Python is enough: they have sessions of their own
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["lint", "types", "package", "tests"]
+# Some machines lack a version of Python: nox says "skipped" then, in CI too. What CI needs, .ci/run checks.
+nox.options.error_on_missing_interpreters = False
+
+
+def _pyenv_folders() -> dict[str, Path]:
+    """The folders of pyenv's interpreters by version ("3.12"), newest patch release each."""
+    homes = [os.environ.get("PYENV_ROOT"), Path.home() / ".pyenv"]
+    if pyenv := shutil.which("pyenv"):
+        homes.insert(0, subprocess.run([pyenv, "root"], check=False, capture_output=True, text=True).stdout.strip())
+    found: dict[str, tuple[int, Path]] = {}
+    for home in homes:
+        for folder in Path(home).glob("versions/*/bin") if home else ():
+            if match := re.fullmatch(r"(\d+\.\d+)\.(\d+)", folder.parent.name):
+                found[match[1]] = max(found.get(match[1], (-1, folder)), (int(match[2]), folder))
+    return {version: folder for version, (_, folder) in found.items() if version in PYTHONS}
+
+
+# pyenv's shims answer for every version and refuse most of them, so the interpreters themselves go first.
+os.environ["PATH"] = os.pathsep.join([*map(str, _pyenv_folders().values()), os.environ.get("PATH", os.defpath)])
+
+
+def _install(session: nox.Session, *groups: str) -> None:
+    """Install acpgen as it stands here, with dependency groups of pyproject.toml."""
+    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and the types of acpgen itself."""
+    _install(session, "lint")
+    paths = [path for path in ("acpgen", "tests", "examples", "benchmarks", "noxfile.py") if (ROOT / path).exists()]
+    session.run("ruff", "check", *paths)
+    session.run("black", "--check", "--quiet", "--diff", *paths)
+    session.run("mypy")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check generated packages, and what users write against them, with mypy and pyright."""
+    _install(session, "test", "types")
+    if shutil.which("node") is None:
+        session.install("pyright[nodejs]")
+    session.run("pytest", "tests/test_types.py", *session.posargs)
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Build the distributions, install them elsewhere, and do there what the README says."""
+    _install(session, "test", "types", "package")
+    session.run("pytest", "tests/test_package.py", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Run the tests: all on one Python, those that are not slow on the others."""
+    _install(session, "test")
+    selected = [] if session.python == FULL else ["-m", "not slow"]
+    session.run("pytest", *(f"--ignore=tests/{name}" for name in APART), *selected, *session.posargs)
+
+
+@nox.session(default=False)
+def golden(session: nox.Session) -> None:
+    """Compare generated packages and messages with the committed ones; `tests` does so, too."""
+    _install(session, "test")
+    session.run("pytest", "tests/test_golden.py", *session.posargs)
+
+
+@nox.session(default=False)
+def regen(session: nox.Session) -> None:
+    """Accept what acpgen generates now as what it should generate; look at the diff before you commit it."""
+    _install(session, "test")
+    session.run("pytest", "tests/test_golden.py", "--accept-goldens", *session.posargs)

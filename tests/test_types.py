@@ -1,0 +1,209 @@
+"""Type checkers on generated packages, and on what users write against them: right and wrong.
+
+Slow, and the same on every Python: `nox` runs this file once, in the session `types`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from acpgen.config import Sources
+from acpgen.ir.context import Options
+from acpgen.ir.model import Role
+from acpgen.schema.bundled import Release, bundled_fragments, list_releases, load_gates, load_release
+from acpgen.schema.compose import summarise
+from tests.support import REPOSITORY, package_files, require, write_package
+
+OLDEST_PYTHON = "3.10"
+GENERATED = REPOSITORY / "generated"
+Check = Callable[[Path], Mapping[tuple[str, int], str]]
+"""Runs a checker on a folder: its complaints by file and line."""
+
+
+# --- The packages ------------------------------------------------------------------------------------------------
+
+
+def fitting_fragments(release: Release) -> tuple[str, ...]:
+    """The bundled extensions that apply to a release, each in its newest revision that does."""
+    fragments = bundled_fragments(release.protocol)
+    base, gates = load_release(release), load_gates(release)
+    summaries = [
+        summarise(base, fragment, protocol=release.protocol, gates=gates, others=fragments) for fragment in fragments
+    ]
+    return tuple({found.fragment.id: found.fragment.spec for found in summaries if found.verdict == "applies"}.values())
+
+
+def name_of(release: Release) -> str:
+    return f"v{release.protocol}_{re.sub(r'[^0-9]', '_', release.name)}"
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages: every bundled schema with its extensions, and once with all options."""
+    home = tmp_path_factory.mktemp("types")
+    for release in list_releases():
+        sources = Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
+        write_package(package_files(sources, tuple(Role)), home / name_of(release))
+    options = Options(open_unions=True, keep_unknown=True)
+    write_package(package_files(Sources(), tuple(Role), options), home / "with_options")
+    for folder in generated_packages():
+        shutil.copytree(folder, home / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")
+    write_package(package_files(Sources(), (Role.AGENT,)), home / "acp")
+    return home
+
+
+def generated_packages() -> list[Path]:
+    return sorted(path.parent for path in GENERATED.rglob("acpgen.lock"))
+
+
+def test_every_schema_gets_the_extensions_that_fit() -> None:
+    found = {name_of(release): fitting_fragments(release) for release in list_releases()}
+    assert found["v1_0_10_8"] == ("auth-methods@2026-01-14", "auth-state@2026-03-07", "logout@2026-02-02")
+    assert all(found.values())
+
+
+# --- The checkers ------------------------------------------------------------------------------------------------
+
+
+def run_mypy(folder: Path) -> Mapping[tuple[str, int], str]:
+    require(find_spec("mypy"), "mypy")
+    names = sorted(path.name for path in folder.iterdir() if path.suffix in ("", ".py") and path.name[0] not in "._")
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-version", OLDEST_PYTHON, "--no-incremental"]
+    options = ["--no-error-summary", "--hide-error-context", "--no-pretty", "--config-file", "", *names]
+    result = subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, check=False)
+    complaints = re.findall(r"^(.+?):(\d+): error: (.*)$", result.stdout, flags=re.MULTILINE)
+    assert result.returncode == (1 if complaints else 0), result.stdout + result.stderr
+    return {(Path(file).as_posix(), int(line)): text for file, line, text in complaints}
+
+
+def run_pyright(folder: Path) -> Mapping[tuple[str, int], str]:
+    require(find_spec("pyright"), "pyright")
+    settings = {"typeCheckingMode": "strict", "pythonVersion": OLDEST_PYTHON, "include": ["."]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--project", str(folder)]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert result.returncode in (0, 1), result.stdout + result.stderr
+    report = json.loads(result.stdout)
+    assert report["summary"]["filesAnalyzed"] > 0
+    return {
+        (Path(found["file"]).relative_to(folder).as_posix(), found["range"]["start"]["line"] + 1): found["message"]
+        for found in report["generalDiagnostics"]
+        if found["severity"] in ("error", "warning")
+    }
+
+
+@pytest.fixture(params=[run_mypy, run_pyright])
+def check(request: pytest.FixtureRequest) -> Check:
+    run: Check = request.param
+    return run
+
+
+def test_generated_packages_are_clean(check: Check, home: Path) -> None:
+    assert check(home) == {}
+
+
+# --- What users write --------------------------------------------------------------------------------------------
+
+RIGHT = """
+from acp import (
+    UNSET,
+    Agent,
+    ContentBlock,
+    ContentBlockText,
+    InitializeRequest,
+    InitializeResponse,
+    PromptRequest,
+    PromptResponse,
+    ReadTextFileRequest,
+    SessionNotification,
+    SessionUpdateAgentMessageChunk,
+    decode,
+    encode,
+)
+
+
+class Echo(Agent):
+    async def initialize(self, params: InitializeRequest) -> InitializeResponse:
+        return InitializeResponse(protocol_version=params.protocol_version)
+
+    async def session_prompt(self, params: PromptRequest) -> PromptResponse:
+        for block in params.prompt:
+            update = SessionUpdateAgentMessageChunk(content=block)
+            await self.client.session_update(SessionNotification(session_id=params.session_id, update=update))
+        return PromptResponse(stop_reason="end_turn")
+
+
+def text_of(block: ContentBlock) -> str:
+    match block:
+        case ContentBlockText(text=text):
+            return text
+        case _:
+            return block.type
+
+
+def lines(request: ReadTextFileRequest) -> int:
+    if request.limit is UNSET or request.limit is None:
+        return 0
+    return request.limit
+
+
+request: PromptRequest = decode(PromptRequest, {"sessionId": "1", "prompt": []})
+print(encode(request), lines(ReadTextFileRequest(session_id="1", path="/a", line=None)))
+"""
+
+WRONG = """
+from acp import Agent, PromptRequest, PromptResponse, ReadTextFileRequest, SessionUpdateAgentMessageChunk, decode
+
+ReadTextFileRequest(session_id="1")  # wrong: an argument is missing
+ReadTextFileRequest("1", "/a")  # wrong: keywords only
+ReadTextFileRequest(session_id="1", path="/a", lines=1)  # wrong: no such argument
+PromptResponse(stop_reason="finished")  # wrong: no such literal
+PromptResponse(stop_reason=None)  # wrong: not nullable
+PromptRequest(session_id="1", prompt="hello")  # wrong: a string is no list of blocks
+PromptRequest(session_id="1", prompt=["hello"])  # wrong: a string is no block
+SessionUpdateAgentMessageChunk(content={"type": "text", "text": "hello"})  # wrong: a dict is no block
+
+
+def lines(request: ReadTextFileRequest) -> int:
+    return request.limit  # wrong: UNSET and None are possible
+
+
+def end(request: ReadTextFileRequest) -> int:
+    if request.line is None or request.limit is None:
+        return 0
+    return request.line + request.limit  # wrong: UNSET is possible
+
+
+class Wrong(Agent):
+    async def session_prompt(self, params: PromptRequest) -> str:  # wrong: another result
+        return "end_turn"
+
+
+response: PromptResponse = decode(PromptRequest, {})  # wrong: another type
+"""
+
+
+def checked(check: Check, code: str, home: Path, folder: Path) -> Mapping[int, str]:
+    """The complaints about `code` by line."""
+    shutil.copytree(home / "acp", folder / "acp")
+    (folder / "user.py").write_text(code, encoding="utf-8")
+    return {line: text for (file, line), text in check(folder).items() if file == "user.py"}
+
+
+def test_right_use_is_accepted(check: Check, home: Path, tmp_path: Path) -> None:
+    assert checked(check, RIGHT, home, tmp_path) == {}
+
+
+def test_wrong_use_is_refused(check: Check, home: Path, tmp_path: Path) -> None:
+    wrong = {number for number, line in enumerate(WRONG.splitlines(), 1) if "# wrong: " in line}
+    assert len(wrong) == 12
+    assert checked(check, WRONG, home, tmp_path).keys() == wrong
