@@ -106,6 +106,7 @@ class Report:
 
     locate: Locate = field(default=lambda pointer: (None, pointer))
     found: list[Diagnostic] = field(default_factory=list)
+    _seen: set[Diagnostic] = field(default_factory=set, init=False, repr=False)
 
     def error(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
         """Record something that makes a package impossible; the stage may go on to find more."""
@@ -122,7 +123,8 @@ class Report:
     def _add(self, severity: Severity, code: str, message: str, *, at: str, hint: str | None) -> None:
         location, pointer = self.locate(at)
         found = Diagnostic(code=code, severity=severity, message=message, location=location, pointer=pointer, hint=hint)
-        if found not in self.found:
+        if found not in self._seen:
+            self._seen.add(found)
             self.found.append(found)
 
     @property

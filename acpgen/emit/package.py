@@ -94,6 +94,8 @@ def _types(environment: Environment, model: Model, templates: Path) -> str:
             "body": rendered.body,
             "typing_names": Code(", ".join(rendered.typing_names)),
             "base_names": Code(", ".join(_used(rendered.body, _BASE_NAMES))),
+            "uses_builtins": bool(_used(rendered.body, ("builtins",))),
+            "uses_dataclass": bool(_used(rendered.body, ("dataclass",))),
         },
     )
 
@@ -110,9 +112,16 @@ def _codec(environment: Environment, model: Model) -> str:
         "structs": [view for view in views if isinstance(view.definition, Struct)],
         "decodable": codec.decodable(model),
     }
-    everything = [identifier(name) for name in _WIRE_NAMES]
-    source = _render(environment, "codec.py", {**context, "wire_names": everything})
-    return _render(environment, "codec.py", {**context, "wire_names": _used(source, _WIRE_NAMES)})
+    everything = {
+        "wire_names": [identifier(name) for name in _WIRE_NAMES],
+        "base_names": Code(", ".join(_BASE_NAMES)),
+    }
+    source = _render(environment, "codec.py", {**context, **everything})
+    used = {
+        "wire_names": _used(source, _WIRE_NAMES),
+        "base_names": Code(", ".join(_used(source, _BASE_NAMES))),
+    }
+    return _render(environment, "codec.py", {**context, **used})
 
 
 def _used(source: str, names: tuple[str, ...]) -> list[Code]:

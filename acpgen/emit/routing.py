@@ -231,7 +231,8 @@ class RoleView:
     @property
     def uses_anything(self) -> bool:
         """Whether something is passed on as it is: what a notification returns, or JSON of any shape."""
-        return any(not view.is_request or "Any" in (view.params, view.result) for view in self.handled + self.called)
+        returns_nothing = any(not view.is_request for view in self.handled)
+        return returns_nothing or any(view.result == "Any" for view in self.handled + self.called)
 
     @property
     def uses_any(self) -> bool:

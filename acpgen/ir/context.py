@@ -12,6 +12,9 @@ from acpgen.ir.model import Definition
 from acpgen.ir.shapes import Definitions
 from acpgen.schema.walk import definition_pointer
 
+MAX_SYNTHESISED = 5000
+"""How many types may come on top of the definitions; published schemas make a hundred."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -38,6 +41,14 @@ class Context:
     def define(self, definition: Definition) -> None:
         """Register a lowered definition; a second, different one of its name is an error that names both places."""
         known = self.lowered.setdefault(definition.name, definition)
+        if len(self.lowered) > len(self.definitions.nodes) + MAX_SYNTHESISED:
+            self.report.error(
+                "too-many-types",
+                f"the unions of this schema multiply to more than {MAX_SYNTHESISED} types",
+                at=definition.pointer,
+                hint="put fewer unions into one object",
+            )
+            self.report.raise_errors()
         if known == definition:
             return
         self.report.error(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from acpgen.ir import names
 from acpgen.ir.context import Context
@@ -23,9 +24,19 @@ def lower_errors(context: Context) -> Errors:
     """The error object and codes of the schema; where it has none, those of JSON-RPC 2.0 alone."""
     found = next(_error_objects(context), None)
     codes = {code: _error_code(code, title, doc) for code, title, doc in _JSON_RPC_CODES}
-    for code in _named_codes(context, found) if found else ():
-        codes[code.code] = code
+    for named in _named_codes(context, found) if found else ():
+        if named.code in codes:
+            # other modules import these classes: the schema may describe them, not rename them
+            codes[named.code] = replace(named, name=codes[named.code].name)
+        elif _is_free(named.name, {code.name for code in codes.values()}, context):
+            codes[named.code] = named
     return Errors(object=found.name if found else None, codes=tuple(codes.values()))
+
+
+def _is_free(name: str, taken: set[str], context: Context) -> bool:
+    """Whether a code may have a class of that name; without one it is a plain `RequestError`."""
+    is_taken = name in taken or name in context.lowered or name in names.RESERVED_CLASSES
+    return name.isidentifier() and not is_taken
 
 
 def _error_objects(context: Context) -> Iterator[Struct]:

@@ -34,12 +34,12 @@ def snake(text: str) -> str:
 
 def field_name(wire: str) -> str:
     """The attribute for the property `wire`; keywords get a trailing underscore; empty where none can be made."""
-    return _identifier(snake(wire))
+    return _identifier(snake(wire), "field_")
 
 
 def method_name(wire: str) -> str:
     """The handler for the method `wire`: `session/new` → `session_new`, `$/cancel_request` → `cancel_request`."""
-    name = _identifier(snake(wire))
+    name = _identifier(snake(wire), "method_")
     return name + "_" if name in _RESERVED_METHODS else name
 
 
@@ -51,11 +51,12 @@ def class_name(definition: str) -> str:
     return name if name.isidentifier() else ""
 
 
-def _identifier(name: str) -> str:
+def _identifier(name: str, prefix: str) -> str:
+    """`name` as an identifier; `prefix` goes before a digit."""
     if not name:
         return ""
     if name[0].isdecimal():
-        name = "_" + name
+        name = prefix + name
     if keyword.iskeyword(name) or name in _RESERVED_FIELDS:
         name += "_"
     return name

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +59,10 @@ class Shape:
     def __add__(self, inner: Shape) -> Shape:
         """Both at once: this shape around `inner`, whose branches are chosen from first."""
         return Shape(
-            properties=self.properties + inner.properties,
-            branches=inner.branches + self.branches,
-            exclusions=self.exclusions + inner.exclusions,
-            owners=self.owners + inner.owners,
+            properties=_distinct(self.properties + inner.properties, lambda each: each.pointer),
+            branches=_distinct(inner.branches + self.branches, lambda each: each[0].pointer),
+            exclusions=_distinct(self.exclusions + inner.exclusions, lambda each: each.pointer),
+            owners=_distinct(self.owners + inner.owners, lambda each: each),
             docs=self.docs + tuple(doc for doc in inner.docs if doc not in self.docs),
             open=self.open or inner.open,
         )
@@ -71,6 +73,8 @@ class Definitions:
     """The definitions of a composed schema, and who uses whom."""
 
     nodes: Mapping[str, Any]
+    _objects: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _shapes: dict[str, Shape] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def shape(self, node: Any, pointer: str, owners: tuple[str, ...] = ()) -> Shape:
         """The shape of `node`; `$ref` and `allOf` are followed, `oneOf` and `anyOf` become branches."""
@@ -96,18 +100,24 @@ class Definitions:
         name = referenced_definition(node)
         if name is None:
             return self.shape(node, pointer, owners)
-        return self.shape(self.nodes[name], definition_pointer(name), (*owners, name))
+        shape = self.definition_shape(name)
+        properties = (replace(each, owners=(*owners, *each.owners)) for each in shape.properties)
+        return replace(shape, properties=tuple(properties))
 
     def definition_shape(self, name: str) -> Shape:
         """The shape of a definition, itself being the outermost owner."""
-        return self.shape(self.nodes[name], definition_pointer(name), (name,))
+        if name not in self._shapes:
+            self._shapes[name] = self.shape(self.nodes[name], definition_pointer(name), (name,))
+        return self._shapes[name]
 
     def is_object(self, node: Any) -> bool:
         """Whether every instance of `node` is an object with names that acpgen knows or a union of such."""
         if not isinstance(node, dict):
             return False
         if (name := referenced_definition(node)) is not None:
-            return self.is_object(self.nodes[name])
+            if name not in self._objects:
+                self._objects[name] = self.is_object(self.nodes[name])
+            return self._objects[name]
         if "properties" in node:
             return True
         if node.get("type", "object") != "object":
@@ -146,6 +156,14 @@ class Definitions:
             if name not in self.absorbed and not self.definition_shape(name).branches:
                 return name
         return None
+
+
+def _distinct(parts: tuple[T, ...], key: Callable[[T], str]) -> tuple[T, ...]:
+    """The parts in order, each once: what several paths lead to is there once, however many paths there are."""
+    found: dict[str, T] = {}
+    for part in parts:
+        found.setdefault(key(part), part)
+    return tuple(found.values())
 
 
 def references(node: Any) -> Iterator[str]:

@@ -10,6 +10,8 @@ from acpgen.diagnostics import Report
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, walk
 
+MAX_CHAIN = 50
+"""How many definitions may stand behind one another before an object is entered; published schemas have five."""
 _TYPE_NAMES = {"null", "boolean", "object", "array", "number", "string", "integer"}
 
 
@@ -158,7 +160,7 @@ def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[st
 def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
     """Refuse definitions that contain themselves other than through a property: no class could stand for them."""
     edges = {name: list(dict.fromkeys(_structural(node))) for name, node in definitions.items()}
-    done: set[str] = set()
+    done: dict[str, int] = {}  # with the length of the longest chain of references that starts there
     for start in definitions:
         path: list[str] = []
         stack = [(start, iter(edges[start]))] if start not in done else []
@@ -167,7 +169,10 @@ def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
             name, rest = stack[-1]
             target = next(rest, None)
             if target is None:
-                done.add(name)
+                done[name] = 1 + max((done.get(each, 0) for each in edges[name]), default=0)
+                if done[name] == MAX_CHAIN:
+                    message = f"a chain of {MAX_CHAIN} or more references starts here"
+                    report.error("too-deep", message, at=definition_pointer(name))
                 stack.pop()
                 path.pop()
             elif target in path:
