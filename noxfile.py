@@ -76,7 +76,7 @@ def tests(session: nox.Session) -> None:
     """Run the tests: all on one Python, those that are not slow on the others."""
     _install(session, "test")
     selected = [] if session.python == FULL else ["-m", "not slow"]
-    session.run("pytest", *(f"--ignore=tests/{name}" for name in APART), *selected, *session.posargs)
+    session.run("pytest", "-n", "auto", *(f"--ignore=tests/{name}" for name in APART), *selected, *session.posargs)
 
 
 @nox.session(default=False)

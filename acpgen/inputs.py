@@ -11,6 +11,7 @@ import acpgen
 from acpgen.config import BuildOptions, Sources
 from acpgen.diagnostics import input_error
 from acpgen.schema.bundled import Release, find_release, locate_fragment
+from acpgen.schema.document import read_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +68,8 @@ def _extension(spec: str, protocol: int) -> InputFile:
 
 
 def _input(path: Path, label: str, name: str) -> InputFile:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise input_error("file-unreadable", f"cannot read {label}: {error.strerror}") from None
-    return InputFile(path=path, label=label, name=name, digest=hashlib.sha256(data).hexdigest())
+    digest = hashlib.sha256(read_bytes(path, label=label)).hexdigest()
+    return InputFile(path=path, label=label, name=name, digest=digest)
 
 
 def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]:

@@ -167,6 +167,11 @@ class UnionView(DefinitionView):
         return self.definition.members
 
     @property
+    def single(self) -> Code | None:
+        """How the only member is read; None where there are several."""
+        return self._reading.reader(self.candidates[0].type) if len(self.candidates) == 1 else None
+
+    @property
     def candidate_table(self) -> Code:
         """The name of their table."""
         return constant("_", self.definition.name, "_CANDIDATES")

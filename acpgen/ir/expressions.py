@@ -121,6 +121,8 @@ class Expressions:
         for member in members:
             if not isinstance(member, dict) or referenced_definition(member) or "allOf" in member:
                 return None
+            if isinstance(member.get("type"), list):
+                return None
             constants = [member["const"]] if "const" in member else member.get("enum", [])
             kinds.add(
                 member.get("type") if not constants else _PRIMITIVES.get(type(constants[0]), Primitive.NULL).value

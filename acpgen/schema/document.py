@@ -88,15 +88,20 @@ def _location(label: str, text: str, offset: int) -> Location:
 
 def read_document(path: Path, *, label: str, origin: str) -> Document:
     """Read the JSON object in the file `path`; raises `InputError` for anything that is not one."""
+    return parse_document(read_bytes(path, label=label), label=label, origin=origin)
+
+
+def read_bytes(path: Path, *, label: str) -> bytes:
+    """Read a file of a size that a schema may have; raises `InputError` for a larger one, and where it cannot."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise input_error(
-                "file-too-large", f"{label} is larger than {MAX_BYTES // 1024**2} MiB", hint="is this a schema?"
-            )
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise input_error("file-unreadable", f"cannot read {label}: {error.strerror}") from None
-    return parse_document(data, label=label, origin=origin)
+    if len(data) > MAX_BYTES:
+        size = f"{MAX_BYTES // 1024**2} MiB"
+        raise input_error("file-too-large", f"{label} is larger than {size}", hint="is this a schema?")
+    return data
 
 
 def parse_document(data: bytes, *, label: str, origin: str) -> Document:

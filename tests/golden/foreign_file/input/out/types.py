@@ -1,0 +1,1 @@
+import my_own_things

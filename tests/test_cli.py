@@ -1,0 +1,506 @@
+"""The command line as a user meets it: exit codes, what goes to stdout and what to stderr, and what is written when."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import acpgen
+import acpgen.cli.build
+from acpgen.diagnostics import input_error
+from tests.command_line import Outcome, run_acpgen, tree
+from tests.support import schema_of
+
+PLAIN = schema_of(
+    Thing={"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    PingRequest={"type": "object", "x-method": "ping", "x-side": "agent"},
+    PingResponse={"type": "object", "x-method": "ping", "x-side": "agent"},
+)
+ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"type": "string", "x-odd": True}}})
+BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
+OUTPUT_FILES = {
+    *("__init__.py", "_base.py", "_wire.py", "acpgen.lock", "agent.py", "codec.py"),
+    *("dispatch.py", "errors.py", "methods.py", "py.typed", "types.py"),
+}
+
+COMMANDS = ("build", "extensions", "methods")
+
+
+class Folder:
+    """A working folder with schema files in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.write("plain.json", PLAIN)
+        self.write("odd.json", ODD)
+        self.write("broken.json", BROKEN)
+
+    def write(self, name: str, content: Mapping[str, Any]) -> None:
+        (self.path / name).write_text(json.dumps(content, indent=2), encoding="utf-8")
+
+    def run(self, *arguments: str) -> Outcome:
+        return run_acpgen(*arguments, cwd=self.path)
+
+    def build(self, schema: str = "plain.json", *arguments: str, out: str = "out") -> Outcome:
+        return self.run("build", "--schema", schema, "--out", out, *arguments)
+
+    def times(self) -> dict[str, int]:
+        return {path.name: path.stat().st_mtime_ns for path in (self.path / "out").iterdir()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def plain(text: str) -> str:
+    """`text` without colours, boxes and line breaks, none of which means anything."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m|[─-╿]", " ", text).split())
+
+
+# --- Exit codes ------------------------------------------------------------------------------------------------------
+
+
+def test_success_is_0_and_silent(folder: Folder) -> None:
+    ran = folder.build()
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+    assert tree(folder.path / "out").keys() == OUTPUT_FILES
+
+
+def test_warnings_are_told_and_do_no_harm(folder: Folder) -> None:
+    ran = folder.build("odd.json")
+    assert (ran.code, ran.stdout) == (0, "")
+    assert "warning: acpgen does not know `x-odd`" in ran.stderr
+    assert tree(folder.path / "out").keys() == OUTPUT_FILES
+
+
+def test_bad_input_is_2_and_writes_nothing(folder: Folder) -> None:
+    ran = folder.build("broken.json")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("broken.json:5:15: error: `$ref` to 'Thnig'")
+    assert not (folder.path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["methods", "extensions"])
+def test_bad_input_is_2_for_every_command(folder: Folder, command: str) -> None:
+    ran = folder.run(command, "--release", "0.0.1")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("error: no release '0.0.1'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("build",), "--out"),
+        (("build", "--out", "out", "--role", "proxy"), "proxy"),
+        (("build", "--out", "out", "--protocol", "one"), "'--protocol'"),
+        (("build", "--out", "out", "--colour"), "--colour"),
+        (("build", "--out", "out", "stray"), "stray"),
+        (("bild",), "bild"),
+    ],
+)
+def test_usage_errors_are_2_and_name_the_mistake(folder: Folder, arguments: tuple[str, ...], message: str) -> None:
+    before = tree(folder.path)
+    ran = folder.run(*arguments)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert message in plain(ran.stderr)
+    assert tree(folder.path) == before
+
+
+def test_a_bug_in_acpgen_is_3_and_asks_for_a_report(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("acpgen.emit.package.emit", fail)
+    ran = folder.build()
+    assert (ran.code, ran.stdout) == (3, "")
+    assert "Traceback" in ran.stderr
+    assert "error: ZeroDivisionError: oh [internal]\n  hint: this is a bug in acpgen" in ran.stderr
+    assert not (folder.path / "out").exists()
+
+
+def test_a_failure_of_acpgen_s_own_checks_is_3(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acpgen.emit.package.HEADER", "no Code at all")
+    ran = folder.build()
+    assert (ran.code, ran.stdout) == (3, "")
+    assert "[internal]" in ran.stderr
+    assert not (folder.path / "out").exists()
+
+
+def test_a_reader_that_went_away_is_no_error(folder: Folder) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "acpgen", "methods", "--format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder.path,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+# --- --strict, --dry-run, --verbose ----------------------------------------------------------------------------------
+
+
+def test_strict_makes_warnings_errors(folder: Folder) -> None:
+    ran = folder.build("odd.json", "--strict")
+    assert ran.code == 2
+    assert not (folder.path / "out").exists()
+    assert "error: acpgen does not know `x-odd`" in ran.stderr
+
+
+def test_strict_holds_for_a_package_that_was_built_without_it(folder: Folder) -> None:
+    assert folder.build("odd.json").code == 0
+    ran = folder.build("odd.json", "--strict")
+    assert ran.code == 2
+    assert "x-odd" in ran.stderr
+
+
+def test_warnings_are_told_again_by_a_full_build(folder: Folder) -> None:
+    first, again = folder.build("odd.json"), folder.build("odd.json", "--full")
+    assert again.stderr == first.stderr != ""
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(folder: Folder) -> None:
+    before = tree(folder.path)
+    ran = folder.build("plain.json", "--dry-run")
+    assert (ran.code, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines() == [f"create {name}" for name in sorted(OUTPUT_FILES)]
+    assert tree(folder.path) == before
+
+
+def test_a_dry_run_tells_new_changed_and_stale_files_apart(folder: Folder) -> None:
+    folder.build("plain.json", "--role", "both")
+    (folder.path / "out" / "errors.py").unlink()
+    before = folder.times()
+    ran = folder.build("odd.json", "--role", "agent", "--dry-run")
+    plan = dict(reversed(line.split()) for line in ran.stdout.splitlines())
+    assert plan["client.py"] == "delete"
+    assert plan["errors.py"] == "create"
+    assert plan["types.py"] == "update"
+    assert not {"_base.py", "dispatch.py"} & plan.keys()
+    assert folder.times() == before
+
+
+def test_a_dry_run_of_what_is_up_to_date_prints_nothing(folder: Folder) -> None:
+    folder.build()
+    ran = folder.build("plain.json", "--dry-run")
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_verbose_tells_files_stages_and_the_outcome_on_stderr(folder: Folder) -> None:
+    ran = folder.build("plain.json", "--verbose")
+    assert ran.stdout == ""
+    assert {f"create out/{name}" for name in OUTPUT_FILES} <= set(ran.stderr.splitlines())
+    stages = re.findall(r"^ *(\w+) +\d+ ms$", ran.stderr, flags=re.MULTILINE)
+    assert stages == ["load", "compose", "lower", "emit", "format", "plan", "write", "all"]
+    assert ran.stderr.endswith("out: 11 files changed\n")
+
+
+# --- What a second build does ----------------------------------------------------------------------------------------
+
+
+def test_a_second_build_is_skipped_by_the_manifest(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.build()
+    before = folder.times()
+    monkeypatch.setattr("acpgen.build.compile_model", None)
+    ran = folder.build("plain.json", "--verbose")
+    assert ran.code == 0
+    assert ran.stderr.endswith("out: up to date\n")
+    assert folder.times() == before
+
+
+def test_full_compiles_and_leaves_equal_files_alone(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.build()
+    before = folder.times()
+    assert folder.build("plain.json", "--full").code == 0
+    assert folder.times() == before
+    monkeypatch.setattr("acpgen.build.compile_model", None)
+    assert folder.build("plain.json", "--full").code == 3
+
+
+@pytest.mark.parametrize("options", [("--role", "client"), ("--keep-unknown",), ("--open-unions",)])
+def test_other_options_make_another_package(folder: Folder, options: tuple[str, ...]) -> None:
+    folder.build()
+    before = tree(folder.path / "out")
+    folder.build("plain.json", *options)
+    assert tree(folder.path / "out")["acpgen.lock"] != before["acpgen.lock"]
+
+
+def test_an_edited_file_is_built_again(folder: Folder) -> None:
+    folder.build()
+    before, edited = tree(folder.path / "out"), folder.path / "out" / "types.py"
+    edited.write_text(edited.read_text() + "# mine\n")
+    assert folder.build().code == 0
+    assert tree(folder.path / "out") == before
+
+
+def test_a_changed_schema_updates_only_what_it_changes(folder: Folder) -> None:
+    folder.build()
+    before = folder.times()
+    folder.write("plain.json", ODD)
+    folder.build()
+    changed = {name for name, time in folder.times().items() if time != before[name]}
+    assert changed == {"types.py", "codec.py", "__init__.py", "acpgen.lock"}
+
+
+def test_the_same_schema_gives_the_same_bytes_wherever_it_is(folder: Folder, tmp_path: Path) -> None:
+    folder.build()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "plain.json").write_bytes((tmp_path / "plain.json").read_bytes())
+    folder.build("elsewhere/plain.json", out="deep/in/missing/folders")
+    assert tree(tmp_path / "deep/in/missing/folders") == tree(tmp_path / "out")
+    assert str(tmp_path) not in str(tree(tmp_path / "out"))
+
+
+def test_an_absolute_output_folder_will_do(folder: Folder, tmp_path: Path) -> None:
+    assert folder.build(out=str(tmp_path / "there" / "acp")).code == 0
+    assert tree(tmp_path / "there" / "acp").keys() == OUTPUT_FILES
+
+
+def test_a_bundled_schema_builds_from_an_empty_folder(tmp_path: Path) -> None:
+    ran = run_acpgen("build", "--out", "acp", "--dry-run", cwd=tmp_path)
+    assert (ran.code, ran.stderr) == (0, "")
+    assert "create agent.py" in ran.stdout.splitlines()
+    assert tree(tmp_path) == {}
+
+
+# --- Diagnostics in other forms --------------------------------------------------------------------------------------
+
+
+def test_json_diagnostics_are_one_document_on_stderr(folder: Folder) -> None:
+    ran = folder.build("broken.json", "--format", "json")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert json.loads(ran.stderr) == [
+        {
+            "code": "ref-not-found",
+            "severity": "error",
+            "message": "`$ref` to 'Thnig', which is not among the definitions",
+            "file": "broken.json",
+            "line": 5,
+            "column": 15,
+            "pointer": "/$defs/Thing/$ref",
+            "hint": "did you mean 'Thing'?",
+        }
+    ]
+
+
+def test_json_diagnostics_of_a_build_that_fails_late_are_one_document_too(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise input_error("write-failed", "the disk is full")
+
+    monkeypatch.setattr(acpgen.cli.build, "apply", refuse)
+    ran = folder.build("odd.json", "--format", "json")
+    assert ran.code == 2
+    assert [found["code"] for found in json.loads(ran.stderr)] == ["write-failed", "unknown-x-keyword"]
+
+
+def test_json_diagnostics_of_nothing_are_an_empty_list(folder: Folder) -> None:
+    assert json.loads(folder.build("plain.json", "--format", "json").stderr) == []
+
+
+def test_diagnostics_as_annotations_of_github(folder: Folder) -> None:
+    ran = folder.build("broken.json", "--format", "github")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        "::error file=broken.json,line=5,col=15,title=ref-not-found::"
+        "`$ref` to 'Thnig', which is not among the definitions%0Ahint: did you mean 'Thing'?\n"
+    )
+    assert folder.build("odd.json", "--format", "github").stderr.startswith("::warning file=odd.json,")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "github"])
+def test_no_diagnostic_carries_control_characters_to_a_terminal(folder: Folder, form: str) -> None:
+    folder.write("evil.json", schema_of(Thing={"$ref": "#/$defs/\u001b[31m\r\u202e\u2028::error::"}))
+    text = json.dumps(schema_of(Thing={"$ref": "#/$defs/\u001b[31m\r\u202e\u2028::error::"}), ensure_ascii=False)
+    (folder.path / "evil.json").write_text(text, encoding="utf-8")
+    ran = folder.build("evil.json", "--format", form)
+    assert ran.code == 2
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", ran.stderr)
+
+
+def test_many_diagnostics_are_capped(folder: Folder) -> None:
+    folder.write("many.json", schema_of(**{f"Thing{number}": {"$ref": "#/$defs/Gone"} for number in range(50)}))
+    ran = folder.build("many.json")
+    assert ran.stderr.count(": error: ") == 20
+    assert ran.stderr.endswith("… and 30 more\n")
+    everything = json.loads(folder.build("many.json", "--format", "json").stderr)
+    assert len(everything) == 50
+
+
+# --- methods and extensions ------------------------------------------------------------------------------------------
+
+
+def test_methods_are_a_table_with_a_head(folder: Folder) -> None:
+    ran = folder.run("methods", "--schema", "plain.json")
+    assert (ran.code, ran.stderr) == (0, "")
+    assert [line.split() for line in ran.stdout.splitlines()] == [
+        ["method", "side", "kind", "params", "result", "capability", "origin"],
+        ["ping", "agent", "request", "PingRequest", "PingResponse", "-", "ACP", "v1,", "plain.json"],
+    ]
+
+
+def test_methods_as_json(folder: Folder) -> None:
+    ran = folder.run("methods", "--schema", "plain.json", "--format", "json")
+    assert ran.stderr == ""
+    assert json.loads(ran.stdout) == [
+        {
+            "method": "ping",
+            "side": "agent",
+            "kind": "request",
+            "params": "PingRequest",
+            "result": "PingResponse",
+            "capability": None,
+            "origin": "ACP v1, plain.json",
+        }
+    ]
+
+
+def test_methods_of_a_role_are_those_that_it_handles(folder: Folder) -> None:
+    names = {
+        role: [row["method"] for row in json.loads(folder.run("methods", "--role", role, "--format", "json").stdout)]
+        for role in ("agent", "client", "both")
+    }
+    assert "session/prompt" in names["agent"]
+    assert "session/update" in names["client"]
+    assert "session/update" not in names["agent"]
+    assert set(names["both"]) == set(names["agent"]) | set(names["client"])
+    assert "$/cancel_request" in set(names["agent"]) & set(names["client"])
+
+
+def test_methods_show_what_an_extension_brings(folder: Folder) -> None:
+    ran = folder.run("methods", "--release", "0.10.8", "--extension", "logout", "--format", "json")
+    (row,) = [row for row in json.loads(ran.stdout) if row["method"] == "logout"]
+    assert row["origin"] == "logout, 2026-02-02"
+    assert row["capability"] == "agentCapabilities.authCapabilities.logout of InitializeResponse"
+
+
+def test_methods_tell_warnings_on_stderr(folder: Folder) -> None:
+    ran = folder.run("methods", "--schema", "odd.json", "--format", "json")
+    assert len(json.loads(ran.stdout)) == 1
+    assert "x-odd" in ran.stderr
+
+
+def test_extensions_are_a_table_with_a_head(folder: Folder) -> None:
+    ran = folder.run("extensions", "--release", "0.10.8")
+    assert (ran.code, ran.stderr) == (0, "")
+    head, *rows = (re.split(r"  +", line) for line in ran.stdout.splitlines())
+    assert head == ["extension", "status", "here", "adds", "title"]
+    assert {row[0]: row[2] for row in rows} == {
+        "auth-methods@2026-01-14": "applies",
+        "auth-state@2026-03-07": "applies",
+        "auth-state@2026-11-02": "lacks a definition",
+        "logout@2026-02-02": "applies",
+    }
+
+
+def test_extensions_as_json(folder: Folder) -> None:
+    ran = folder.run("extensions", "--format", "json")
+    assert ran.stderr == ""
+    by_name = {f"{each['extension']}@{each['revision']}": each for each in json.loads(ran.stdout)}
+    logout = by_name["logout@2026-02-02"]
+    assert set(logout) == {
+        *("extension", "revision", "title", "status", "rfd", "verdict", "reasons", "methods", "definitions", "changed"),
+    }
+    assert logout["verdict"] in ("superseded", "conflicts")
+    assert logout["reasons"]
+
+
+def test_extensions_are_judged_against_a_schema_of_one_s_own(folder: Folder) -> None:
+    ran = folder.run("extensions", "--schema", "plain.json", "--format", "json")
+    logout = next(each for each in json.loads(ran.stdout) if each["extension"] == "logout")
+    assert logout["verdict"] == "lacks a definition"
+    assert "plain.json" in logout["reasons"][0]
+
+
+@pytest.mark.parametrize("command", ["methods", "extensions"])
+def test_tables_carry_no_control_characters(folder: Folder, command: str) -> None:
+    name = "\u001b[31m\nx/\u202ey"
+    folder.write("evil.json", schema_of(ARequest={"type": "object", "x-method": name, "x-side": "agent"}))
+    ran = folder.run(command, "--schema", "evil.json")
+    assert ran.code == 0
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", ran.stdout + ran.stderr)
+    if command == "methods":
+        assert len(ran.stdout.splitlines()) == 2
+
+
+# --- Help, version, completion ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_examples_that_are_commands(folder: Folder, command: str) -> None:
+    ran = folder.run(command, "--help")
+    assert (ran.code, ran.stderr) == (0, "")
+    text = plain(ran.stdout)
+    assert "Examples" in text
+    assert f"acpgen {command}" in text.partition("Examples")[2]
+
+
+def test_help_lists_the_commands_and_exit_codes(folder: Folder) -> None:
+    text = plain(folder.run("--help").stdout)
+    assert all(command in text for command in COMMANDS)
+    assert "Exit codes: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen." in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_help_text(folder: Folder, command: str) -> None:
+    import typer.main
+
+    from acpgen.cli.app import app
+
+    group = typer.main.get_command(app)
+    options = group.commands[command].params  # type: ignore[attr-defined]
+    assert [option.name for option in options if not option.help] == []
+
+
+def test_without_arguments_help_is_shown(folder: Folder) -> None:
+    ran = folder.run()
+    assert ran.code == 2
+    assert all(command in plain(ran.stdout + ran.stderr) for command in COMMANDS)
+
+
+def test_the_version(folder: Folder) -> None:
+    ran = folder.run("--version")
+    assert (ran.code, ran.stdout, ran.stderr) == (0, f"acpgen {acpgen.__version__}\n", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_printed_for_a_shell(tmp_path: Path, shell: str) -> None:
+    ran = _process("--show-completion", shell, cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "_ACPGEN_COMPLETE" in ran.stdout
+
+
+def test_acpgen_runs_as_a_module_from_an_empty_folder(tmp_path: Path) -> None:
+    ran = _process("--version", cwd=tmp_path, module=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"acpgen {acpgen.__version__}\n", "")
+    ran = _process("methods", "--release", "nope", cwd=tmp_path, module=True)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: no release 'nope'")
+    assert tree(tmp_path) == {}
+
+
+def _process(*arguments: str, cwd: Path, module: bool = False) -> subprocess.CompletedProcess[str]:
+    """What acpgen does in a process of its own, as the installed script or as a module."""
+    start = (
+        ["-m", "acpgen"]
+        if module
+        else ["-c", "import sys; sys.argv[0] = 'acpgen'; import acpgen.cli; acpgen.cli.main()"]
+    )
+    command = [sys.executable, *start, *arguments]
+    home = str(Path(acpgen.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": home, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)

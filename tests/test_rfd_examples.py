@@ -1,0 +1,297 @@
+"""The JSON examples of the RFDs, read where they stand, against the schema and the extensions that they belong to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from acpgen.build import load_base
+from acpgen.config import Sources
+from acpgen.inputs import find_inputs
+from acpgen.schema.compose import compose
+from acpgen.schema.fragment import load_fragments
+from acpgen.schema.sameness import same_shape
+from tests.support import SHARED, UPSTREAM, Packages, require
+from tests.test_dataclasses import Samples, model_for
+from tests.test_probes import contains
+
+RFDS = SHARED / "rfd"
+
+COUNTS = {
+    "auth-methods-2026-01-14.txt": 4,
+    "auth-state-2026-03-07.txt": 5,
+    "authentication-v2-page.txt": 6,
+    "logout-2026-02-02.txt": 3,
+    "schema-v1-page-2025.txt": 5,
+}
+"""How many blocks of JSON each page has: one that is overlooked would be one that is not tested."""
+
+SOURCES = {
+    "auth-methods-2026-01-14.txt": Sources(release="0.10.8", extensions=("auth-methods",)),
+    "auth-state-2026-03-07.txt": Sources(release="0.10.8", extensions=("auth-state@2026-03-07",)),
+    "authentication-v2-page.txt": Sources(protocol=2, schema=UPSTREAM / "v2" / "0.14.0" / "schema.json"),
+    "logout-2026-02-02.txt": Sources(release="0.10.8", extensions=("logout",)),
+    "schema-v1-page-2025.txt": Sources(release="0.10.8"),
+}
+
+IDS = {
+    "auth-methods-2026-01-14.txt": {2: "session/new"},
+    "auth-state-2026-03-07.txt": {0: "initialize", 1: "getAuthState"},
+    "authentication-v2-page.txt": {0: "initialize", 1: "authenticate", 2: "logout"},
+    "logout-2026-02-02.txt": {1: "logout"},
+}
+"""The methods that the messages of a page are about, by the id of the request."""
+
+SHAPES = {
+    "auth-methods-2026-01-14.txt": ["value", "value", "value", "error"],
+    "auth-state-2026-03-07.txt": ["result", "schema", "request", "result", "result"],
+    "authentication-v2-page.txt": ["result", "value", "request", "result", "request", "result"],
+    "logout-2026-02-02.txt": ["schema", "request", "result"],
+    "schema-v1-page-2025.txt": ["value"] * 5,
+}
+
+
+def json_blocks(text: str) -> list[Any]:
+    """The JSON objects in a page, fenced or not, on one line or several; `//` comments in them are overlooked."""
+    return [json.loads(re.sub(r'("(?:[^"\\]|\\.)*")|//[^\n]*', r"\1", block)) for block in _blocks(text.splitlines())]
+
+
+def _blocks(lines: list[str]) -> Iterator[str]:
+    block: list[str] = []
+    for line in map(str.rstrip, lines):
+        if block or line == "{":
+            block.append(line)
+        elif line.startswith("{") and line.endswith("}"):
+            yield line
+        if block and line == "}":
+            yield "\n".join(block)
+            block = []
+    assert not block, "a block that does not end"
+
+
+def blocks_of(page: str) -> list[Any]:
+    require(RFDS.is_dir(), "the RFDs")
+    return json_blocks((RFDS / page).read_text(encoding="utf-8"))
+
+
+def examples(shape: str) -> list[Any]:
+    """The parameters of a test: a page and the number of a block of that shape."""
+    return [
+        pytest.param(page, index, id=f"{page.removesuffix('.txt')}-{index}")
+        for page, shapes in SHAPES.items()
+        for index, each in enumerate(shapes)
+        if each == shape
+    ]
+
+
+def package_for(packages: Packages, page: str) -> ModuleType:
+    require(UPSTREAM.is_dir(), "the published schemas")
+    return packages(SOURCES[page])
+
+
+class Scripted:
+    """A peer that answers with what it is given, and keeps what was sent."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+        self.sent: list[tuple[str, Any]] = []
+
+    async def request(self, method: str, params: Any) -> Any:
+        self.sent.append((method, params))
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+    async def notify(self, method: str, params: Any) -> None:
+        self.sent.append((method, params))
+
+
+def call(acp: ModuleType, page: str, wire: str, answer: Any) -> Any:
+    """What the stub of the agent makes of `answer` to the request `wire`."""
+    method = acp.AGENT_METHODS[wire]
+    params = acp.decode(method.params, Samples(model_for(SOURCES[page])).named(method.params.__name__))
+    peer = Scripted(answer)
+    found = asyncio.run(getattr(acp.RemoteAgent(peer), method.handler)(params))
+    assert [name for name, _ in peer.sent] == [wire]
+    return found
+
+
+# --- The blocks -----------------------------------------------------------------------------------------------------
+
+
+def test_the_extractor() -> None:
+    text = 'a {\n```json\n{\n  "a": "b//c", // d\n  "e": {}\n}\n```\n{"f": 1}\ninterface X {\n  g: {}\n}\n}\n'
+    assert json_blocks(text) == [{"a": "b//c", "e": {}}, {"f": 1}]
+
+
+def test_every_page_is_known() -> None:
+    require(RFDS.is_dir(), "the RFDs")
+    assert sorted(path.name for path in RFDS.iterdir()) == sorted(COUNTS)
+
+
+@pytest.mark.parametrize(("page", "count"), COUNTS.items())
+def test_no_block_is_overlooked(page: str, count: int) -> None:
+    blocks = blocks_of(page)
+    assert len(blocks) == count
+    assert list(map(shape_of, blocks)) == SHAPES[page]
+    # whatever has the look of a message is in one of the blocks
+    text = (RFDS / page).read_text(encoding="utf-8")
+    assert text.count('"jsonrpc"') == sum("jsonrpc" in block for block in blocks)
+    assert text.count('"$defs": {') == sum("$defs" in block for block in blocks)
+
+
+def shape_of(block: dict[str, Any]) -> str:
+    for key, shape in (("$defs", "schema"), ("method", "request"), ("result", "result"), ("error", "error")):
+        if key in block:
+            return shape
+    return "value"
+
+
+# --- Messages -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("page", "index"), examples("request"))
+def test_a_request_reaches_its_handler(packages: Packages, page: str, index: int) -> None:
+    acp, message = package_for(packages, page), blocks_of(page)[index]
+    assert message["method"] == IDS[page][message["id"]]
+    method = acp.AGENT_METHODS[message["method"]]
+    result = Samples(model_for(SOURCES[page])).named(method.result.__name__)
+    seen = []
+
+    async def handle(params: Any) -> Any:
+        seen.append(params)
+        return acp.decode(method.result, result)
+
+    agent = acp.Agent(acp.RemoteClient(Scripted(None)))
+    setattr(agent, method.handler, handle)
+    answer = asyncio.run(acp.dispatch_request(agent, message["method"], message["params"]))
+    assert contains(answer, result)
+    assert [type(params) for params in seen] == [method.params]
+    assert acp.encode(seen[0]) == message["params"]
+
+
+@pytest.mark.parametrize(("page", "index"), examples("result"))
+def test_a_result_is_decoded_by_the_stub(packages: Packages, page: str, index: int) -> None:
+    acp, message = package_for(packages, page), blocks_of(page)[index]
+    wire = IDS[page][message["id"]]
+    found = call(acp, page, wire, message["result"])
+    assert type(found) is acp.AGENT_METHODS[wire].result
+    assert contains(acp.encode(found), message["result"])
+    assert acp.decode(type(found), acp.encode(found)) == found
+
+
+@pytest.mark.parametrize(("page", "index"), examples("error"))
+def test_an_error_is_raised_by_the_stub(packages: Packages, page: str, index: int) -> None:
+    acp, message = package_for(packages, page), blocks_of(page)[index]
+    error = acp.RequestError.from_json(message["error"])
+    with pytest.raises(acp.AuthenticationRequiredError) as caught:
+        call(acp, page, IDS[page][message["id"]], error)
+    (method,) = caught.value.auth_methods
+    assert type(method) is acp.AuthMethodAgent
+    assert (method.id, method.type) == ("chatgpt", "agent")
+    assert (caught.value.code, caught.value.data) == (-32000, acp.UNSET)
+    assert contains(caught.value.to_json(), message["error"])
+
+
+def test_an_agent_can_raise_the_error_with_its_methods(packages: Packages) -> None:
+    page = "auth-methods-2026-01-14.txt"
+    acp = package_for(packages, page)
+    expected = blocks_of(page)[1]
+
+    class Locked(acp.Agent):  # type: ignore[misc, name-defined]
+        async def session_new(self, params: Any) -> Any:
+            raise acp.AuthenticationRequiredError(auth_methods=[acp.decode(acp.AuthMethod, expected)])
+
+    request = acp.dispatch_request(Locked(None), "session/new", {"cwd": "/", "mcpServers": []})
+    with pytest.raises(acp.RequestError) as caught:
+        asyncio.run(request)
+    assert caught.value.to_json() == {
+        "code": -32000,
+        "message": "Authentication required",
+        "authMethods": [expected],
+    }
+
+
+# --- Values ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "index", "name"),
+    [
+        ("auth-methods-2026-01-14.txt", 0, "AuthMethodAgent"),
+        ("auth-methods-2026-01-14.txt", 1, "AuthMethodEnvVar"),
+        ("auth-methods-2026-01-14.txt", 2, "AuthMethodTerminal"),
+        ("authentication-v2-page.txt", 1, "AuthMethodAgent"),
+    ],
+)
+def test_an_authentication_method(packages: Packages, page: str, index: int, name: str) -> None:
+    acp, raw = package_for(packages, page), blocks_of(page)[index]
+    value = acp.decode(acp.AuthMethod, raw)
+    assert type(value) is getattr(acp, name)
+    assert acp.encode(value) == raw
+    assert {key: getattr(value, snake) for key, snake in snakes(raw)} == raw
+
+
+def snakes(raw: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(key, re.sub("([A-Z])", r"_\1", key).lower()) for key in raw]
+
+
+def test_an_authentication_method_without_type_is_the_agents(packages: Packages) -> None:
+    page = "auth-methods-2026-01-14.txt"
+    acp, raw = package_for(packages, page), blocks_of(page)[0]
+    untyped = {key: value for key, value in raw.items() if key != "type"}
+    assert acp.encode(acp.decode(acp.AuthMethod, untyped)) == raw
+    assert acp.AuthMethodAgent(id="a", name="n").type == "agent"
+
+
+def test_a_custom_authentication_method_survives(packages: Packages) -> None:
+    """The page on version 2 asks for as much."""
+    page = "authentication-v2-page.txt"
+    acp, raw = package_for(packages, page), blocks_of(page)[1]
+    custom = raw | {"type": "_vendor", "more": {"a": [1, None]}}
+    assert acp.encode(acp.decode(acp.AuthMethod, custom)) == custom
+
+
+@pytest.mark.parametrize(
+    ("index", "name"),
+    list(
+        enumerate(
+            ["ClientCapabilities", "AgentCapabilities", "McpCapabilities", "PromptCapabilities", "FileSystemCapability"]
+        )
+    ),
+)
+def test_the_defaults_on_the_page_of_2025_are_what_an_empty_object_decodes_to(
+    packages: Packages, index: int, name: str
+) -> None:
+    page = "schema-v1-page-2025.txt"
+    acp, raw = package_for(packages, page), blocks_of(page)[index]
+    kind = getattr(acp, name)
+    assert acp.decode(kind, raw) == acp.decode(kind, {}) == kind()
+    assert contains(acp.encode(kind()), raw)
+
+
+def test_the_extensions_go_together(packages: Packages) -> None:
+    acp = packages(Sources(release="0.10.8", extensions=("logout", "auth-methods", "auth-state@2026-03-07")))
+    raw = {"protocolVersion": 1, "agentCapabilities": {"authCapabilities": {"logout": True}, "getAuthState": True}}
+    value = acp.decode(acp.InitializeResponse, raw)
+    assert (value.agent_capabilities.auth_capabilities.logout, value.agent_capabilities.get_auth_state) == (True, True)
+    assert {"logout", "getAuthState"} <= acp.AGENT_METHODS.keys()
+
+
+# --- Schemas --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("page", "index"), examples("schema"))
+def test_the_extension_defines_what_the_page_defines(page: str, index: int) -> None:
+    inputs = find_inputs(SOURCES[page])
+    fragments = load_fragments([(each.path, each.label) for each in inputs.extensions])
+    root = compose(load_base(inputs), fragments, protocol=1, release=None, gates={}).root
+    for name, wanted in blocks_of(page)[index]["$defs"].items():
+        found = {key: value for key, value in root["$defs"][name].items() if key in wanted or not key.startswith("x-")}
+        assert same_shape(found, wanted), name

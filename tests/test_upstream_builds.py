@@ -1,0 +1,285 @@
+"""Every schema that upstream has published compiles as it is, for either role."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acpgen.config import Sources
+from acpgen.diagnostics import Diagnostic, Severity
+from acpgen.ir.model import (
+    Alias,
+    AnyJson,
+    Candidate,
+    Field,
+    ListOf,
+    MapOf,
+    Model,
+    Nullable,
+    Role,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+)
+from acpgen.schema.document import read_document
+from acpgen.schema.walk import walk
+from tests.support import (
+    UPSTREAM,
+    import_folder,
+    model_of,
+    package_files,
+    protocol_of,
+    require,
+    upstream_schemas,
+    write_package,
+)
+from tests.test_dataclasses import Samples
+
+RELEASES = {
+    1: ["0.10.8", "0.12.2", "0.13.6", "1.16.0", "1.21.0", "2026-11-02"],
+    2: ["0.14.0", "2.0.0-alpha.1", "2.0.0-alpha.3", "2026-11-02"],
+}
+FILES = [
+    "v1/0.4.9/schema.json",
+    "v1/0.6.3/schema.json",
+    *(
+        f"v{protocol}/{release}/{kind}.json"
+        for protocol, releases in RELEASES.items()
+        for release in releases
+        for kind in ("schema", "schema.unstable")
+    ),
+]
+
+pytestmark = pytest.mark.slow
+EVERY = pytest.mark.parametrize("name", FILES)
+
+
+@cache
+def compiled(path: Path) -> tuple[Model, tuple[Diagnostic, ...]]:
+    return model_of(sources(path))
+
+
+def sources(path: Path) -> Sources:
+    return Sources(protocol=protocol_of(path), schema=path)
+
+
+def schema(name: str) -> Path:
+    require(UPSTREAM.is_dir(), "the published schemas")
+    return UPSTREAM / name
+
+
+def test_no_published_schema_is_left_out() -> None:
+    require(UPSTREAM.is_dir(), "the published schemas")
+    assert sorted(path.relative_to(UPSTREAM).as_posix() for path in upstream_schemas()) == sorted(FILES)
+
+
+@EVERY
+def test_no_warnings_but_for_the_unknown_side(name: str) -> None:
+    """A bump with something new in it says so here first."""
+    _, diagnostics = compiled(schema(name))
+    found = [each for each in diagnostics if each.severity is not Severity.NOTE]
+    is_newest = name.endswith("2026-11-02/schema.unstable.json")
+    assert [each.code for each in found] == ["unknown-side"] * (3 if is_newest else 0)
+    assert all("proxy" in each.message for each in found)
+    assert {each.code for each in diagnostics} <= {"unknown-side", "ambiguous-union", "superseded"}
+
+
+@EVERY
+def test_builds_and_imports(name: str, tmp_path: Path) -> None:
+    path = schema(name)
+    with imported(package_files(sources(path)), tmp_path / f"both_{identifier(name)}") as package:
+        assert protocol_of(path) == package.PROTOCOL_VERSION
+        assert {"Agent", "Client", "RemoteAgent", "RemoteClient"} <= set(package.__all__)
+        assert len(set(package.__all__)) == len(package.__all__)
+        assert all(hasattr(package, each) for each in package.__all__)
+        assert_every_class_round_trips(package, compiled(path)[0])
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "2026-11-02" in name or "0.4.9" in name])
+@pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
+def test_builds_and_imports_for_one_role(name: str, role: Role, tmp_path: Path) -> None:
+    path = schema(name)
+    names = {Role.AGENT: {"Agent", "RemoteClient"}, Role.CLIENT: {"Client", "RemoteAgent"}}
+    with imported(package_files(sources(path), (role,)), tmp_path / f"{role.value}_{identifier(name)}") as package:
+        assert names[role] <= set(package.__all__)
+        assert names[role.peer].isdisjoint(package.__all__)
+        handled = {method.wire for method in compiled(path)[0].methods if role in method.handlers}
+        base = getattr(package, role.value.capitalize())
+        assert base.REQUESTS.keys() | base.NOTIFICATIONS.keys() == handled
+
+
+def identifier(name: str) -> str:
+    return re.sub("[^a-z0-9]", "_", name)
+
+
+@contextmanager
+def imported(files: Mapping[str, str], folder: Path) -> Iterator[Any]:
+    """The imported package, which is forgotten afterwards: there are many, and they are large."""
+    write_package(files, folder)
+    try:
+        yield import_folder(folder)
+    finally:
+        for module in [each for each in sys.modules if each.partition(".")[0] == folder.name]:
+            del sys.modules[module]
+
+
+def assert_every_class_round_trips(package: Any, model: Model) -> None:
+    samples = Samples(model, full=True)
+    for definition in model.definitions:
+        if isinstance(definition, Struct):
+            kind = getattr(package, definition.name)
+            value = package.decode(kind, samples.named(definition.name))
+            assert package.decode(kind, package.encode(value)) == value
+            assert dataclasses.replace(value) == value
+
+
+@EVERY
+def test_no_name_ends_in_a_digit_of_our_own(name: str) -> None:
+    """Numbers in names are what positions leave behind."""
+    path = schema(name)
+    model, _ = compiled(path)
+    given = read_document(path, label=name, origin="").root["$defs"].keys()
+    numbered = [each for each in model.by_name if re.search(r"\d$", each)]
+    assert [each for each in numbered if each not in given] == []
+    handlers = [method.name for method in model.methods]
+    assert [each for each in handlers if re.search(r"\d$", each)] == []
+
+
+@EVERY
+def test_what_has_a_type_is_not_any(name: str) -> None:
+    """`Any` stands where the schema says nothing of the type, and nowhere else."""
+    path = schema(name)
+    model, _ = compiled(path)
+    root = read_document(path, label=name, origin="").root
+    nodes = dict(walk(root))
+    for definition in model.definitions:
+        for pointer, expression in expressions(definition):
+            if is_any(expression):
+                assert says_nothing(nodes[pointer]), pointer
+
+
+@EVERY
+def test_any_is_printed_for_any_json_alone(name: str) -> None:
+    """Through to the annotations: attributes of type `Any` are those of the model."""
+    path = schema(name)
+    model, _ = compiled(path)
+    tree = ast.parse(package_files(sources(path))["types.py"])
+    printed = {
+        (node.name, item.target.id)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for item in node.body
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and mentions_any(item.annotation)
+    }
+    modelled = {
+        (definition.name, field.name)
+        for definition in model.definitions
+        if isinstance(definition, Struct)
+        for field in definition.fields
+        if not field.inherited and holds_any(field.type)
+    }
+    extras = {(each.name, "extra") for each in model.definitions if isinstance(each, Struct) and each.keeps_extra}
+    assert printed - extras == modelled
+
+
+def mentions_any(annotation: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(annotation))
+
+
+def holds_any(expression: TypeExpr) -> bool:
+    return any(isinstance(each, AnyJson) for each in parts(expression))
+
+
+def expressions(definition: Any) -> Iterator[tuple[str, TypeExpr]]:
+    """The types in a definition with the pointers of what they stand for."""
+    match definition:
+        case Struct(fields=fields):
+            yield from ((field.pointer, field.type) for field in fields)
+        case Alias(type=expression, pointer=pointer):
+            yield pointer, expression
+
+
+def is_any(expression: TypeExpr) -> bool:
+    return isinstance(expression, AnyJson) or (isinstance(expression, Nullable) and is_any(expression.inner))
+
+
+def parts(expression: TypeExpr) -> Iterator[TypeExpr]:
+    yield expression
+    match expression:
+        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+            yield from parts(inner)
+
+
+def says_nothing(node: Any) -> bool:
+    prose = {"title", "description", "x-side", "x-method", "x-docs-ignore"}
+    return not isinstance(node, dict) or not {
+        key for key in node if key not in prose and not key.startswith("x-deserialize-")
+    }
+
+
+@EVERY
+def test_every_union_has_its_members(name: str) -> None:
+    """As many as the schema lists, each of them another type."""
+    path = schema(name)
+    model, _ = compiled(path)
+    nodes = dict(walk(read_document(path, label=name, origin="").root))
+    for definition in model.definitions:
+        if isinstance(definition, (TaggedUnion, UntaggedUnion)) and definition.pointer.count("/") == 2:
+            node = nodes[definition.pointer]
+            listed = node.get("oneOf") or node["anyOf"]
+            found: list[Any] = (
+                [*definition.variants, *definition.fallbacks]
+                if isinstance(definition, TaggedUnion)
+                else [*definition.members]
+            )
+            assert len(found) == len(listed), definition.name
+            types = [each.type if isinstance(each, Candidate) else each.target for each in found]
+            assert len({repr(each) for each in types}) == len(types), definition.name
+
+
+def fields_of(model: Model) -> Iterator[Field]:
+    for definition in model.definitions:
+        if isinstance(definition, Struct):
+            yield from definition.fields
+
+
+def own(node: Any) -> dict[str, Any]:
+    return node.get("properties", {}) if isinstance(node, dict) else {}
+
+
+@EVERY
+def test_no_field_is_lost(name: str) -> None:
+    """Every property below a definition that is not an envelope is somebody's attribute, in its narrowest form."""
+    path = schema(name)
+    model, _ = compiled(path)
+    root = read_document(path, label=name, origin="").root
+    pointers = {field.pointer for field in fields_of(model)}
+    used = {definition.pointer for definition in model.definitions}
+    for definition, node in root["$defs"].items():
+        if node.get("x-docs-ignore") and f"/$defs/{definition}" not in used:
+            continue
+        for pointer, child in walk(node, f"/$defs/{definition}"):
+            if isinstance(child, dict) and "properties" in child and "/not" not in pointer:
+                narrowed = {wire for key in ("oneOf", "anyOf") for each in child.get(key, []) for wire in own(each)}
+                wanted = {f"{pointer}/properties/{wire}" for wire in own(child).keys() - narrowed}
+                assert wanted <= pointers, wanted - pointers
+
+
+def test_the_command_line_builds_what_it_is_given(tmp_path: Path) -> None:
+    """One schema by the way that users go; the rest goes the same way."""
+    path = schema("v2/2.0.0-alpha.3/schema.unstable.json")
+    command = [sys.executable, "-m", "acpgen", "build", "--protocol", "2", "--schema", str(path), "--role", "both"]
+    done = subprocess.run([*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"types.py", "codec.py", "agent.py", "client.py"} <= {each.name for each in (tmp_path / "out").iterdir()}
