@@ -3229,13 +3229,8 @@ def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> 
     return data
 
 
-_AVAILABLE_COMMAND_INPUT_CANDIDATES: Final[tuple[Candidate[types.AvailableCommandInput], ...]] = (
-    ("UnstructuredCommandInput", decode_unstructured_command_input, frozenset({"hint"})),
-)
-
-
 def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
-    return first_fit(raw, "AvailableCommandInput", _AVAILABLE_COMMAND_INPUT_CANDIDATES)
+    return decode_unstructured_command_input(raw)
 
 
 def encode_available_command_input(value: types.AvailableCommandInput) -> dict[str, Any]:

@@ -375,8 +375,6 @@ def first_fit(
             reasons.append(error)
             if records is not None:
                 del records[known:]
-    if len(reasons) == 1:
-        raise reasons[0]
     raise unfit(expected, value, tuple(reasons))
 
 
