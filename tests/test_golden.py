@@ -28,6 +28,8 @@ from tests.golden_cases import (
 )
 from tests.support import import_folder
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = sorted(builds())
 ALL_CASES = cases()
 CASES_WITH_PACKAGE = [case for case in ALL_CASES if case.expects_package]
