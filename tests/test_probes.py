@@ -461,7 +461,8 @@ def test_null_is_no_value_where_the_schema_does_not_name_it(packages: Packages) 
     acp = bundled(packages, 1)
     with pytest.raises(acp.DecodeError) as caught:
         acp.decode(acp.McpServer, {"name": "n", "command": None, "args": [], "env": []})
-    assert caught.value.path == ("command",)
+    assert [reason.path for reason in caught.value.reasons] == [("command",)]
+    assert "'http', 'sse'" in str(caught.value)
 
 
 def test_nested_defaults_are_objects_of_their_class(packages: Packages) -> None:
