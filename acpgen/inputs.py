@@ -82,7 +82,8 @@ def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]
         "protocol": inputs.protocol,
         "schema": schema,
         "extensions": [
-            {"name": each.name, "sha256": each.digest} for each in sorted(inputs.extensions, key=lambda each: each.name)
+            {"name": each.name, "sha256": each.digest}
+            for each in sorted(inputs.extensions, key=lambda each: (each.name, each.digest))
         ],
         "options": {
             "roles": [role.value for role in options.roles],

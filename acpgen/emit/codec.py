@@ -11,7 +11,19 @@ from acpgen.emit.literals import Code, identifier, literal
 from acpgen.emit.reading import TYPES, Reading, Writing, constant, decoder, encoder
 from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
 from acpgen.ir.lower import EXTRA_FIELD
-from acpgen.ir.model import Candidate, Definition, Enum, Field, Model, Ref, Scalar, Struct, TaggedUnion, UntaggedUnion
+from acpgen.ir.model import (
+    AnyJson,
+    Candidate,
+    Definition,
+    Enum,
+    Field,
+    Model,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    UntaggedUnion,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +197,17 @@ class UnionView(DefinitionView):
         name = literal(str(hint(candidate.type)))
         keys = ", ".join(map(literal, candidate.required))
         required = f"frozenset({{{keys}}})" if keys else "frozenset()"
-        return Code(f"({name}, {self._reading.reader(candidate.type)}, {required})")
+        return Code(f"({name}, {self._candidate_reader(candidate)}, {required})")
+
+    def _candidate_reader(self, candidate: Candidate) -> Code:
+        """How a member is read; one with properties must leave to a member for any JSON what it would lose."""
+        read = self._reading.reader(candidate.type)
+        definition = self.model.by_name.get(candidate.type.name) if isinstance(candidate.type, Ref) else None
+        takes_any = any(isinstance(self._reading.resolved(each.type), AnyJson) for each in self.candidates)
+        if not takes_any or not isinstance(definition, Struct) or definition.keeps_extra:
+            return read
+        names = ", ".join(literal(field.wire) for field in definition.fields)
+        return Code(f"lambda value: only_named(value, {read}, frozenset({{{names}}}))") if names else read
 
     @property
     def expected(self) -> Code:

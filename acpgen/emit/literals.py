@@ -49,8 +49,11 @@ def _string(text: str) -> Code:
 
 
 def _is_plain(char: str) -> bool:
-    """Whether `char` shows as itself: no control, format (bidi marks, zero width), separator or private character."""
-    return char == " " or char.isprintable()
+    """Whether `char` shows as itself: no control, format (bidi marks, zero width), separator or private character.
+
+    Asked of a fixed version of Unicode, so that every Python gives the same answer.
+    """
+    return char == " " or unicodedata.ucd_3_2_0.category(char)[0] not in "CZ"
 
 
 def _escape(char: str) -> str:
@@ -81,7 +84,7 @@ def _doc_line(line: str) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    normal = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
+    normal = unicodedata.ucd_3_2_0.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
     lines: list[str] = []
     for paragraph in normal.split("\n\n"):
         block = [line for part in _items(paragraph) for line in _wrap(part, width)]

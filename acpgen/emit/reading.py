@@ -169,8 +169,9 @@ class Reading:
         match expression:
             case Nullable(inner):
                 return Code(f"nullable({source}, {self._item_reader(self.resolved(inner), skips=True)})")
-            case ListOf(item=item):
-                return Code(f"valid_items({source}, {self.reader(item)})")
+            case ListOf(item=item, min_items=min_items):
+                least = f", {min_items}" if min_items else ""
+                return Code(f"valid_items({source}, {self.reader(item)}{least})")
             case MapOf(inner):
                 return Code(f"valid_members({source}, {self.reader(inner)})")
             case _:

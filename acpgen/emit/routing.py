@@ -8,8 +8,23 @@ from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
 from acpgen.ir import names
-from acpgen.ir.model import AnyJson, Kind, ListOf, MapOf, Method, Model, Nullable, Ref, Role, Scalar, Struct, TypeExpr
-from acpgen.ir.order import references
+from acpgen.ir.model import (
+    AnyJson,
+    Kind,
+    ListOf,
+    MapOf,
+    Method,
+    Model,
+    Nullable,
+    Ref,
+    Role,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+)
+from acpgen.ir.order import members, references
 
 CODEC = "codec."
 """How the role modules qualify what `codec.py` defines."""
@@ -124,12 +139,12 @@ class MethodView:
     @property
     def takes_object(self) -> bool:
         """Whether the parameters are an object, so that leaving them out means an empty one."""
-        return not self._is_any(self.method.params)
+        return self._is_object(self.method.params)
 
     @property
     def gives_object(self) -> bool:
         """Whether the result is an object, so that null means an empty one."""
-        return self.method.result is not None and not self._is_any(self.method.result)
+        return self.method.result is not None and self._is_object(self.method.result)
 
     @property
     def not_found(self) -> Code:
@@ -153,8 +168,13 @@ class MethodView:
     def _origin_text(self) -> str:
         return f"From {self.method.origin}." if self.method.origin != self._model.origin else ""
 
-    def _is_any(self, expression: TypeExpr) -> bool:
-        return isinstance(self._reading.resolved(expression), (AnyJson, Scalar, MapOf))
+    def _is_object(self, expression: TypeExpr) -> bool:
+        """Whether every value is a JSON object."""
+        found = self._reading.resolved(expression)
+        definition = self._model.by_name[found.name] if isinstance(found, Ref) else None
+        if isinstance(definition, UntaggedUnion):
+            return all(self._is_object(member) for member in members(definition))
+        return isinstance(found, MapOf) or isinstance(definition, (Struct, TaggedUnion))
 
 
 def _function(name_of: Callable[[str], Code], expression: TypeExpr) -> Code:

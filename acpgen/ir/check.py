@@ -28,6 +28,7 @@ def check_model(model: Model, report: Report) -> None:
     Where one value may fit several members, a note says so: the first one in the schema takes it.
     """
     _check_names(model, report)
+    _check_gates(model, report)
     coverage = Coverage(model)
     for definition in model.definitions:
         match definition:
@@ -58,6 +59,17 @@ def _check_names(model: Model, report: Report) -> None:
                 "name-clash",
                 f"{known.name} and {name} would share the function decode_{names.snake(name)}",
                 at=definition.pointer,
+            )
+
+
+def _check_gates(model: Model, report: Report) -> None:
+    for method in model.methods:
+        if method.gate and not isinstance(model.by_name.get(names.class_name(method.gate.root)), Struct):
+            report.error(
+                "gate-root",
+                f"the gate of {method.wire!r} looks into {method.gate.root}, which is no class of the package",
+                at=method.gate.pointer or method.pointer,
+                hint="name the params or the result of the request that exchanges capabilities",
             )
 
 

@@ -70,8 +70,10 @@ class _Lowering:
             self._named(node, definition_pointer(schema_name), name, (schema_name,))
 
     def _named(self, node: Any, pointer: str, name: str, owners: tuple[str, ...] = ()) -> None:
-        """Lower `node` as the definition of the Python name `name`."""
-        if self._is_object(node):
+        """Lower `node` as the definition of the Python name `name`; an error where there is none."""
+        if not name:
+            self._unnamed(pointer)
+        elif self._is_object(node):
             self.object(name, self._context.definitions.shape(node, pointer, owners), pointer)
         else:
             self._context.define(self._scalar_like(node, pointer, name))
@@ -105,10 +107,20 @@ class _Lowering:
 
     def object(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool = False) -> None:
         """Lower an object shape: to a class, or to a union of classes where branches are left to choose from."""
-        if shape.branches:
+        if not name:
+            self._unnamed(pointer)
+        elif shape.branches:
             self._unions.of_objects(name, shape, pointer, keeps_extra=keeps_extra)
         else:
             self._struct(name, shape, pointer, keeps_extra=keeps_extra)
+
+    def _unnamed(self, pointer: str) -> None:
+        self._context.report.error(
+            "unnamed-member",
+            "this member of a union has neither tag, title, `$ref` nor required properties to be named after",
+            at=pointer,
+            hint="give it a `title`",
+        )
 
     def _struct(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool) -> None:
         own = [known for known in shape.owners if self._context.class_name(known) != name]
@@ -116,6 +128,12 @@ class _Lowering:
         keeps = keeps_extra or self._context.options.keep_unknown
         fields = self._fields(name, shape, base)
         self._check_extra(fields, keeps=keeps)
+        for missing in sorted(shape.required - {field.wire for field in fields}):
+            self._context.report.warning(
+                "undeclared-required",
+                f"{missing!r} is required, yet no property declares it; it is not checked",
+                at=pointer,
+            )
         self._context.define(
             Struct(
                 name=name,
@@ -159,7 +177,7 @@ class _Lowering:
         return replace(
             narrow,
             required=required,
-            # a value that either layer forgives is forgiven, unless the property decides which class it is
+            # what either layer forgives is forgiven, unless the property has to be there: then it tells members apart
             leniency=Leniency() if required else known.leniency | field.leniency,
             doc=field.doc or known.doc,
             inherited=known.inherited,

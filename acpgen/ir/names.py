@@ -65,6 +65,8 @@ def _identifier(name: str, prefix: str) -> str:
 RESERVED_CLASSES = frozenset(
     {
         *(name for name in dir(builtins) if name[0].isupper()),
+        # builtins of later versions than the oldest that runs acpgen: its answer must not depend on which one does
+        *("BaseExceptionGroup", "EncodingWarning", "ExceptionGroup", "PythonFinalizationError", "WindowsError"),
         *("Agent", "Client", "RemoteAgent", "RemoteClient", "Handler", "Peer"),
         *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
         *("Method", "Gate", "Drop", "Route", "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"),

@@ -46,7 +46,7 @@ class Shape:
     """What a node says about objects.
 
     `branches` are the unions that an instance has to satisfy besides, each a choice of members. `owners` are the
-    definitions that the shape is made of. `open` is an explicit wish to keep what no property names.
+    definitions that the shape is made of. `required` names may be declared by a shape that this one is added to.
     """
 
     properties: tuple[Property, ...] = ()
@@ -54,17 +54,19 @@ class Shape:
     exclusions: tuple[Exclusion, ...] = ()
     owners: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
-    open: bool = False
+    required: frozenset[str] = frozenset()
 
     def __add__(self, inner: Shape) -> Shape:
         """Both at once: this shape around `inner`, whose branches are chosen from first."""
+        required = self.required | inner.required
+        properties = _distinct(self.properties + inner.properties, lambda each: each.pointer)
         return Shape(
-            properties=_distinct(self.properties + inner.properties, lambda each: each.pointer),
+            properties=tuple(replace(each, required=each.wire in required) for each in properties),
             branches=_distinct(inner.branches + self.branches, lambda each: each[0].pointer),
             exclusions=_distinct(self.exclusions + inner.exclusions, lambda each: each.pointer),
             owners=_distinct(self.owners + inner.owners, lambda each: each),
             docs=self.docs + tuple(doc for doc in inner.docs if doc not in self.docs),
-            open=self.open or inner.open,
+            required=required,
         )
 
 
@@ -90,7 +92,7 @@ class Definitions:
             exclusions=(Exclusion(node=node["not"], pointer=join(pointer, "not")),) if "not" in node else (),
             owners=owners[-1:],
             docs=(node["description"],) if node.get("description") else (),
-            open=node.get("additionalProperties") is True or node.get("unevaluatedProperties") is True,
+            required=frozenset(node.get("required", ())),
         )
         for part, part_pointer in _conjuncts(node, pointer):
             shape = shape + self._conjunct(part, part_pointer, owners)

@@ -7,7 +7,7 @@ and those of its payload end up in one class, named after the union and the tag 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,7 +66,8 @@ class Unions:
         members = []
         for index, member in enumerate(node[key]):
             where = join(pointer, key, index)
-            inline = name + self._label(Member(node=member, pointer=where))
+            label = self._label(Member(node=member, pointer=where))
+            inline = name + label if label else ""
             members.append(
                 Candidate(
                     type=self._expressions.read(member, where, inline),
@@ -90,7 +91,7 @@ class Unions:
             branches=tuple(rest),
             exclusions=outer.exclusions,
             owners=outer.owners,
-            open=outer.open,
+            required=outer.required,
         )
         readings = [self._read(member) for member in branch]
         build = _UnionBuilder(self._context, self._objects, name=name, around=around, keeps_extra=keeps_extra)
@@ -116,15 +117,7 @@ class Unions:
         candidates = [node.get("title", ""), *shape.owners, "with " + " ".join(_required(shape))]
         if isinstance(node.get("type"), str) and node["type"] != "object":
             candidates.append(node["type"])
-        label = next((label for text in candidates if (label := names.pascal(text)) not in ("", "With")), "")
-        if not label and self._context.definitions.is_object(node):
-            self._context.report.error(
-                "unnamed-member",
-                "this member of a union has neither tag, title, `$ref` nor required properties to be named after",
-                at=member.pointer,
-                hint="give it a `title`",
-            )
-        return label or names.pascal(member.pointer)
+        return next((label for text in candidates if (label := names.pascal(text)) not in ("", "With")), "")
 
 
 class _UnionBuilder:
@@ -200,12 +193,13 @@ class _UnionBuilder:
         excluded = tuple(variant.tag for variant in variants)
         known = [{"properties": {tag: {"const": value}}, "required": [tag]} for value in excluded]
         exclusion = Exclusion(node={"anyOf": known}, pointer=pointer)
-        shape = Shape(properties=(found,), exclusions=(exclusion,), docs=(doc,))
+        shape = Shape(properties=(found,), exclusions=(exclusion,), docs=(doc,), required=frozenset({tag}))
         self._objects.object(name, self._around + shape, pointer, keeps_extra=True)
         return OtherVariant(target=name, excluded=excluded, doc=doc)
 
     def _candidate(self, reading: _Reading, label: Label) -> Candidate:
-        target = self._itself(reading) or self._member(reading, self._name + label(reading.member))
+        suffix = label(reading.member)
+        target = self._itself(reading) or self._member(reading, self._name + suffix if suffix else "")
         required = _required(self._around + reading.shape)
         return Candidate(type=Ref(target), required=required, doc=_description(reading.member.node))
 
@@ -256,11 +250,9 @@ def _pure_reference(node: Any) -> str | None:
 
 
 def _required(shape: Shape) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_required_names(shape)))
-
-
-def _required_names(shape: Shape) -> Iterator[str]:
-    return (found.wire for found in shape.properties if found.required)
+    """The required names: declared ones in the order of the schema, then the rest."""
+    declared = [found.wire for found in shape.properties if found.required]
+    return tuple(dict.fromkeys([*declared, *sorted(shape.required)]))
 
 
 def _description(node: Any) -> str:

@@ -263,8 +263,8 @@ def lenient_nullable_or_unset(raw: dict[str, Any], key: str, read: Callable[[Any
     return None if raw[key] is None else lenient_or_unset(raw, key, read)
 
 
-def valid_items(value: Any, read: Callable[[Any], T]) -> list[T]:
-    """An array without the items that do not fit."""
+def valid_items(value: Any, read: Callable[[Any], T], min_items: int = 0) -> list[T]:
+    """An array without the items that do not fit; `min_items` have to be left."""
     raw: Any = value
     if not isinstance(value, list):
         raise unfit("an array", value)
@@ -274,6 +274,8 @@ def valid_items(value: Any, read: Callable[[Any], T]) -> list[T]:
             items.append(read(item))
         except DecodeError as error:
             drop(raw, index, error)
+    if len(items) < min_items:
+        raise unfit(f"an array of {min_items} or more items that fit", value)
     return items
 
 
@@ -348,6 +350,14 @@ def _members(container: Any) -> Iterator[tuple[str | int, Any]]:
 
 Candidate: TypeAlias = tuple[str, Callable[[Any], T], frozenset[str]]
 """A member of a union without a tag: its name, how to read it, and the properties that an object must have for it."""
+
+
+def only_named(value: Any, read: Callable[[Any], T], names: frozenset[str]) -> T:
+    """An object without other properties: where any JSON is welcome, a class must not lose some of it."""
+    raw = json_object(value)
+    if raw.keys() <= names:
+        return read(raw)
+    raise unfit(f"an object of {', '.join(sorted(names))}", value)
 
 
 _NO_KEYS: frozenset[str] = frozenset()

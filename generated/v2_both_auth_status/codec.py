@@ -40,6 +40,7 @@ from ._wire import (
     reporting_drops,
     string,
     unfit,
+    only_named,
     valid_items,
 )
 
@@ -2656,7 +2657,7 @@ def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGro
             group_id=string(data[key := "groupId"]),
             name=string(data[key := "name"]),
             options=lenient(
-                data, key := "options", lambda value: valid_items(value, decode_session_config_select_option), []
+                data, key := "options", lambda value: valid_items(value, decode_session_config_select_option, 1), []
             ),
             meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
         )
@@ -3128,10 +3129,16 @@ def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -
 _ERROR_DATA_CANDIDATES: Final[tuple[Candidate[types.ErrorData], ...]] = (
     (
         "UnsupportedProtocolVersionErrorData",
-        decode_unsupported_protocol_version_error_data,
+        lambda value: only_named(
+            value, decode_unsupported_protocol_version_error_data, frozenset({"requested", "supported", "_meta"})
+        ),
         frozenset({"requested", "supported"}),
     ),
-    ("SessionNotFoundErrorData", decode_session_not_found_error_data, frozenset({"sessionId"})),
+    (
+        "SessionNotFoundErrorData",
+        lambda value: only_named(value, decode_session_not_found_error_data, frozenset({"sessionId", "_meta"})),
+        frozenset({"sessionId"}),
+    ),
     ("Any", anything, frozenset()),
 )
 
