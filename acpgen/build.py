@@ -64,7 +64,7 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
     with timings.stage("emit"):
         from acpgen.emit.package import emit
 
-        files = emit(model, options.roles, data_folder() / "templates")
+        files = emit(model, options.roles, data_folder() / "templates", runtime=options.runtime)
     with timings.stage("format"):
         from acpgen.format import format_files
 

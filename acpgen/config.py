@@ -25,11 +25,12 @@ class Sources:
 class BuildOptions:
     """Everything that decides the bytes of the output, and where it goes.
 
-    `strict` turns warnings into errors; it decides whether there is an output, not what is in it.
+    `runtime` adds the modules that talk JSON-RPC. `strict` turns warnings into errors; it decides whether there is an output, not what is in it.
     """
 
     sources: Sources
     roles: tuple[Role, ...]
     out: Path
     types: Options = field(default_factory=Options)
+    runtime: bool = True
     strict: bool = False

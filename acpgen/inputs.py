@@ -89,5 +89,6 @@ def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]
             "roles": [role.value for role in options.roles],
             "open_unions": options.types.open_unions,
             "keep_unknown": options.types.keep_unknown,
+            "runtime": options.runtime,
         },
     }

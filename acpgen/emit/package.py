@@ -14,7 +14,8 @@ from acpgen.emit import codec
 from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.literals import Code, docstring, identifier, literal
-from acpgen.emit.routing import MethodView, RoleView, methods_of
+from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
+from acpgen.emit.runtime import runtime_exports, runtime_files
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Role, Struct
 from acpgen.output import MARKER
@@ -55,8 +56,11 @@ class _Exports:
     names: list[Code]
 
 
-def emit(model: Model, roles: tuple[Role, ...], templates: Path) -> dict[str, str]:
-    """The package for `roles`: paths and texts, Python files as they come from the templates in `templates`."""
+def emit(model: Model, roles: tuple[Role, ...], templates: Path, *, runtime: bool = True) -> dict[str, str]:
+    """The package for `roles`: paths and texts, Python files as they come from the templates in `templates`.
+
+    `runtime` adds the modules that talk JSON-RPC.
+    """
     environment = make_environment(templates)
     files = {
         "_base.py": _render(environment, "_base.py", {}),
@@ -65,13 +69,15 @@ def emit(model: Model, roles: tuple[Role, ...], templates: Path) -> dict[str, st
         "codec.py": _codec(environment, model),
         "errors.py": _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": _methods(environment, model),
-        "dispatch.py": _render(environment, "dispatch.py", {}),
-        "__init__.py": _init(environment, model, roles),
+        "dispatch.py": _render(environment, "dispatch.py", {"runtime": runtime}),
+        "__init__.py": _init(environment, model, roles, runtime=runtime),
         "py.typed": "",
     }
     for role in roles:
         text = environment.get_template("role.py.jinja").render(header=HEADER, role=RoleView(role, model))
         files[f"{role.value}.py"] = text
+    if runtime:
+        files |= runtime_files(environment, model.envelope, roles, HEADER)
     return files
 
 
@@ -133,7 +139,7 @@ def _used(source: str, names: tuple[str, ...]) -> list[Code]:
 def _methods(environment: Environment, model: Model) -> str:
     tables = [
         _MethodTable(
-            identifier(f"{role.value.upper()}_METHODS"),
+            methods_table(role),
             docstring(f"What the {role.value} handles, by the name on the wire.", 0),
             methods_of(role, model),
         )
@@ -142,7 +148,7 @@ def _methods(environment: Environment, model: Model) -> str:
     return _render(environment, "methods.py", {"protocol": literal(model.protocol), "tables": tables})
 
 
-def _init(environment: Environment, model: Model, roles: tuple[Role, ...]) -> str:
+def _init(environment: Environment, model: Model, roles: tuple[Role, ...], *, runtime: bool) -> str:
     views = {role: RoleView(role, model) for role in roles}
     modules: dict[str, list[str]] = {
         "_base": ["UNSET", "UnsetType"],
@@ -153,6 +159,7 @@ def _init(environment: Environment, model: Model, roles: tuple[Role, ...]) -> st
         "errors": ["RequestError", *(code.name for code in model.errors.codes)],
         "methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION", "Gate", "Method"],
         "types": [definition.name for definition in model.definitions],
+        **(runtime_exports(roles) if runtime else {}),
     }
     exported = sorted(name for names in modules.values() for name in names)
     who = " and ".join(f"write {'an agent' if role is Role.AGENT else 'a client'}" for role in roles)

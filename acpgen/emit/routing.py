@@ -177,6 +177,11 @@ class MethodView:
         return isinstance(found, MapOf) or isinstance(definition, (Struct, TaggedUnion))
 
 
+def methods_table(role: Role) -> Code:
+    """The name in `methods.py` of the table of what `role` handles."""
+    return identifier(f"{role.value.upper()}_METHODS")
+
+
 def _function(name_of: Callable[[str], Code], expression: TypeExpr) -> Code:
     """The codec function for what a method takes or gives: a definition, or any JSON as it is."""
     return Code(CODEC + name_of(expression.name) if isinstance(expression, Ref) else "anything")
@@ -224,6 +229,16 @@ class RoleView:
     def peer(self) -> Code:
         """The attribute that holds the stub."""
         return identifier(self._role.peer.value)
+
+    @property
+    def methods_table(self) -> Code:
+        """The table of the methods that the role handles."""
+        return methods_table(self._role)
+
+    @property
+    def peer_table(self) -> Code:
+        """The table of the methods that the peer handles."""
+        return methods_table(self._role.peer)
 
     @property
     def handled(self) -> list[MethodView]:

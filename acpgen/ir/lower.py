@@ -11,6 +11,7 @@ from acpgen.ir.check import check_model
 from acpgen.ir.conditions import AllOf, Condition, condition
 from acpgen.ir.context import Context, Options
 from acpgen.ir.defaults import fill_defaults
+from acpgen.ir.envelope import lower_envelope
 from acpgen.ir.errors import lower_errors
 from acpgen.ir.expressions import Expressions, refines
 from acpgen.ir.methods import lower_methods
@@ -40,14 +41,16 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
     report.raise_errors()
     definitions = in_dependency_order(fill_defaults(context))
     report.raise_errors()
+    methods = lower_methods(context, composed)
     model = Model(
         protocol=composed.protocol,
         release=composed.release,
         origin=composed.base.origin,
         extensions=tuple(fragment.document.origin for fragment in composed.fragments),
         definitions=definitions,
-        methods=lower_methods(context, composed),
+        methods=methods,
         errors=lower_errors(context),
+        envelope=lower_envelope(context, composed.root, methods),
     )
     check_model(model, report)
     report.raise_errors()

@@ -355,6 +355,23 @@ class Errors:
     codes: tuple[ErrorCode, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """The notification that withdraws a request: its wire name, and the property of its params that has the id."""
+
+    method: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """The JSON-RPC that the schema allows: cancellation, batches, and null as the id of a request."""
+
+    cancel: Cancel | None
+    batches: bool
+    null_ids: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """A whole protocol as the emitter sees it. Definitions stand in an order in which each base precedes its use."""
@@ -366,6 +383,7 @@ class Model:
     definitions: tuple[Definition, ...]
     methods: tuple[Method, ...]
     errors: Errors
+    envelope: Envelope
 
     @cached_property
     def by_name(self) -> Mapping[str, Definition]:

@@ -13,7 +13,7 @@ BUILTIN_TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 
 _RESERVED_FIELDS = frozenset({"self"})
 """Names that a generated `__init__` needs for itself."""
-_RESERVED_METHODS = frozenset({"agent", "client", "ext_method", "ext_notification"})
+_RESERVED_METHODS = frozenset({"agent", "client", "connection_closed", "ext_method", "ext_notification", "supports"})
 """Names that the generated role classes have already."""
 
 
@@ -69,6 +69,8 @@ RESERVED_CLASSES = frozenset(
         *("BaseExceptionGroup", "EncodingWarning", "ExceptionGroup", "PythonFinalizationError", "WindowsError"),
         *("Agent", "Client", "RemoteAgent", "RemoteClient", "Handler", "Peer"),
         *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
+        *("AgentFactory", "ClientFactory", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions"),
+        *("LineBuffer", "MemoryTransport", "MessageTooLarge", "ProcessTransport", "StreamTransport", "Transport"),
         *("Method", "Gate", "Drop", "Route", "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"),
         *("Annotated", "Any", "Callable", "ClassVar", "Final", "Literal", "Mapping", "Protocol", "TypeAlias", "Union"),
     }

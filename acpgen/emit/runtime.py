@@ -1,0 +1,60 @@
+"""The modules of a package that talk JSON-RPC: nearly the same text for every schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jinja2 import Environment
+
+from acpgen.emit.literals import Code, literal
+from acpgen.ir.model import Envelope, Role
+
+_MODULES: Mapping[str, tuple[str, ...]] = {
+    "capabilities": ("CapabilityError", "advertise"),
+    "rpc": ("Connection", "ConnectionOptions"),
+    "transport": (
+        "ConnectionClosed",
+        "MemoryTransport",
+        "MessageTooLarge",
+        "StreamTransport",
+        "Transport",
+        "memory_transports",
+    ),
+}
+"""The modules for every role, and what the package exports of them."""
+
+_ROLE_MODULES: Mapping[Role, tuple[str, tuple[str, ...]]] = {
+    Role.AGENT: ("stdio", ("run_agent", "serve_agent")),
+    Role.CLIENT: ("process", ("connect", "spawn_agent")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _CancelView:
+    """The notification that cancels requests: its name and the property with the id, as literals."""
+
+    method: Code
+    key: Code
+
+
+def runtime_files(
+    environment: Environment, envelope: Envelope, roles: tuple[Role, ...], header: Code
+) -> dict[str, str]:
+    """The runtime for `roles`: paths and texts."""
+    cancel = _CancelView(literal(envelope.cancel.method), literal(envelope.cancel.key)) if envelope.cancel else None
+    return {
+        f"{module}.py": environment.get_template(f"{module}.py.jinja").render(
+            header=header, envelope=envelope, cancel=cancel
+        )
+        for module in _modules(roles)
+    }
+
+
+def runtime_exports(roles: tuple[Role, ...]) -> dict[str, list[str]]:
+    """What `__init__` takes from the modules of the runtime, by module."""
+    return {module: list(names) for module, names in _modules(roles).items()}
+
+
+def _modules(roles: tuple[Role, ...]) -> dict[str, tuple[str, ...]]:
+    return {**_MODULES, **{module: names for module, names in map(_ROLE_MODULES.__getitem__, roles)}}
