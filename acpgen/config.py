@@ -25,7 +25,8 @@ class Sources:
 class BuildOptions:
     """Everything that decides the bytes of the output, and where it goes.
 
-    `runtime` adds the modules that talk JSON-RPC. `strict` turns warnings into errors; it decides whether there is an output, not what is in it.
+    `runtime` adds the modules that talk JSON-RPC. `strict` turns warnings into errors; it decides whether there is an
+    output, not what is in it.
     """
 
     sources: Sources

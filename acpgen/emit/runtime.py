@@ -12,7 +12,8 @@ from acpgen.ir.model import Envelope, Role
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "capabilities": ("CapabilityError", "advertise"),
-    "rpc": ("Connection", "ConnectionOptions"),
+    "options": ("ConnectionOptions",),
+    "rpc": ("Connection",),
     "transport": (
         "ConnectionClosed",
         "MemoryTransport",
@@ -57,4 +58,4 @@ def runtime_exports(roles: tuple[Role, ...]) -> dict[str, list[str]]:
 
 
 def _modules(roles: tuple[Role, ...]) -> dict[str, tuple[str, ...]]:
-    return {**_MODULES, **{module: names for module, names in map(_ROLE_MODULES.__getitem__, roles)}}
+    return {**_MODULES, **dict(_ROLE_MODULES[role] for role in roles)}
