@@ -27,11 +27,12 @@ PLAIN = schema_of(
 ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"type": "string", "x-odd": True}}})
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
-    *("__init__.py", "_base.py", "_wire.py", "acpgen.lock", "agent.py", "codec.py"),
-    *("dispatch.py", "errors.py", "methods.py", "py.typed", "types.py"),
+    *("__init__.py", "_base.py", "_wire.py", "acpgen.lock", "agent.py", "capabilities.py", "codec.py"),
+    *("dispatch.py", "errors.py", "methods.py", "options.py", "py.typed", "rpc.py", "stdio.py", "transport.py"),
+    "types.py",
 }
 
-COMMANDS = ("build", "extensions", "methods")
+COMMANDS = ("build", "extensions", "init", "methods")
 
 
 class Folder:
@@ -150,6 +151,20 @@ def test_a_reader_that_went_away_is_no_error(folder: Folder) -> None:
         assert process.wait() == 0
 
 
+# --- --no-runtime ------------------------------------------------------------------------------------------------
+
+
+def test_without_the_runtime_a_package_has_no_connections(folder: Folder) -> None:
+    with_it = folder.build("plain.json", "--role", "both")
+    runtime = {"capabilities.py", "options.py", "process.py", "rpc.py", "stdio.py", "transport.py"}
+    assert (with_it.code, runtime - tree(folder.path / "out").keys()) == (0, set())
+
+    without = folder.build("plain.json", "--role", "both", "--no-runtime")
+    assert (without.code, runtime & tree(folder.path / "out").keys()) == (0, set())
+    check = "import out, sys; assert out.dispatch_request and not hasattr(out, 'Connection') and 'asyncio' not in sys.modules"
+    subprocess.run([sys.executable, "-c", check], cwd=folder.path, check=True)
+
+
 # --- --strict, --dry-run, --verbose ----------------------------------------------------------------------------------
 
 
@@ -205,7 +220,7 @@ def test_verbose_tells_files_stages_and_the_outcome_on_stderr(folder: Folder) ->
     assert {f"create out/{name}" for name in OUTPUT_FILES} <= set(ran.stderr.splitlines())
     stages = re.findall(r"^ *(\w+) +\d+ ms$", ran.stderr, flags=re.MULTILINE)
     assert stages == ["load", "compose", "lower", "emit", "format", "plan", "write", "all"]
-    assert ran.stderr.endswith("out: 11 files changed\n")
+    assert ran.stderr.endswith(f"out: {len(OUTPUT_FILES)} files changed\n")
 
 
 # --- What a second build does ----------------------------------------------------------------------------------------

@@ -153,8 +153,12 @@ def test_commands_come_first() -> None:
 def test_the_echo_agent_answers(used: Path, programs: Path) -> None:
     messages = run("python echo.py < requests.jsonl", used, path=programs)
     assert "agent_message_chunk" in messages
-    assert re.findall(r'"code": (-\d+)', messages) == ["-32602", "-32601"]
-    assert messages.count('"result"') == 2
+    assert re.findall(r'"code":(-\d+)', messages) == ["-32602", "-32601"]
+    assert messages.count('"result"') == 3
+
+
+def test_the_client_talks_to_the_echo_agent(used: Path, programs: Path) -> None:
+    assert run("python chat.py", used, path=programs).split() == ["Hello!", "end_turn"]
 
 
 @pytest.mark.parametrize("name", [block.name for block in REST if block.language == "python"])
@@ -166,7 +170,7 @@ def test_snippets_run(name: str, used: Path, programs: Path) -> None:
 def test_snippets_and_packages_are_typed(checker: str, used: Path) -> None:
     require(find_spec(checker), checker)
     (used / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
-    files = ["demo", "acme_acp", "src/editor/acp", *sorted(path.name for path in used.glob("*.py"))]
+    files = ["demo", "chat_acp", "acme_acp", "src/editor/acp", *sorted(path.name for path in used.glob("*.py"))]
     options = ["--strict", "--explicit-package-bases"] if checker == "mypy" else []
     run([sys.executable, "-m", checker, *options, *files], used)
 
@@ -186,7 +190,7 @@ def test_the_table_of_options_is_complete(programs: Path, used: Path) -> None:
 
 def test_the_table_of_files_is_complete(used: Path) -> None:
     table = readme_text().split("## The generated package")[1].split("###")[0]
-    files = {path.name for folder in ("demo", "acme_acp") for path in (used / folder).iterdir() if path.is_file()}
+    files = {path.name for folder in ("demo", "chat_acp") for path in (used / folder).iterdir() if path.is_file()}
     assert set(re.findall(r"`([\w.]+\.(?:py|typed|lock))`", table)) == files
 
 
