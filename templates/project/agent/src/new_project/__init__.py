@@ -1,0 +1,1 @@
+"""An agent that editors can use; `python -m new_project` runs it on stdin and stdout."""

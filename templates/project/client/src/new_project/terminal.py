@@ -1,0 +1,55 @@
+"""The terminal: what the user types, line by line, while the rest goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from types import FrameType
+
+
+class Keyboard:
+    """Asks for lines, one question after the other. A thread reads them, for reading would stop everything else."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._one_at_a_time = asyncio.Lock()
+        self._ended = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    async def ask(self, question: str) -> str | None:
+        """The line that the user answers; None at the end of the input."""
+        async with self._one_at_a_time:
+            print(question, end="", flush=True)
+            line = None if self._ended else await self._lines.get()
+            self._ended = line is None
+            return line
+
+    def end(self) -> None:
+        """Let this be the end of the input."""
+        self._lines.put_nowait(None)
+
+    def _read(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the chat has ended, and its loop with it
+            for line in sys.stdin:
+                self._loop.call_soon_threadsafe(self._lines.put_nowait, line.rstrip("\r\n"))
+            self._loop.call_soon_threadsafe(self.end)
+
+
+@contextlib.contextmanager
+def on_interrupt(act: Callable[[], object]) -> Generator[None, None, None]:
+    """Let Ctrl-C call `act` until the end of the block."""
+    loop = asyncio.get_running_loop()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(act)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

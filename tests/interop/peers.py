@@ -1,0 +1,79 @@
+"""The official SDKs, installed once into a folder that outlives the test run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+TYPESCRIPT = "@agentclientprotocol/sdk@2.4.0"
+PYTHON = "agent-client-protocol==0.12.1"
+INSTALL_SECONDS = 300
+
+
+class MissingPeerError(Exception):
+    """A peer cannot be had on this machine."""
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None, None, None]:
+    """Keep other workers out, which may want to install the same."""
+    try:
+        import fcntl
+    except ImportError as error:
+        raise MissingPeerError("a system with file locks") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _run(*command: str | Path, cwd: Path) -> None:
+    try:
+        done = subprocess.run(command, cwd=cwd, check=False, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingPeerError(f"a working {command[0]}: {error}") from error
+    if done.returncode:
+        raise MissingPeerError(f"{command[-1]}, which cannot be installed: {done.stderr.strip()[-300:]}")
+
+
+def _install(folder: Path, what: str, *commands: tuple[str | Path, ...]) -> None:
+    """Run `commands` in `folder`, unless `what` is in it already; what is half done is done again."""
+    mark = folder / "installed"
+    with _locked(folder.parent / f"{folder.name}.lock"):
+        if mark.is_file() and mark.read_text(encoding="utf-8") == what:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for command in commands:
+            _run(*command, cwd=folder)
+        mark.write_text(what, encoding="utf-8")
+
+
+def typescript(home: Path) -> tuple[tuple[str, ...], Path]:
+    """The command that runs a script with the TypeScript SDK, and the folder in which the SDK is."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        raise MissingPeerError("node and npm")
+    folder = home / "typescript"
+    quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--loglevel=error")
+    _install(folder, TYPESCRIPT, (npm, "install", *quiet, "--prefix", folder, TYPESCRIPT))
+    return (node,), folder
+
+
+def python(home: Path) -> tuple[tuple[str, ...], Path]:
+    """The same for the Python SDK, in an environment of its own."""
+    folder = home / f"python-{sys.version_info[0]}.{sys.version_info[1]}"
+    interpreter = folder / "venv" / "bin" / "python"
+    pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries=1", PYTHON)
+    _install(folder, PYTHON, (sys.executable, "-m", "venv", folder / "venv"), pip)
+    return (str(interpreter),), folder
+
+
+def home(default: Path) -> Path:
+    """Where the peers are: `ACPGEN_PEERS`, or `default`."""
+    return Path(os.environ.get("ACPGEN_PEERS") or default).resolve()

@@ -1,0 +1,224 @@
+"""What takes more than one message: errors, cancelling, whole turns, with the official SDKs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import filterfalse
+
+import pytest
+
+from tests.interop.pairs import SETUPS, Json, OurAgent, Pair, Setup
+from tests.interop.theatre import BOTH_WAYS, EVERY, FENCE, VALUES, Theatre, matches, other
+from tests.interop.values import SESSION, TEXT, Exchange
+
+pytestmark = pytest.mark.slow
+
+
+# --- Errors ---------------------------------------------------------------------------------------------------------
+
+DATA = {"code": -32000, "message": "Log in – first", "data": {"why": ["x", 1], "nothing": None}}
+PLAIN = {"code": 4711, "message": "No"}
+
+
+def question(setup: Setup, caller: str) -> Exchange:
+    """A request of `caller`."""
+    found: list[Exchange] = [each for each in VALUES[setup.version].EXCHANGES if each.caller == caller]
+    return next(each for each in found if each.method in ("session/new", "session/request_permission"))
+
+
+@EVERY
+@BOTH_WAYS
+@pytest.mark.parametrize("error", [DATA, PLAIN], ids=["with data", "without data"])
+def test_an_error_arrives_as_it_was_raised(theatre: Theatre, setup: Setup, caller: str, error: Json) -> None:
+    async def scenario(pair: Pair) -> None:
+        asked = question(setup, caller)
+        await pair.reset(**{asked.method: {"error": error}})
+        outcome = await pair.say(caller, asked.method, asked.params)
+        assert without_null_data(outcome["error"]) == error
+
+    theatre.play(setup, f"errors: {caller}", scenario)
+
+
+def without_null_data(error: Json) -> Json:
+    """The Python SDK sends `data: null` for none, which is the same."""
+    return {key: value for key, value in error.items() if (key, value) != ("data", None)}
+
+
+@EVERY
+@BOTH_WAYS
+def test_an_exception_is_an_internal_error(theatre: Theatre, setup: Setup, caller: str) -> None:
+    async def scenario(pair: Pair) -> None:
+        asked = question(setup, caller)
+        await pair.reset(**{asked.method: {"raise": "a secret"}})
+        error = (await pair.say(caller, asked.method, asked.params))["error"]
+        assert error["code"] == -32603
+        if caller != setup.ours:
+            assert "secret" not in json.dumps(error)
+
+    theatre.play(setup, f"exceptions: {caller}", scenario)
+
+
+@EVERY
+@BOTH_WAYS
+@pytest.mark.parametrize("method", ["no/such_method", "_vendor/no_such_method"])
+def test_an_unknown_method(theatre: Theatre, setup: Setup, caller: str, method: str) -> None:
+    async def scenario(pair: Pair) -> None:
+        await pair.reset(**{method: {"error": {"code": -32601, "message": "Method not found"}}})
+        outcome = await pair.say(caller, method, {"a": 1}, raw=True)
+        assert outcome["error"]["code"] == -32601
+
+    theatre.play(setup, f"unknown methods: {caller}", scenario)
+
+
+@EVERY
+@BOTH_WAYS
+def test_invalid_params(theatre: Theatre, setup: Setup, caller: str) -> None:
+    async def scenario(pair: Pair) -> None:
+        asked = question(setup, caller)
+        outcome = await pair.say(caller, asked.method, {"cwd": 5, "options": 5}, raw=True)
+        assert outcome["error"]["code"] == -32602
+        assert outcome["error"]["data"]
+        assert await pair.seen(other(caller)) == []
+
+    theatre.play(setup, f"invalid params: {caller}", scenario)
+
+
+# --- Cancelling -----------------------------------------------------------------------------------------------------
+
+
+def prompt(setup: Setup) -> tuple[Json, Json]:
+    """The params of a prompt, and what answers it."""
+    asked = next(each for each in VALUES[setup.version].EXCHANGES if each.method == "session/prompt")
+    return asked.params, asked.result
+
+
+@EVERY
+def test_cancel_in_the_middle_of_a_prompt(theatre: Theatre, setup: Setup) -> None:
+    async def scenario(pair: Pair) -> None:
+        params, result = prompt(setup)
+        ended = {1: {"stopReason": "cancelled"}, 2: result}[setup.version]
+        chunk = {"sessionUpdate": "agent_message_chunk", "content": TEXT, "messageId": "m1"}
+        update = {"method": "session/update", "params": {**SESSION, "update": chunk}}
+        await pair.reset(**{"session/prompt": {"first": [update], "hold": True, "result": ended}})
+        waiting = asyncio.ensure_future(pair.say("client", "session/prompt", params))
+        [message] = await pair.seen("client", 1)
+        assert matches(message, update)
+        assert not waiting.done()
+        assert await pair.say("client", "session/cancel", SESSION) == {}
+        assert matches(await waiting, {"result": ended})
+        assert (await pair.seen("agent"))[-1] == {"method": "session/cancel", "params": SESSION}
+
+    theatre.play(setup, "session/cancel", scenario)
+
+
+@EVERY
+@BOTH_WAYS
+def test_cancelling_a_request(theatre: Theatre, setup: Setup, caller: str) -> None:
+    """Whoever cancels in our packages does not wait for the answer; the TypeScript SDK does."""
+
+    async def scenario(pair: Pair) -> None:
+        asked = question(setup, caller)
+        await pair.reset(**{asked.method: {"hold": True, "result": asked.result}})
+        waiting = asyncio.ensure_future(pair.say(caller, asked.method, asked.params, key="held"))
+        assert [each["method"] for each in await pair.seen(other(caller), 1)] == [asked.method]
+        await pair.order(caller, "abort", {"key": "held"})
+        outcome = await waiting
+        await pair.say(caller, FENCE, {})
+        assert {"cancelled": asked.method} in await pair.seen(other(caller)), ("not cancelled", outcome)
+        if caller == setup.ours:
+            assert outcome == {"cancelled": True}
+        else:
+            assert outcome["error"]["code"] == -32800
+        after = await pair.say(caller, "_vendor/after", {})
+        assert "result" in after
+
+    theatre.play(setup, f"$/cancel_request: {caller}", scenario)
+
+
+# --- Extensions, order, whole turns ---------------------------------------------------------------------------------
+
+
+@EVERY
+@BOTH_WAYS
+def test_extensions(theatre: Theatre, setup: Setup, caller: str) -> None:
+    async def scenario(pair: Pair) -> None:
+        told, params = {"b": [1.5, False]}, {"a": [None, {"ü": 1}]}
+        await pair.reset(**{"_vendor/ask": {"result": {"answer": [None, "x"]}}})
+        assert await pair.say(caller, "_vendor/tell", told, notify=True) == {}
+        if caller == setup.ours:  # a request may overtake a notification in the TypeScript SDK
+            await pair.seen(other(caller), 1)
+        assert await pair.say(caller, "_vendor/ask", params) == {"result": {"answer": [None, "x"]}}
+        assert await pair.seen(other(caller)) == [
+            {"method": "_vendor/tell", "params": told},
+            {"method": "_vendor/ask", "params": params},
+        ]
+
+    theatre.play(setup, f"extensions: {caller}", scenario)
+
+
+@EVERY
+def test_a_whole_turn(theatre: Theatre, setup: Setup) -> None:
+    """Within a prompt, the agent tells and asks; all of it arrives in order, and before the answer.
+
+    With the SDKs, a request may be seen before a notification that was sent before it.
+    """
+
+    async def scenario(pair: Pair) -> None:
+        params, result = prompt(setup)
+        asked = question(setup, "agent")
+        chunks = [
+            {"sessionUpdate": "agent_message_chunk", "content": {**TEXT, "text": str(number)}, "messageId": "m1"}
+            for number in range(40)
+        ]
+        said = [{"method": "session/update", "params": {**SESSION, "update": each}} for each in chunks]
+        said.insert(20, {"method": asked.method, "params": asked.params})
+        await pair.reset(
+            **{"session/prompt": {"first": said, "result": result}, asked.method: {"result": asked.result}}
+        )
+        assert matches(await pair.say("client", "session/prompt", params), {"result": result})
+        seen = await pair.seen("client")
+        if setup.ours == "agent":
+            said, seen = ([*filter(is_update, each), *filterfalse(is_update, each)] for each in (said, seen))
+        assert matches(seen, said), [each.get("method") for each in seen]
+        [_, *outcomes] = await pair.seen("agent")
+        assert matches(outcomes[20], {"asked": asked.method, "got": {"result": asked.result}})
+
+    theatre.play(setup, "a whole turn", scenario)
+
+
+def is_update(message: Json) -> bool:
+    return bool(message.get("method") == "session/update")
+
+
+@EVERY
+def test_sessions_side_by_side(theatre: Theatre, setup: Setup) -> None:
+    """Prompts wait for each other neither in our agent nor in theirs."""
+
+    async def scenario(pair: Pair) -> None:
+        params, result = prompt(setup)
+        await pair.reset(**{"session/prompt": {"hold": True, "result": result}})
+        sessions = [f"s{number}" for number in range(5)]
+        waiting = [
+            asyncio.ensure_future(pair.say("client", "session/prompt", {**params, "sessionId": each}))
+            for each in sessions
+        ]
+        seen = await pair.seen("agent", len(sessions))
+        assert [each["params"]["sessionId"] for each in seen] == sessions
+        assert not any(each.done() for each in waiting)
+        await pair.say("client", "session/cancel", SESSION)
+        for outcome in await asyncio.gather(*waiting):
+            assert matches(outcome, {"result": result})
+
+    theatre.play(setup, "sessions side by side", scenario)
+
+
+@pytest.mark.parametrize("setup", [each for each in SETUPS if each.ours == "agent"], ids=str)
+def test_our_agent_ends_with_its_client(theatre: Theatre, setup: Setup) -> None:
+    async def scenario(_: Pair) -> None: ...
+
+    theatre.play(setup, "end", scenario)
+    pair = theatre.drop(setup)
+    assert isinstance(pair, OurAgent)
+    assert pair.exit == 0
+    assert "our agent has begun" in theatre.stderr(setup).read_text(encoding="utf-8")

@@ -1,0 +1,156 @@
+"""Plays flows on pairs that are started once, in an event loop that outlives the tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop import peers, values_v1, values_v2
+from tests.interop.gaps import gap_of
+from tests.interop.pairs import SETUPS, Json, Pair, Setup, Stage, open_pair
+from tests.support import Packages, require
+from tests.test_dataclasses import SOURCES
+
+SECONDS = 20
+"""How long a flow may take; all but the first take milliseconds."""
+VALUES = {1: values_v1, 2: values_v2}
+SIDES = ("client", "agent")
+FENCE = "_fence"
+"""A request that does nothing: once it is answered, what was sent before it has arrived."""
+Scenario = Callable[[Pair], Awaitable[None]]
+
+EVERY = pytest.mark.parametrize("setup", SETUPS, ids=str)
+BOTH_WAYS = pytest.mark.parametrize("caller", SIDES)
+
+
+def other(side: str) -> str:
+    return "agent" if side == "client" else "client"
+
+
+def matches(got: Json, expected: Json) -> bool:
+    """Whether `got` is `expected`, with at most defaults made explicit: null is no default, for it may mean "clear"."""
+    match got, expected:
+        case dict(), dict():
+            extra = got.keys() - expected.keys()
+            return (
+                expected.keys() <= got.keys()
+                and all(matches(got[key], expected[key]) for key in expected)
+                and not any(got[key] is None for key in extra)
+            )
+        case list(), list():
+            return len(got) == len(expected) and all(map(matches, got, expected))
+    return bool(got == expected) and isinstance(got, bool) is isinstance(expected, bool)
+
+
+class Theatre:
+    """Opens pairs on demand, and lets flows be played on them, in an event loop that outlives the tests."""
+
+    def __init__(self, packages: Packages, home: Path, folder: Path) -> None:
+        self.folder = folder
+        self._packages = packages
+        self._home = home
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_debug(True)
+        self._pairs: dict[Setup, tuple[Pair, AsyncExitStack, Json]] = {}
+        self._stages: dict[Setup, Stage] = {}
+        self._missing: dict[str, str] = {}
+
+    def play(self, setup: Setup, flow: str, scenario: Scenario, *, version: int | None = None) -> None:
+        """Let a pair play `scenario`; where there is a gap, check that it is still there.
+
+        With a `version`, the pair is a new one, whose client asks for that.
+        """
+        if version is not None:
+            self.drop(setup)
+        stage = self._stage(setup)  # not within the time of a flow: an SDK may have to be installed
+        act = partial(self._act, setup, stage, scenario, version or setup.version)
+        gap = gap_of(flow, setup)
+        if gap is None:
+            self._play(setup, act)
+            return
+        with pytest.raises(AssertionError) as caught:
+            self._play(setup, act)
+        assert re.search(gap.shows, str(caught.value)), f"the gap has changed: {caught.value}"
+
+    def _play(self, setup: Setup, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            self._loop.run_until_complete(asyncio.wait_for(act(), SECONDS))
+        except asyncio.TimeoutError:
+            self.drop(setup)
+            pytest.fail(f"took more than {SECONDS} seconds")
+        except OSError:
+            self.drop(setup)
+            raise
+
+    async def _act(self, setup: Setup, stage: Stage, scenario: Scenario, version: int) -> None:
+        if setup not in self._pairs:
+            self._pairs[setup] = await self._open(setup, stage, version)
+        pair, _, _ = self._pairs[setup]
+        await pair.reset(**answers_of(setup))
+        await scenario(pair)
+
+    async def _open(self, setup: Setup, stage: Stage, version: int) -> tuple[Pair, AsyncExitStack, Json]:
+        first = VALUES[setup.version].INITIALIZE
+        async with AsyncExitStack() as stack:
+            pair = await stack.enter_async_context(open_pair(setup, stage))
+            outcome = await pair.say("client", first.method, {**first.params, "protocolVersion": version})
+            seen = await pair.seen("agent")
+            return pair, stack.pop_all(), (outcome, seen)
+
+    def drop(self, setup: Setup) -> Pair | None:
+        """Close a pair that is not to be used any more."""
+        if setup not in self._pairs:
+            return None
+        pair, stack, _ = self._pairs.pop(setup)
+        self._loop.run_until_complete(stack.aclose())
+        return pair
+
+    def initialized(self, setup: Setup) -> Json:
+        """What `initialize` brought the client, and what the agent saw of it."""
+        return self._pairs[setup][2]
+
+    def _stage(self, setup: Setup) -> Stage:
+        """All that it takes to open a pair."""
+        if setup in self._stages:
+            return self._stages[setup]
+        if setup.peer not in self._missing:
+            self._missing[setup.peer] = ""
+            try:
+                self._sdk(setup.peer)
+            except peers.MissingPeerError as error:
+                self._missing[setup.peer] = str(error)
+        require(not self._missing[setup.peer], self._missing[setup.peer])
+        command, sdk = self._sdk(setup.peer)
+        answers = self.folder / f"answers-{setup.version}.json"
+        answers.write_text(json.dumps(answers_of(setup)), encoding="utf-8")
+        acp = self._packages(SOURCES[setup.version])
+        stage = self._stages[setup] = Stage(acp, command, sdk, answers, self.stderr(setup))
+        return stage
+
+    def _sdk(self, peer: str) -> tuple[tuple[str, ...], Path]:
+        """The SDK, installed if need be."""
+        return {"ts": peers.typescript, "py": peers.python}[peer](self._home)
+
+    def stderr(self, setup: Setup) -> Path:
+        """Where our agent writes to stderr."""
+        return self.folder / f"{setup}.stderr"
+
+    def close(self) -> None:
+        """End all processes."""
+        for setup in [*self._pairs]:
+            self.drop(setup)
+        self._loop.close()
+
+
+def answers_of(setup: Setup) -> Json:
+    """The usual answers by method."""
+    values = VALUES[setup.version]
+    return {each.method: {"result": each.result} for each in (values.INITIALIZE, *values.EXCHANGES)}

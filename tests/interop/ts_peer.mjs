@@ -1,0 +1,130 @@
+// The TypeScript SDK's side of a pair: node ts_peer.mjs ROLE VERSION SDK-FOLDER ANSWERS [COMMAND OF THE AGENT ...]
+// An agent is driven by `_interop/...` requests, a client by lines of JSON on stdin: {id, order, params}.
+
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { Readable, Writable } from "node:stream";
+import { pathToFileURL } from "node:url";
+
+const CONTROL = "_interop/";
+const NOTIFICATIONS = new Set(["session/cancel", "session/update", "elicitation/complete"]);
+const ENTRY = { 1: "@agentclientprotocol/sdk", 2: "@agentclientprotocol/sdk/experimental/v2" };
+
+const [role, version, folder, answersFile, ...command] = process.argv.slice(2);
+const resolve = createRequire(pathToFileURL(`${folder}/here.js`)).resolve;
+const acp = await import(pathToFileURL(resolve(ENTRY[version])));
+
+const answers = JSON.parse(readFileSync(answersFile, "utf8"));
+const log = [];
+const calls = new Map();
+let waiting = [];
+let peer;
+
+function note(entry) {
+  log.push(entry);
+  waiting = waiting.filter((check) => !check());
+}
+
+function until(condition) {
+  return new Promise((done) => {
+    const check = () => condition() && (done(), true);
+    if (!check()) waiting.push(check);
+  });
+}
+
+async function take(method, params, signal) {
+  note({ method, params });
+  const plan = answers[method] ?? {};
+  for (const message of plan.first ?? []) {
+    note({ asked: message.method, got: await say(message) });
+  }
+  if (plan.raise) throw new Error(plan.raise);
+  if (plan.error) throw new acp.RequestError(plan.error.code, plan.error.message, plan.error.data);
+  if (plan.hold) await hold(method, signal);
+  return plan.result;
+}
+
+function hold(method, signal) {
+  const cancelled = new Promise((_, fail) => {
+    signal.addEventListener("abort", () => {
+      note({ cancelled: method });
+      fail(new DOMException("cancelled", "AbortError"));
+    });
+  });
+  return Promise.race([until(() => log.some((entry) => entry.method === "session/cancel")), cancelled]);
+}
+
+const orders = {
+  reset(params) {
+    Object.assign(answers, params.answers);
+    log.length = 0;
+    return {};
+  },
+  async seen(params) {
+    await until(() => log.length >= params.count);
+    return { log };
+  },
+  say,
+  abort(params) {
+    calls.get(params.key).abort();
+    return {};
+  },
+};
+
+async function say({ method, params, key, notify }) {
+  try {
+    if (notify || NOTIFICATIONS.has(method)) {
+      await peer.notify(method, params);
+      return {};
+    }
+    const controller = new AbortController();
+    calls.set(key, controller);
+    return { result: await peer.request(method, params, { cancellationSignal: controller.signal }) };
+  } catch (error) {
+    if (error instanceof acp.RequestError) {
+      return { error: { code: error.code, message: error.message, data: error.data } };
+    }
+    return { failure: String(error) };
+  }
+}
+
+function build() {
+  const app = role === "agent" ? acp.agent({ name: "peer" }) : acp.client({ name: "peer" });
+  for (const method of Object.values(role === "agent" ? acp.AGENT_METHODS : acp.CLIENT_METHODS)) {
+    if (NOTIFICATIONS.has(method)) app.onNotification(method, ({ params, signal }) => take(method, params, signal));
+    else app.onRequest(method, ({ params, signal }) => take(method, params, signal));
+  }
+  app.onRequest("*", ({ method, params, signal }) => {
+    if (method.startsWith(CONTROL)) return orders[method.slice(CONTROL.length)](params);
+    if (!method.startsWith("_")) throw acp.RequestError.methodNotFound(method);
+    return take(method, params, signal);
+  });
+  app.onNotification("*", ({ method, params, signal }) => {
+    if (method.startsWith("_")) return take(method, params, signal);
+  });
+  return app;
+}
+
+function agent() {
+  peer = build().connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin))).client;
+}
+
+function client() {
+  const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
+  peer = build().connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout))).agent;
+  const tell = (message) => process.stdout.write(JSON.stringify(message) + "\n");
+  const lines = createInterface({ input: process.stdin });
+  lines.on("line", async (line) => {
+    const { id, order, params } = JSON.parse(line);
+    tell({ id, ...(await orders[order](params)) });
+  });
+  lines.on("close", () => child.stdin.end());
+  child.on("exit", (code, signal) => {
+    tell({ exit: code ?? signal });
+    process.exit();
+  });
+}
+
+role === "agent" ? agent() : client();

@@ -1,0 +1,213 @@
+"""What the tests of the runtime share: a strict event loop, pairs of peers, and a peer that writes its JSON by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import json
+import logging
+import socket
+import warnings
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, TypeVar
+
+import pytest
+
+from acpgen.config import Sources
+
+T = TypeVar("T")
+
+V1 = Sources(protocol=1, release="2026-11-02")
+V2 = Sources(protocol=2, release="2026-11-02")
+OLD = Sources(protocol=1, release="0.10.8")
+BASES = {"v1": V1, "v2": V2, "old v1": OLD}
+EVERY_BASE = pytest.mark.parametrize("sources", BASES.values(), ids=BASES.keys())
+"""For tests that hold for every bundled base: `packages(sources)` is its package."""
+
+SECONDS = 30.0
+
+
+def run(main: Coroutine[Any, Any, T], *, seconds: float = SECONDS) -> T:
+    """Run `main` in asyncio's debug mode; fail where it leaves tasks, unseen exceptions or warnings behind."""
+    complaints: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = asyncio.run(_watched(main, complaints, seconds), debug=True)
+        gc.collect()  # what was never awaited, closed or looked at says so when it goes
+    bad = (w for w in caught if issubclass(w.category, (RuntimeWarning, ResourceWarning)))
+    complaints += [f"{w.category.__name__}: {w.message}" for w in bad]
+    assert not complaints, "\n".join(complaints)
+    return result
+
+
+async def _watched(main: Coroutine[Any, Any, T], complaints: list[str], seconds: float) -> T:
+    loop = asyncio.get_running_loop()
+    loop.slow_callback_duration = 5.0  # the machine may be busy, which is not what is tested
+    loop.set_exception_handler(lambda _, context: complaints.append(f"the loop: {context}"))
+    result = await asyncio.wait_for(main, seconds)
+    complaints += [f"left running: {task!r}" for task in asyncio.all_tasks() - {asyncio.current_task()}]
+    return result
+
+
+def agent_of(acp: ModuleType, **methods: Callable[..., Any]) -> type[Any]:
+    """A class of agents with these handlers, each `async def handler(self, params)`."""
+    return type("TestAgent", (acp.Agent,), methods)
+
+
+def client_of(acp: ModuleType, **methods: Callable[..., Any]) -> type[Any]:
+    """A class of clients with these handlers."""
+    return type("TestClient", (acp.Client,), methods)
+
+
+def stub_of(acp: ModuleType, kind: type[Any], connection: Any) -> Any:
+    """What a handler of the class `kind` calls its peer by."""
+    return (acp.RemoteClient if issubclass(kind, acp.Agent) else acp.RemoteAgent)(connection)
+
+
+def started(acp: ModuleType, kind: type[Any], transport: Any, options: Any = None) -> tuple[Any, Any]:
+    """A connection for a handler of the class `kind`, and that handler."""
+    connection = acp.Connection(transport, options)
+    handler = kind(stub_of(acp, kind, connection))
+    connection.start(handler)
+    return connection, handler
+
+
+@dataclass
+class RawPeer:
+    """The other end of a connection, by hand: what it sends need be neither sensible nor JSON."""
+
+    transport: Any
+    connection: Any
+    handler: Any
+    stub: Any
+    """Calls this peer from the side that is tested."""
+    _ids: Iterator[str] = field(default_factory=lambda: (f"ping-{number}" for number in itertools.count()))
+
+    async def send_line(self, line: bytes) -> None:
+        """Send bytes as they are."""
+        await self.transport.write(line)
+
+    async def send(self, message: Any) -> None:
+        """Send any JSON."""
+        await self.send_line(json.dumps(message).encode())
+
+    async def request(self, number: Any, method: str, params: Any = None) -> None:
+        """Send a request, and do not wait for its answer."""
+        await self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+    async def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification."""
+        await self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def answer(self, number: Any, **outcome: Any) -> None:
+        """Answer a request with a `result` or an `error`."""
+        await self.send({"jsonrpc": "2.0", "id": number, **outcome})
+
+    async def receive(self) -> Any:
+        """The next message; None once the other side has ended."""
+        line = await self.transport.read()
+        return None if line is None else json.loads(line)
+
+    async def ask(self, number: Any, method: str, params: Any = None) -> Any:
+        """Send a request, and return the next message, which should be its answer."""
+        await self.request(number, method, params)
+        return await self.receive()
+
+    async def ping(self) -> list[Any]:
+        """Show that requests are still answered; returns what came before the answer, and nothing else will."""
+        number = next(self._ids)
+        await self.request(number, "_ping")
+        before: list[Any] = []
+        while (message := await self.receive()) is None or message.get("id") != number:
+            assert message is not None, "the connection has ended"
+            before.append(message)
+        return before
+
+
+@asynccontextmanager
+async def raw_peer(
+    acp: ModuleType, kind: type[Any], *, options: Any = None, max_messages: int = 64
+) -> AsyncGenerator[RawPeer, None]:
+    """A peer by hand, of a handler of the class `kind`; afterwards both ends are closed."""
+    near, far = acp.memory_transports(max_messages)
+    connection, handler = started(acp, kind, near, options)
+    try:
+        yield RawPeer(far, connection, handler, stub_of(acp, kind, connection))
+    finally:
+        await far.close()
+        await connection.close()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An agent and a client that talk to each other; `agent` and `client` are the stubs that call them."""
+
+    agent: Any
+    client: Any
+    agent_side: Any
+    client_side: Any
+    agent_handler: Any
+    client_handler: Any
+
+
+@asynccontextmanager
+async def pair(
+    acp: ModuleType,
+    agent: type[Any],
+    client: type[Any],
+    *,
+    agent_options: Any = None,
+    client_options: Any = None,
+    transports: tuple[Any, Any] | None = None,
+) -> AsyncGenerator[Pair, None]:
+    """An agent and a client on an in-memory pair, or on other `transports`; afterwards both sides are closed."""
+    one, other = transports or acp.memory_transports()
+    agent_side, agent_handler = started(acp, agent, one, agent_options)
+    client_side, client_handler = started(acp, client, other, client_options)
+    stubs = stub_of(acp, client, client_side), stub_of(acp, agent, agent_side)
+    try:
+        yield Pair(*stubs, agent_side, client_side, agent_handler, client_handler)
+    finally:
+        await client_side.close()
+        await agent_side.close()
+
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def streams() -> tuple[Streams, Streams]:
+    """The asyncio streams of the two ends of a socket; the test has to close them."""
+    one, other = socket.socketpair()
+    return await asyncio.open_connection(sock=one), await asyncio.open_connection(sock=other)
+
+
+def unchecked(acp: ModuleType, **more: Any) -> Any:
+    """Options with which stubs call what was never advertised."""
+    return acp.ConnectionOptions(check_capabilities=False, **more)
+
+
+@contextmanager
+def acp_log(level: int = logging.DEBUG) -> Iterator[list[logging.LogRecord]]:
+    """What the `acp` logger is told meanwhile."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logger = logging.getLogger("acp")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield records
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+def texts(records: list[logging.LogRecord], level: int = logging.WARNING) -> str:
+    """The log as text, tracebacks included, from `level` on."""
+    formatter = logging.Formatter("%(levelname)s %(name)s %(message)s")
+    return "\n".join(formatter.format(record) for record in records if record.levelno >= level)

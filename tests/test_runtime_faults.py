@@ -1,0 +1,227 @@
+"""Handlers that fail: what the peer learns of it, and what the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from acpgen.config import Sources
+from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, texts
+from tests.support import Packages
+
+BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
+INTERNAL = -32603
+SECRET = "the password is hunter2"
+
+
+def codes(answers: list[Any]) -> list[tuple[Any, int]]:
+    return [(answer["id"], answer["error"]["code"]) for answer in answers]
+
+
+class Unprintable:
+    """Neither JSON nor a type of the protocol."""
+
+    def __repr__(self) -> str:
+        return "Unprintable()"
+
+
+FAULTS = {
+    "an exception": ValueError(SECRET),
+    "an exception without text": KeyError(),
+    "a failed assertion": AssertionError(SECRET),
+    "no more memory": MemoryError(SECRET),
+    "a timeout": asyncio.TimeoutError(SECRET),
+    "a lost connection elsewhere": ConnectionResetError(SECRET),
+    "too deep": RecursionError(SECRET),
+    "the end of an iterator": StopAsyncIteration(SECRET),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_an_exception_is_an_internal_error(packages: Packages, sources: Sources, fault: Exception) -> None:
+    """The peer learns nothing, and the log everything."""
+    acp = packages(sources)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        if method == "_fail":
+            raise fault
+        return params
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            return [await peer.ask(1, "_fail"), *await peer.ping()]
+
+    with acp_log() as records:
+        answers = run(main())
+    assert answers == [{"jsonrpc": "2.0", "id": 1, "error": {"code": INTERNAL, "message": "Internal error"}}]
+    log = texts(records)
+    assert "_fail" in log
+    assert "Traceback" in log
+    assert "raise fault" in log
+    assert str(fault) in log
+
+
+def test_a_connection_that_closed_elsewhere_is_an_internal_error_too(packages: Packages) -> None:
+    """An agent may be the client of another one, whose end is not the end of this connection."""
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        if method == "_fail":
+            raise acp.ConnectionClosed(SECRET)
+        return params
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            await peer.notify("_n")
+            return [await peer.ask(1, "_fail"), *await peer.ping()]
+
+    assert codes(run(main())) == [(1, INTERNAL)]
+
+
+@EVERY_BASE
+def test_errors_of_every_class_travel(packages: Packages, sources: Sources) -> None:
+    acp = packages(sources)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        kind = acp.errors.ERROR_CLASSES.get(params, acp.RequestError)
+        raise kind(f"message {params}", code=params, data={"why": [params, None]})
+
+    async def main() -> None:
+        async with pair(acp, agent_of(acp, ext_method=ext_method), client_of(acp)) as both:
+            for code in (*acp.errors.ERROR_CLASSES, -1, 0, 12345):
+                with pytest.raises(acp.RequestError) as caught:
+                    await both.agent.ext_method("_fail", code)
+                assert type(caught.value) is acp.errors.ERROR_CLASSES.get(code, acp.RequestError)
+                assert (caught.value.code, caught.value.message) == (code, f"message {code}")
+                assert caught.value.data == {"why": [code, None]}
+
+    run(main())
+
+
+WRONG_RESULTS = {
+    "no JSON": Unprintable(),
+    "a set": {1},
+    "bytes": b"x",
+    "not a number": float("nan"),
+    "infinity": {"a": [float("inf")]},
+    "a key that is an object": {Unprintable(): 1},
+    "a function": print,
+}
+
+
+@pytest.mark.parametrize("result", WRONG_RESULTS.values(), ids=WRONG_RESULTS.keys())
+@pytest.mark.parametrize("as_data", [False, True], ids=["result", "data of an error"])
+def test_what_is_no_json_is_an_internal_error(packages: Packages, result: Any, *, as_data: bool) -> None:
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        if as_data:
+            raise acp.InvalidParamsError(data=result)
+        return result
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            answer = await peer.ask(1, "_fail")
+            assert [each["id"] for each in [await peer.ask(2, "session/nothing")]] == [2]
+            return [answer]
+
+    with acp_log() as records:
+        (answer,) = run(main())
+    assert answer["error"]["code"] in (INTERNAL, -32602)
+    assert "Unprintable" not in json.dumps(answer)
+    if answer["error"]["code"] == INTERNAL:
+        assert "Traceback" in texts(records)
+
+
+def test_a_result_without_end_is_an_internal_error(packages: Packages) -> None:
+    acp = packages(V1)
+    loop: list[Any] = []
+    loop.append(loop)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        return loop
+
+    async def main() -> Any:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            return await peer.ask(1, "_fail")
+
+    assert codes([run(main())]) == [(1, INTERNAL)]
+
+
+@pytest.mark.parametrize("result", [None, 5, "end", {"stopReason": "end_turn"}, Unprintable()], ids=repr)
+def test_a_result_of_another_type_is_an_internal_error(packages: Packages, result: Any) -> None:
+    acp = packages(V1)
+
+    async def session_prompt(self: Any, params: Any) -> Any:
+        return result
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, session_prompt=session_prompt)) as peer:
+            return [await peer.ask(1, "session/prompt", {"sessionId": "s", "prompt": []}), *await peer.ping()]
+
+    with acp_log() as records:
+        answers = run(main())
+    assert codes(answers) == [(1, INTERNAL)]
+    assert "session/prompt" in texts(records)
+
+
+def test_params_that_are_no_json_are_the_callers_mistake(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, client_of(acp)) as peer:
+            for params in (Unprintable(), {1}, float("nan")):
+                with pytest.raises((TypeError, ValueError)):
+                    await peer.stub.ext_method("_a", params)
+                with pytest.raises((TypeError, ValueError)):
+                    await peer.stub.ext_notification("_a", params)
+            return await peer.ping()
+
+    assert run(main()) == []
+
+
+@BOTH
+def test_a_handler_that_raises_cancelled_of_itself(packages: Packages, sources: Sources) -> None:
+    """Such as one that awaits a task that somebody cancelled."""
+    acp = packages(sources)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        if method == "_fail":
+            task = asyncio.create_task(asyncio.Event().wait())
+            asyncio.get_running_loop().call_soon(task.cancel)
+            await task
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            return [await peer.ask(1, "_fail"), *await peer.ping()]
+
+    assert codes(run(main())) == [(1, -32800)]
+
+
+@BOTH
+@pytest.mark.parametrize("fault", [ValueError(SECRET), asyncio.CancelledError(SECRET)], ids=["error", "cancelled"])
+@pytest.mark.parametrize("pause", [False, True])
+def test_a_notification_handler_that_fails(packages: Packages, sources: Sources, fault: Any, *, pause: bool) -> None:
+    acp = packages(sources)
+
+    async def ext_notification(self: Any, method: str, params: Any) -> None:
+        if pause:
+            await asyncio.sleep(0)
+        raise fault
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_notification=ext_notification)) as peer:
+            await peer.notify("_first")
+            await peer.notify("_second")
+            return await peer.ping()
+
+    with acp_log() as records:
+        assert run(main()) == []
+    log = texts(records)
+    assert "_first" in log
+    assert "_second" in log
+    assert isinstance(fault, asyncio.CancelledError) or SECRET in log

@@ -1,0 +1,261 @@
+"""Limits: large messages, many requests, and a peer that does not read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from acpgen.config import Sources
+from tests.runtime_support import (
+    V1,
+    V2,
+    RawPeer,
+    agent_of,
+    client_of,
+    pair,
+    raw_peer,
+    run,
+    started,
+    streams,
+    stub_of,
+)
+from tests.support import Packages
+
+BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
+INVALID, INTERNAL = -32600, -32603
+
+
+async def echo(self: Any, method: str, params: Any) -> Any:
+    return params
+
+
+def codes(answers: list[Any]) -> list[tuple[Any, int]]:
+    return [(answer["id"], answer["error"]["code"]) for answer in answers]
+
+
+@asynccontextmanager
+async def socket_peer(
+    acp: Any, kind: type[Any], *, options: Any = None, **limits: int
+) -> AsyncGenerator[RawPeer, None]:
+    """A peer by hand behind a socket, whose transport has `limits`."""
+    near, far = await streams()
+    near[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**14)
+    connection, handler = started(acp, kind, acp.StreamTransport(*near, **limits), options)
+    peer = RawPeer(acp.StreamTransport(*far), connection, handler, stub_of(acp, kind, connection))
+    try:
+        yield peer
+    finally:
+        await peer.transport.close()
+        await connection.close()
+
+
+# --- The size of messages -------------------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("size", [101, 150, 70_000, 300_000])
+def test_a_message_that_is_too_large_is_skipped(packages: Packages, sources: Sources, size: int) -> None:
+    acp = packages(sources)
+
+    async def main() -> list[Any]:
+        async with socket_peer(acp, agent_of(acp, ext_method=echo), max_message_bytes=100) as peer:
+            head = b'{"jsonrpc":"2.0","id":1,"method":"_a","params":"'
+            await peer.send_line(head + b"x" * (size - len(head) - 2) + b'"}')
+            answers = [await peer.receive()]
+            await peer.send_line(head + b"x" * (100 - len(head) - 2) + b'"}')
+            return [*answers, await peer.receive(), *await peer.ping()]
+
+    refused, accepted = run(main())
+    assert codes([refused]) == [(None, INVALID)]
+    assert "100 bytes" in refused["error"]["message"]
+    assert (accepted["id"], set(accepted["result"])) == (1, {"x"})
+
+
+def test_a_large_message_at_the_end_of_the_stream(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> bytes:
+        near, (reader, writer) = await streams()
+        writer.write(b"x" * 1000)
+        writer.write_eof()
+        await acp.serve_agent(agent_of(acp), acp.StreamTransport(*near, max_message_bytes=100))
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
+    assert json.loads(run(main()))["error"]["code"] == INVALID
+
+
+def test_messages_may_be_large(packages: Packages) -> None:
+    """Far above the 64 KiB that a line of asyncio's may have, in both directions."""
+    acp = packages(V1)
+    text = "x" * 3_000_000
+
+    async def main() -> Any:
+        near, far = await streams()
+        transports = acp.StreamTransport(*near), acp.StreamTransport(*far)
+        async with pair(acp, agent_of(acp, ext_method=echo), client_of(acp), transports=transports) as both:
+            return await both.agent.ext_method("_a", text)
+
+    assert run(main()) == text
+
+
+# --- How many requests ----------------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_requests_above_the_limit_are_refused(packages: Packages, sources: Sources) -> None:
+    acp = packages(sources)
+
+    async def main() -> tuple[list[Any], list[Any], Any]:
+        go = asyncio.Event()
+
+        async def ext_method(self: Any, method: str, params: Any) -> Any:
+            if method == "_wait":
+                await go.wait()
+            return method
+
+        options = acp.ConnectionOptions(max_requests=3)
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method), options=options) as peer:
+            for number in range(5):
+                await peer.request(number, "_wait")
+            refused = [await peer.receive(), await peer.receive()]
+            go.set()
+            answers = [await peer.receive() for _ in range(3)]
+            return refused, answers, await peer.ask(9, "_quick")
+
+    refused, answers, after = run(main())
+    assert codes(refused) == [(3, INTERNAL), (4, INTERNAL)]
+    assert "3 requests" in refused[0]["error"]["message"]
+    assert sorted(answer["id"] for answer in answers) == [0, 1, 2]
+    assert after["result"] == "_quick"
+
+
+def test_answers_that_nobody_reads_are_limited(packages: Packages) -> None:
+    """A peer that asks on and on, and reads no answer, must not make memory grow: it is not read any longer."""
+    acp = packages(V1)
+    handled: list[int] = []
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        handled.append(params)
+        return params
+
+    async def main() -> list[Any]:
+        options = acp.ConnectionOptions(max_requests=10)
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method), options=options, max_messages=5) as peer:
+            asking = asyncio.create_task(ask_on(peer))
+            for _ in range(3_000):
+                await asyncio.sleep(0)
+            assert not asking.done()
+            assert len(handled) <= 5 + 10 + 1
+            answers = [await peer.receive() for _ in range(500)]
+            await asking
+            return answers
+
+    async def ask_on(peer: RawPeer) -> None:
+        for number in range(500):
+            await peer.request(number, "_a", number)
+
+    answers = run(main())
+    assert sorted(answer["id"] for answer in answers) == list(range(500))
+
+
+# --- A peer that does not read --------------------------------------------------------------------------------------
+
+
+async def stuck(task: asyncio.Task[Any], progress: list[Any]) -> None:
+    """Return once `task` makes no progress any longer."""
+    before = -1
+    while before != len(progress):
+        before = len(progress)
+        await asyncio.wait([task], timeout=0.2)
+    assert not task.done()
+
+
+def test_senders_wait_for_a_peer_that_does_not_read(packages: Packages) -> None:
+    acp = packages(V1)
+    sent: list[int] = []
+
+    async def stream(client: Any) -> None:
+        for number in range(2_000):
+            await client.ext_notification("_n", [number, "x" * 2_000])
+            sent.append(number)
+
+    async def main() -> list[int]:
+        async with socket_peer(acp, agent_of(acp), max_write_buffer_bytes=2**14) as peer:
+            streaming = asyncio.create_task(stream(peer.stub))
+            await stuck(streaming, sent)
+            buffered = peer.connection._transport._writer.transport.get_write_buffer_size()
+            assert buffered < 2**14 + 5_000
+            assert len(sent) < 500
+            received = [(await peer.receive())["params"][0] for _ in range(2_000)]
+            await streaming
+            return received
+
+    assert run(main()) == list(range(2_000))
+
+
+def test_many_senders_wait_outside_of_the_buffer(packages: Packages) -> None:
+    """A hundred tasks that send at once: only what the limit allows is in the buffer, not one message of each."""
+    acp = packages(V1)
+    sent: list[int] = []
+
+    async def send(client: Any, number: int) -> None:
+        await client.ext_notification("_n", [number, "x" * 20_000])
+        sent.append(number)
+
+    async def main() -> list[int]:
+        async with socket_peer(acp, agent_of(acp), max_write_buffer_bytes=2**14) as peer:
+            sending = asyncio.ensure_future(asyncio.gather(*(send(peer.stub, number) for number in range(100))))
+            await stuck(sending, sent)  # type: ignore[arg-type]
+            assert peer.connection._transport._writer.transport.get_write_buffer_size() < 2**14 + 25_000
+            received = [(await peer.receive())["params"][0] for _ in range(100)]
+            await sending
+            return received
+
+    assert run(main()) == list(range(100))
+
+
+def test_memory_transports_hold_so_many_messages(packages: Packages) -> None:
+    acp = packages(V1)
+    sent: list[int] = []
+
+    async def stream(client: Any) -> None:
+        for number in range(20):
+            await client.ext_notification("_n", number)
+            sent.append(number)
+
+    async def main() -> list[int]:
+        async with raw_peer(acp, agent_of(acp), max_messages=4) as peer:
+            streaming = asyncio.create_task(stream(peer.stub))
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert sent == [0, 1, 2, 3]
+            received = [(await peer.receive())["params"] for _ in range(20)]
+            await streaming
+            return received
+
+    assert run(main()) == list(range(20))
+
+
+def test_senders_that_wait_learn_of_the_end(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp), max_messages=1) as peer:
+            senders = [asyncio.create_task(peer.stub.ext_notification("_n", n)) for n in range(4)]
+            await asyncio.wait(senders, return_when=asyncio.FIRST_COMPLETED)
+            await peer.transport.close()
+            await peer.connection.wait_closed()
+            found = await asyncio.gather(*senders, return_exceptions=True)
+            assert found[0] is None
+            assert all(isinstance(each, acp.ConnectionClosed) for each in found[1:])
+
+    run(main())

@@ -1,0 +1,67 @@
+"""Lines over a stream: blank ones, their ends, and half a line before the end of the stream."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.runtime_support import OLD, agent_of, run, streams
+from tests.support import Packages
+
+PARSE = -32700
+
+
+async def echo(self: Any, method: str, params: Any) -> Any:
+    return params
+
+
+def line_of(**message: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}).encode()
+
+
+def over_stream(packages: Packages, data: bytes) -> list[Any]:
+    """What an agent answers to these bytes, followed by the end of the stream."""
+    acp = packages(OLD)
+
+    async def main() -> bytes:
+        near, (reader, writer) = await streams()
+        writer.write(data)
+        writer.write_eof()
+        await acp.serve_agent(agent_of(acp, ext_method=echo), acp.StreamTransport(*near))
+        answers = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answers
+
+    *lines, rest = run(main()).split(b"\n")
+    assert rest == b""
+    return [json.loads(line) for line in lines]
+
+
+GOOD = line_of(id=1, method="_a", params="one")
+MORE = line_of(id=2, method="_a", params="two")
+
+
+@pytest.mark.parametrize("data", [
+    GOOD + b"\n" + MORE + b"\n",
+    GOOD + b"\r\n" + MORE + b"\r\n",
+    b"\n\n" + GOOD + b"\n\r\n \t\n\n" + MORE + b"\n\n",
+    b"  " + GOOD + b" \t\n\t" + MORE + b"\r\n",
+    GOOD + b"\n" + MORE,
+], ids=["LF", "CRLF", "blank lines", "space around", "no line end at the end"])  # fmt: skip
+def test_lines(packages: Packages, data: bytes) -> None:
+    assert [(each["id"], each["result"]) for each in over_stream(packages, data)] == [(1, "one"), (2, "two")]
+
+
+@pytest.mark.parametrize("rest", [MORE[:-1], MORE[:1], b'"', b"\xff", b"\xf0\x9f"])
+def test_half_a_line_at_the_end(packages: Packages, rest: bytes) -> None:
+    first, second = over_stream(packages, GOOD + b"\n" + rest)
+    assert first["result"] == "one"
+    assert (second["id"], second["error"]["code"]) == (None, PARSE)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b" \r\n\r\n  "])
+def test_nothing_but_the_end(packages: Packages, data: bytes) -> None:
+    assert over_stream(packages, data) == []
