@@ -57,6 +57,12 @@ class ChatTest(unittest.TestCase):
         self.assertEqual(err, "")
         self.assertIn("Got None.\n[end_turn]", out)
 
+    def test_the_chat_goes_on_after_an_error(self) -> None:
+        out, err = self.start_with_agent().communicate("fail\nHello\n1\n", timeout=30)
+        self.assertEqual(err, "")
+        self.assertIn("[the agent refuses: Not today]", out)
+        self.assertIn("[end_turn]", out)
+
     @unittest.skipIf(sys.platform == "win32", "a process cannot send another one Ctrl-C there")
     def test_ctrl_c_cancels_and_then_ends_the_chat(self) -> None:
         chat = self.start_with_agent()

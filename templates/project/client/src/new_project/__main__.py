@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from .acp import RequestError
+from .acp import CapabilityError, RequestError
 from .chat import chat
 
 
@@ -14,11 +14,13 @@ def main() -> None:
         sys.exit("usage: new-project COMMAND [ARGUMENT ...], the command that starts the agent")
     try:
         asyncio.run(chat(command))
-    except OSError as error:
-        # that the connection was closed is one of them
-        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
     except RequestError as error:
         sys.exit(f"the agent refuses: {error}")
+    except (CapabilityError, OSError) as error:
+        # one of the latter is that the agent has ended
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

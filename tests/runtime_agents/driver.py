@@ -1,0 +1,28 @@
+"""A client that lets a prompt hang, until Ctrl-C: `driver.py STDERR-POLICY COMMAND-AS-JSON`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from puppet import acp
+
+
+class Driver(acp.Client):  # type: ignore[misc]
+    async def session_update(self, params: Any) -> None:
+        print(json.dumps(params.update.content.text), flush=True)
+
+
+async def main(policy: str, command: str) -> None:
+    async with acp.spawn_agent(Driver, json.loads(command), stderr=policy) as agent:
+        prompt = [acp.ContentBlockText(text="hang")]
+        await agent.session_prompt(acp.PromptRequest(session_id="s", prompt=prompt))
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

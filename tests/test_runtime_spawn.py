@@ -1,0 +1,396 @@
+"""`spawn_agent` as the user of a client meets it: agents that are processes, and all the ways in which they end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.runtime_agents import AgentProcess, Diary, command, complaints, environment, is_running, wait_until_gone
+from tests.runtime_support import run
+from tests.support import Packages
+from tests.test_dataclasses import SOURCES
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
+
+
+@pytest.fixture
+def acp(packages: Packages) -> ModuleType:
+    return packages(SOURCES[1])
+
+
+@pytest.fixture
+def diary(tmp_path: Path) -> Iterator[Diary]:
+    diary = Diary(tmp_path)
+    yield diary
+    diary.close()
+
+
+class Editor:
+    """What the client saw; `acp.Client` is mixed in once it is known."""
+
+    def __init__(self, agent: Any) -> None:
+        self.agent = agent
+        self.texts: asyncio.Queue[str] = asyncio.Queue()
+        self.reasons: list[Any] = []
+
+    async def session_update(self, params: Any) -> None:
+        self.texts.put_nowait(params.update.content.text)
+
+    async def connection_closed(self, reason: Any) -> None:
+        self.reasons.append(reason)
+
+
+class Spawner:
+    """Spawns scripts, and keeps the clients made for them."""
+
+    def __init__(self, acp: ModuleType, diary: Diary) -> None:
+        self.acp = acp
+        self.env = environment(acp, ACP_DIARY=str(diary.path))
+        self.clients: list[Any] = []
+
+    def __call__(self, script: str, *arguments: str, **options: Any) -> AbstractAsyncContextManager[Any]:
+        kind = type("TestClient", (Editor, self.acp.Client), {})
+
+        def factory(agent: Any) -> Any:
+            self.clients.append(kind(agent))
+            return self.clients[-1]
+
+        return self.acp.spawn_agent(factory, command(script, *arguments), **{"env": self.env} | options)
+
+    @property
+    def client(self) -> Any:
+        return self.clients[-1]
+
+    async def initialize(self, agent: Any) -> Any:
+        return await agent.initialize(self.acp.InitializeRequest(protocol_version=1))
+
+    async def prompt(self, agent: Any, text: str) -> Any:
+        prompt = [self.acp.ContentBlockText(text=text)]
+        return await agent.session_prompt(self.acp.PromptRequest(session_id="s", prompt=prompt))
+
+    async def text(self) -> str:
+        return str(await self.client.texts.get())
+
+
+@pytest.fixture
+def spawn(acp: ModuleType, diary: Diary, capfd: pytest.CaptureFixture[str]) -> Iterator[Spawner]:
+    yield Spawner(acp, diary)
+    assert complaints(capfd.readouterr().err) == []
+
+
+async def next_entry(diary: Diary) -> str:
+    return str(await asyncio.to_thread(diary.next))
+
+
+def no_children() -> None:
+    """Check that no process of this one is left, not even as a zombie."""
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+# --- In good order --------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt(spawn: Spawner, diary: Diary) -> None:
+    async def main() -> None:
+        async with spawn("puppet.py") as agent:
+            assert (await spawn.initialize(agent)).protocol_version == 1
+            assert (await spawn.prompt(agent, "size abc")).stop_reason == "end_turn"
+            assert await spawn.text() == "3"
+        assert [str(reason) for reason in spawn.client.reasons] == ["this side has closed the connection"]
+
+    run(main())
+    no_children()
+    assert diary.rest() == ["closed: the peer has closed the connection", "returned"]
+
+
+def test_environment_and_folder(spawn: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (spawn.env | {"ACP_GREETING": "inherited"}).items():
+        monkeypatch.setenv(name, value)
+
+    async def describe(**options: Any) -> list[str]:
+        async with spawn("puppet.py", **options) as agent:
+            await spawn.prompt(agent, "describe")
+            return (await spawn.text()).split()
+
+    assert run(describe(env=None))[:2] == [str(Path.cwd()), "inherited"]
+    folder, greeting, pid, group = run(describe(env=spawn.env | {"ACP_GREETING": "hello"}, cwd=tmp_path))
+    assert (Path(folder).resolve(), greeting) == (tmp_path.resolve(), "hello")
+    assert pid == group
+    assert run(describe(cwd=str(tmp_path)))[1] == "None"
+
+
+def test_stderr_is_inherited(spawn: Spawner, capfd: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        async with spawn("puppet.py") as agent:
+            await spawn.prompt(agent, "mutter äöü")
+
+    run(main())
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "äöü\n")
+
+
+@pytest.mark.parametrize("policy", ["log", "discard"])
+def test_stderr_is_logged_or_discarded(
+    spawn: Spawner, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, policy: str
+) -> None:
+    async def main() -> None:
+        async with spawn("puppet.py", stderr=policy) as agent:
+            await spawn.prompt(agent, "mutter a word")
+
+    with caplog.at_level(logging.INFO, logger="acp.agent"):
+        run(main())
+    logged = [record.getMessage() for record in caplog.records if record.name == "acp.agent"]
+    assert logged == (["a word"] if policy == "log" else [])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_cannot_be_started(acp: ModuleType, tmp_path: Path) -> None:
+    async def main(argv: Any, **options: Any) -> None:
+        async with acp.spawn_agent(acp.Client, argv, **options):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="command is a list"):
+        run(main("agent --acp"))
+    with pytest.raises(FileNotFoundError):
+        run(main(["no-such-program"]))
+    with pytest.raises(PermissionError):
+        run(main([str(tmp_path)]))
+    with pytest.raises(FileNotFoundError):
+        run(main([sys.executable], cwd=tmp_path / "missing"))
+    no_children()
+
+
+def test_what_the_factory_raises_ends_the_agent(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
+    def factory(agent: Any) -> Any:
+        raise LookupError("no settings")
+
+    async def main() -> None:
+        async with acp.spawn_agent(factory, command("puppet.py"), env=spawn.env):
+            raise AssertionError
+
+    with pytest.raises(LookupError, match="no settings"):
+        run(main())
+    no_children()
+    assert diary.rest() == ["closed: the peer has closed the connection", "returned"]
+
+
+# --- Agents that die ------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_dies_at_start(acp: ModuleType, spawn: Spawner) -> None:
+    async def main() -> None:
+        async with spawn("odd.py", "dies_at_start", stderr="discard") as agent:
+            with pytest.raises(acp.ConnectionClosed) as caught:
+                await spawn.initialize(agent)
+            error = caught.value
+            assert error.exit_code == 1
+            assert error.stderr == (*(f"line {number}" for number in range(11, 30)), "no key is set")
+            assert str(error).startswith("the agent has ended with exit code 1; its last lines on stderr:\n")
+            assert str(error).endswith("\n  line 29\n  no key is set")
+            with pytest.raises(acp.ConnectionClosed) as again:
+                await spawn.initialize(agent)
+            assert again.value.exit_code == 1
+        assert [reason.exit_code for reason in spawn.client.reasons] == [1]
+
+    run(main())
+    no_children()
+
+
+def test_an_agent_that_ends_without_a_word(acp: ModuleType, spawn: Spawner) -> None:
+    async def main() -> None:
+        async with spawn("odd.py", "ends_at_once") as agent:
+            with pytest.raises(acp.ConnectionClosed, match=r"^the agent has ended with exit code 0$") as caught:
+                await spawn.initialize(agent)
+            assert (caught.value.exit_code, caught.value.stderr) == (0, ())
+
+    run(main())
+
+
+@pytest.mark.parametrize("word", ["leave 3", "kill"])
+def test_an_agent_that_dies_in_the_middle(acp: ModuleType, spawn: Spawner, word: str) -> None:
+    code, lines = (3, ("last words",)) if word == "leave 3" else (-signal.SIGKILL, ())
+
+    async def main() -> None:
+        async with spawn("puppet.py", stderr="discard") as agent:
+            hanging = [asyncio.create_task(spawn.prompt(agent, "hang")) for _ in range(3)]
+            for _ in hanging:
+                assert await spawn.text() == "hangs"
+            outcomes = await asyncio.gather(spawn.prompt(agent, word), *hanging, return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes] == [acp.ConnectionClosed] * 4
+            assert {(outcome.exit_code, outcome.stderr) for outcome in outcomes} == {(code, lines)}
+            expected = f"was ended by signal {signal.SIGKILL}" if code < 0 else "has ended with exit code 3"
+            assert expected in str(outcomes[0])
+            with pytest.raises(acp.ConnectionClosed):
+                await agent.session_cancel(acp.CancelNotification(session_id="s"))
+        assert [reason.exit_code for reason in spawn.client.reasons] == [code]
+
+    run(main())
+    no_children()
+
+
+def test_an_agent_that_closes_stdout_and_lives_on(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
+    async def main() -> None:
+        async with spawn("odd.py", "closes_stdout") as agent:
+            with pytest.raises(acp.ConnectionClosed, match="has closed its stdin or stdout") as caught:
+                await spawn.initialize(agent)
+            assert (caught.value.exit_code, caught.value.stderr) == (None, ())
+
+    run(main())
+    no_children()
+    assert diary.rest() == ["ready"]
+
+
+def test_rubbish_on_stdout(spawn: Spawner, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with spawn("odd.py", "writes_rubbish") as agent:
+            for _ in range(3):
+                assert (await spawn.initialize(agent)).protocol_version == 1
+
+    run(main())
+    assert "cannot be handled" in caplog.text
+    no_children()
+
+
+# --- The end --------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_ignores_eof_is_terminated(spawn: Spawner, diary: Diary) -> None:
+    async def main() -> None:
+        async with spawn("odd.py", "ignores_eof", terminate_seconds=0.3):
+            assert await next_entry(diary) == "ready"
+
+    run(main())
+    no_children()
+    assert diary.rest() == ["SIGTERM"]
+
+
+def test_an_agent_that_ignores_everything_is_killed_with_what_it_started(spawn: Spawner, diary: Diary) -> None:
+    async def main() -> int:
+        async with spawn("odd.py", "ignores_everything", terminate_seconds=0.3):
+            return int(await next_entry(diary))
+
+    started = run(main())
+    no_children()
+    assert diary.rest() == ["SIGTERM"]
+    wait_until_gone(started)
+
+
+def test_what_an_agent_leaves_behind_does_not_hold_up_the_end(spawn: Spawner, diary: Diary) -> None:
+    """A process in a session of its own lives on, even where it holds on to the pipe of stderr."""
+
+    async def main() -> tuple[int, float]:
+        loop = asyncio.get_running_loop()
+        async with spawn("odd.py", "leaves_a_daemon", terminate_seconds=10):
+            started = int(await next_entry(diary))
+            before = loop.time()
+        return started, loop.time() - before
+
+    started, seconds = run(main())
+    no_children()
+    try:
+        assert is_running(started)
+        assert seconds < 5
+    finally:
+        os.kill(started, signal.SIGKILL)
+
+
+def test_an_agent_that_still_writes_ends_in_good_order(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
+    """What waits to be read does not hold it up, until it would be killed."""
+
+    patient = spawn.env | {"ACP_OPTIONS": json.dumps({"cleanup_seconds": 60})}
+
+    async def main() -> None:
+        async with spawn("puppet.py", env=patient) as agent:
+            task = asyncio.create_task(spawn.prompt(agent, "stream 100000 100000"))
+            await spawn.text()
+        with pytest.raises(acp.ConnectionClosed):
+            await task
+
+    run(main())
+    no_children()
+    assert diary.rest() == ["cleaned up", "closed: the peer has closed the connection", "returned"]
+
+
+def test_an_exception_in_the_block_ends_the_agent(spawn: Spawner, diary: Diary) -> None:
+    async def main() -> None:
+        async with spawn("puppet.py") as agent:
+            await spawn.initialize(agent)
+            raise LookupError("of the user")
+
+    with pytest.raises(LookupError, match="of the user"):
+        run(main())
+    no_children()
+    assert diary.rest() == ["closed: the peer has closed the connection", "returned"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_cancelling_the_block_ends_the_agent(spawn: Spawner, diary: Diary, times: int) -> None:
+    """Where that is not patient enough, cancelling again kills the agent."""
+    script = ("puppet.py",) if times == 1 else ("odd.py", "ignores_eof")
+
+    async def block(entered: asyncio.Event) -> None:
+        async with spawn(*script, terminate_seconds=0.5 if times == 1 else 600):
+            entered.set()
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        entered = asyncio.Event()
+        task = asyncio.create_task(block(entered))
+        await entered.wait()
+        if times == 2:
+            assert await next_entry(diary) == "ready"
+        for _ in range(times):
+            task.cancel()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.shield(task), 0.5 if times == 2 else None)
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        run(main())
+    no_children()
+
+
+def test_cancelling_before_the_agent_runs(spawn: Spawner) -> None:
+    async def block() -> None:
+        async with spawn("puppet.py"):
+            raise AssertionError
+
+    async def main() -> None:
+        for steps in range(8):
+            task = asyncio.create_task(block())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises((asyncio.CancelledError, AssertionError)):
+                await task
+
+    run(main())
+    no_children()
+
+
+@pytest.mark.parametrize("policy", ["inherit", "log", "discard"])
+def test_ctrl_c_is_for_the_client(acp: ModuleType, diary: Diary, tmp_path: Path, policy: str) -> None:
+    """The client's whole process group gets SIGINT; the agent gets the end of its stdin, and ends in good order."""
+    argv = command("driver.py", policy, json.dumps(command("puppet.py")))
+    env = environment(acp, ACP_DIARY=str(diary.path))
+    with AgentProcess(argv, env, tmp_path / "stderr", start_new_session=True) as client:
+        assert client.read() == "hangs"
+        os.killpg(client.process.pid, signal.SIGINT)
+        assert client.end() == 130
+        assert client.read() is None
+    assert diary.rest() == ["cleaned up", "closed: the peer has closed the connection", "returned"]
+    assert complaints(client.stderr) == []
+    assert "Traceback" not in client.stderr
