@@ -57,11 +57,12 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check generated packages, and what users write against them, with mypy and pyright."""
+    """Check generated packages, new projects and examples, and what users write, with mypy and pyright."""
     _install(session, "test", "types")
     if shutil.which("node") is None:
         session.install("pyright[nodejs]")
     session.run("pytest", "tests/test_types.py", *session.posargs)
+    session.run("pytest", "tests/test_init.py", "tests/test_examples.py", "-k", "typed")
 
 
 @nox.session

@@ -24,7 +24,7 @@ Files = Mapping[str, bytes]
 RUNTIME = frozenset(
     {
         *("_base.py", "_wire.py", "capabilities.py", "dispatch.py", "options.py", "process.py", "py.typed", "rpc.py"),
-        *("stdio.py", "transport.py"),
+        *("stdio.py", "tasks.py", "transport.py"),
     }
 )
 """The files that are the same in nearly every package; a case leaves them out, `generated/` has them."""
@@ -45,7 +45,7 @@ class Case:
 
     `cmd.json` has the arguments, what the case is `about`, and the exit code where it is not 0. The command runs in a
     copy of `input/`. `stderr.txt` and `stdout.txt` are what it prints, absent where that is nothing; `expected/` is
-    the package in the folder `out`, without what `RUNTIME` and the manifest say.
+    the package in the folder `out`, without the files of `RUNTIME` and the manifest.
     """
 
     folder: Path
@@ -77,7 +77,8 @@ class Case:
         texts = {"stdout.txt": ran.stdout, "stderr.txt": _TIMING.sub("", ran.stderr)}
         files = {name: text.encode() for name, text in texts.items() if text}
         if self.expects_package:
-            files |= {f"expected/{path}": data for path, data in tree(cwd / "out").items() if path != LOCK_NAME}
+            package = tree(cwd / "out")
+            files |= {f"expected/{path}": data for path, data in package.items() if path not in {LOCK_NAME, *RUNTIME}}
         return files
 
     def wanted(self) -> dict[str, bytes]:
@@ -85,15 +86,13 @@ class Case:
         names = ("stdout.txt", "stderr.txt")
         files = {name: path.read_bytes() for name in names if (path := self.folder / name).exists()}
         if self.expects_package:
-            files |= {f"expected/{path}": data for path, data in (runtime() | tree(self.folder / "expected")).items()}
+            files |= {f"expected/{path}": data for path, data in tree(self.folder / "expected").items()}
         return files
 
     def accept(self, found: Files) -> None:
         """Make `found` what the case wants."""
-        common = {f"expected/{path}": data for path, data in runtime().items()}
         kept = {path: data for path, data in tree(self.folder).items() if path.startswith(("input/", "cmd.json"))}
-        own = {path: data for path, data in found.items() if common.get(path) != data}
-        replace_tree(self.folder, kept | own)
+        replace_tree(self.folder, kept | dict(found))
 
 
 def cases() -> list[Case]:
@@ -105,11 +104,6 @@ def _read_case(folder: Path) -> Case:
     command = json.loads((folder / "cmd.json").read_text(encoding="utf-8"))
     assert command.keys() <= {"about", "args", "exit"}, f"{folder.name}/cmd.json has unknown keys"
     return Case(folder=folder, arguments=tuple(command["args"]), code=command.get("exit", 0))
-
-
-def runtime() -> dict[str, bytes]:
-    """The files that every package has in common."""
-    return {path: data for path, data in tree(GENERATED / "v1_agent").items() if path in RUNTIME}
 
 
 def replace_tree(folder: Path, files: Files) -> None:

@@ -21,6 +21,8 @@ from acpgen.emit.package import emit
 from acpgen.inputs import find_inputs
 from acpgen.ir.context import Options
 from acpgen.ir.model import Model, Role
+from acpgen.schema.bundled import Release, bundled_fragments, load_gates, load_release
+from acpgen.schema.compose import summarise
 from acpgen.schema.data import data_folder
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -45,6 +47,16 @@ def upstream_schemas() -> list[Path]:
 def protocol_of(schema: Path) -> int:
     """The protocol version of a published schema file, from its folder."""
     return int(schema.parts[-3].removeprefix("v"))
+
+
+def fitting_fragments(release: Release) -> tuple[str, ...]:
+    """The bundled extensions that apply to a release, each in its newest revision that does."""
+    fragments = bundled_fragments(release.protocol)
+    base, gates = load_release(release), load_gates(release)
+    summaries = [
+        summarise(base, fragment, protocol=release.protocol, gates=gates, others=fragments) for fragment in fragments
+    ]
+    return tuple({found.fragment.id: found.fragment.spec for found in summaries if found.verdict == "applies"}.values())
 
 
 def model_of(sources: Sources, options: Options | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:

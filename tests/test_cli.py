@@ -28,8 +28,8 @@ ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"t
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
     *("__init__.py", "_base.py", "_wire.py", "acpgen.lock", "agent.py", "capabilities.py", "codec.py"),
-    *("dispatch.py", "errors.py", "methods.py", "options.py", "py.typed", "rpc.py", "stdio.py", "transport.py"),
-    "types.py",
+    *("dispatch.py", "errors.py", "methods.py", "options.py", "py.typed", "rpc.py", "stdio.py", "tasks.py"),
+    *("transport.py", "types.py"),
 }
 
 COMMANDS = ("build", "extensions", "init", "methods")
@@ -156,7 +156,7 @@ def test_a_reader_that_went_away_is_no_error(folder: Folder) -> None:
 
 def test_without_the_runtime_a_package_has_no_connections(folder: Folder) -> None:
     with_it = folder.build("plain.json", "--role", "both")
-    runtime = {"capabilities.py", "options.py", "process.py", "rpc.py", "stdio.py", "transport.py"}
+    runtime = {"capabilities.py", "options.py", "process.py", "rpc.py", "stdio.py", "tasks.py", "transport.py"}
     assert (with_it.code, runtime - tree(folder.path / "out").keys()) == (0, set())
 
     without = folder.build("plain.json", "--role", "both", "--no-runtime")

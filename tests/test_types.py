@@ -19,9 +19,8 @@ import pytest
 from acpgen.config import Sources
 from acpgen.ir.context import Options
 from acpgen.ir.model import Role
-from acpgen.schema.bundled import Release, bundled_fragments, list_releases, load_gates, load_release
-from acpgen.schema.compose import summarise
-from tests.support import REPOSITORY, package_files, require, write_package
+from acpgen.schema.bundled import Release, list_releases
+from tests.support import REPOSITORY, fitting_fragments, package_files, require, write_package
 
 OLDEST_PYTHON = "3.10"
 GENERATED = REPOSITORY / "generated"
@@ -30,16 +29,6 @@ Check = Callable[[Path], Mapping[tuple[str, int], str]]
 
 
 # --- The packages ------------------------------------------------------------------------------------------------
-
-
-def fitting_fragments(release: Release) -> tuple[str, ...]:
-    """The bundled extensions that apply to a release, each in its newest revision that does."""
-    fragments = bundled_fragments(release.protocol)
-    base, gates = load_release(release), load_gates(release)
-    summaries = [
-        summarise(base, fragment, protocol=release.protocol, gates=gates, others=fragments) for fragment in fragments
-    ]
-    return tuple({found.fragment.id: found.fragment.spec for found in summaries if found.verdict == "applies"}.values())
 
 
 def name_of(release: Release) -> str:

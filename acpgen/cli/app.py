@@ -9,6 +9,7 @@ import typer
 import acpgen
 from acpgen.cli.build import build_command
 from acpgen.cli.extensions import extensions_command
+from acpgen.cli.init import init_command
 from acpgen.cli.methods import methods_command
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command("build")(build_command)
 app.command("extensions")(extensions_command)
 app.command("methods")(methods_command)
+app.command("init")(init_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -14,6 +14,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "capabilities": ("CapabilityError", "advertise"),
     "options": ("ConnectionOptions",),
     "rpc": ("Connection",),
+    "tasks": (),
     "transport": (
         "ConnectionClosed",
         "MemoryTransport",
@@ -54,7 +55,7 @@ def runtime_files(
 
 def runtime_exports(roles: tuple[Role, ...]) -> dict[str, list[str]]:
     """What `__init__` takes from the modules of the runtime, by module."""
-    return {module: list(names) for module, names in _modules(roles).items()}
+    return {module: list(names) for module, names in _modules(roles).items() if names}
 
 
 def _modules(roles: tuple[Role, ...]) -> dict[str, tuple[str, ...]]:

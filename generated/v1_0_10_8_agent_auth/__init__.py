@@ -165,6 +165,28 @@ from .types import (
     WriteTextFileRequest,
     WriteTextFileResponse,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
@@ -185,7 +207,11 @@ __all__ = [
     "BlobResourceContents",
     "CLIENT_METHODS",
     "CancelNotification",
+    "CapabilityError",
     "ClientCapabilities",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "ContentBlock",
     "ContentBlockAudio",
     "ContentBlockImage",
@@ -226,6 +252,8 @@ __all__ = [
     "McpServerHttp",
     "McpServerSse",
     "McpServerStdio",
+    "MemoryTransport",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "NewSessionRequest",
@@ -287,6 +315,7 @@ __all__ = [
     "SetSessionModeRequest",
     "SetSessionModeResponse",
     "StopReason",
+    "StreamTransport",
     "TerminalExitStatus",
     "TerminalOutputRequest",
     "TerminalOutputResponse",
@@ -300,6 +329,7 @@ __all__ = [
     "ToolCallStatus",
     "ToolCallUpdate",
     "ToolKind",
+    "Transport",
     "UNSET",
     "UnsetType",
     "UnstructuredCommandInput",
@@ -307,8 +337,12 @@ __all__ = [
     "WaitForTerminalExitResponse",
     "WriteTextFileRequest",
     "WriteTextFileResponse",
+    "advertise",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
 ]

@@ -8,6 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
+from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
     AuthenticateRequest,
     AuthenticateResponse,
@@ -218,6 +219,8 @@ class Agent(Handler):
         """
         raise MethodNotFoundError("Method not found: logout")
 
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
     REQUESTS = {
         "authenticate": Route("authenticate", codec.decode_authenticate_request, codec.encode_authenticate_response),
         "initialize": Route("initialize", codec.decode_initialize_request, codec.encode_initialize_response),

@@ -237,6 +237,28 @@ from .types import (
     WriteTextFileRequest,
     WriteTextFileResponse,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
@@ -259,6 +281,7 @@ __all__ = [
     "CLIENT_METHODS",
     "CancelNotification",
     "CancelRequestNotification",
+    "CapabilityError",
     "ClientCapabilities",
     "ClientSessionCapabilities",
     "CloseSessionRequest",
@@ -267,6 +290,9 @@ __all__ = [
     "CompactionId",
     "CompactionStatus",
     "CompleteElicitationNotification",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "ContentBlock",
     "ContentBlockAudio",
     "ContentBlockImage",
@@ -343,7 +369,9 @@ __all__ = [
     "McpServerHttp",
     "McpServerSse",
     "McpServerStdio",
+    "MemoryTransport",
     "MessageId",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "MultiSelectItems",
@@ -428,6 +456,7 @@ __all__ = [
     "SetSessionModeRequest",
     "SetSessionModeResponse",
     "StopReason",
+    "StreamTransport",
     "StringFormat",
     "TerminalExitStatus",
     "TerminalId",
@@ -444,6 +473,7 @@ __all__ = [
     "ToolCallStatus",
     "ToolCallUpdate",
     "ToolKind",
+    "Transport",
     "UNSET",
     "UnsetType",
     "UnstructuredCommandInput",
@@ -451,8 +481,12 @@ __all__ = [
     "WaitForTerminalExitResponse",
     "WriteTextFileRequest",
     "WriteTextFileResponse",
+    "advertise",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
 ]

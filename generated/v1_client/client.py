@@ -8,6 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
+from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
     AuthenticateRequest,
     AuthenticateResponse,
@@ -277,6 +278,8 @@ class Client(Handler):
         partial, or with error `-32800`.
         """
 
+    METHODS = CLIENT_METHODS
+    PEER_METHODS = AGENT_METHODS
     REQUESTS = {
         "fs/write_text_file": Route(
             "fs_write_text_file", codec.decode_write_text_file_request, codec.encode_write_text_file_response

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from ._wire import DecodeError, Drop, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError
+from .methods import Method
+from .transport import ConnectionClosed
 
 T = TypeVar("T")
 OnDrop = Callable[[Drop], object]
@@ -45,6 +47,8 @@ class Route(NamedTuple):
 class Handler:
     """What `Agent` and `Client` have in common: the routes, and the way for methods outside of the protocol."""
 
+    METHODS: ClassVar[Mapping[str, Method]] = {}
+    PEER_METHODS: ClassVar[Mapping[str, Method]] = {}
     REQUESTS: ClassVar[Mapping[str, Route]] = {}
     NOTIFICATIONS: ClassVar[Mapping[str, Route]] = {}
 
@@ -54,6 +58,9 @@ class Handler:
 
     async def ext_notification(self, method: str, params: Any) -> None:
         """Take a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """Learn that the connection has ended, after all handlers have. End here what you started beside them."""
 
 
 class Remote:
@@ -70,6 +77,11 @@ class Remote:
     async def ext_notification(self, method: str, params: Any) -> None:
         """Notify the peer outside of the protocol; the name is sent as it is, and should start with `_`."""
         await self._peer.notify(method, params)
+
+    def supports(self, method: str) -> bool:
+        """Whether the peer has advertised what the method of that name on the wire needs, if anything."""
+        tell: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
+        return tell is None or tell(method)
 
     async def _call(self, method: str, params: Any, decode: Callable[[Any], T], *, gives_object: bool = True) -> T:
         result = await self._peer.request(method, params)

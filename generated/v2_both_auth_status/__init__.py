@@ -294,6 +294,32 @@ from .types import (
     UnsupportedProtocolVersionErrorData,
     UpdateSessionNotification,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
+from .process import (
+    connect,
+    spawn_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
@@ -332,6 +358,7 @@ __all__ = [
     "CancelTerminalResponse",
     "CancelToolCallRequest",
     "CancelToolCallResponse",
+    "CapabilityError",
     "Client",
     "ClientAuthCapabilities",
     "ClientCapabilities",
@@ -340,6 +367,9 @@ __all__ = [
     "CompactionId",
     "CompactionStatus",
     "CompleteElicitationNotification",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "ContentBlock",
     "ContentBlockAudio",
     "ContentBlockImage",
@@ -429,7 +459,9 @@ __all__ = [
     "McpServerStdio",
     "McpStdioCapabilities",
     "MediaType",
+    "MemoryTransport",
     "MessageId",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "MultiSelectItems",
@@ -536,6 +568,7 @@ __all__ = [
     "SetSessionConfigOptionRequestId",
     "SetSessionConfigOptionRequestOther",
     "SetSessionConfigOptionResponse",
+    "StreamTransport",
     "StringFormat",
     "TerminalAuthCapabilities",
     "TerminalCancelCapabilities",
@@ -558,13 +591,20 @@ __all__ = [
     "ToolCallStatus",
     "ToolCallUpdate",
     "ToolKind",
+    "Transport",
     "UNSET",
     "UnsetType",
     "UnsupportedProtocolVersionError",
     "UnsupportedProtocolVersionErrorData",
     "UpdateSessionNotification",
+    "advertise",
+    "connect",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
+    "spawn_agent",
 ]

@@ -8,6 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
+from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
     AuthStatusRequest,
     AuthStatusResponse,
@@ -221,6 +222,8 @@ class Agent(Handler):
         """
         raise MethodNotFoundError("Method not found: auth/status")
 
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
     REQUESTS = {
         "initialize": Route("initialize", codec.decode_initialize_request, codec.encode_initialize_response),
         "auth/login": Route("auth_login", codec.decode_login_auth_request, codec.encode_login_auth_response),

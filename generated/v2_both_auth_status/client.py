@@ -8,6 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
+from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
     AuthStatusRequest,
     AuthStatusResponse,
@@ -233,6 +234,8 @@ class Client(Handler):
         From auth-state, 2026-11-02.
         """
 
+    METHODS = CLIENT_METHODS
+    PEER_METHODS = AGENT_METHODS
     REQUESTS = {
         "session/request_permission": Route(
             "session_request_permission",

@@ -51,16 +51,42 @@ from .types import (
     Mode,
     Only,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
     "Agent",
     "CLIENT_METHODS",
+    "CapabilityError",
     "Choice",
     "ChoiceInline",
     "ChoiceItemsItem",
     "Code",
     "Colour",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "DecodeError",
     "Drop",
     "Gate",
@@ -68,6 +94,8 @@ __all__ = [
     "InvalidParamsError",
     "InvalidRequestError",
     "Level",
+    "MemoryTransport",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "Mode",
@@ -77,10 +105,16 @@ __all__ = [
     "Peer",
     "RemoteClient",
     "RequestError",
+    "StreamTransport",
+    "Transport",
     "UNSET",
     "UnsetType",
+    "advertise",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
 ]

@@ -45,17 +45,45 @@ from .types import (
     Settings,
     Tolerant,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
     "Agent",
     "CLIENT_METHODS",
+    "CapabilityError",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "DecodeError",
     "Drop",
     "Gate",
     "InternalError",
     "InvalidParamsError",
     "InvalidRequestError",
+    "MemoryTransport",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "PROTOCOL_VERSION",
@@ -64,11 +92,17 @@ __all__ = [
     "RemoteClient",
     "RequestError",
     "Settings",
+    "StreamTransport",
     "Tolerant",
+    "Transport",
     "UNSET",
     "UnsetType",
+    "advertise",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
 ]

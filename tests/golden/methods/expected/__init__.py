@@ -62,6 +62,32 @@ from .types import (
     RelayRequest,
     RelayResponse,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
+from .process import (
+    connect,
+    spawn_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
@@ -73,8 +99,12 @@ __all__ = [
     "CLIENT_METHODS",
     "CancelNotification",
     "CancelNotificationId",
+    "CapabilityError",
     "ChangedNotification",
     "Client",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "DecodeError",
     "Drop",
     "Failure",
@@ -84,6 +114,8 @@ __all__ = [
     "InvalidParamsError",
     "InvalidRequestError",
     "LockedError",
+    "MemoryTransport",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "OpenRequest",
@@ -97,10 +129,18 @@ __all__ = [
     "RemoteAgent",
     "RemoteClient",
     "RequestError",
+    "StreamTransport",
+    "Transport",
     "UNSET",
     "UnsetType",
+    "advertise",
+    "connect",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
+    "spawn_agent",
 ]

@@ -8,6 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
+from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
     AskRequest,
     AskResponse,
@@ -70,6 +71,8 @@ class Agent(Handler):
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
 
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
     REQUESTS = {
         "file/open": Route("file_open", codec.decode_open_request, codec.encode_open_response),
         "relay/message": Route("relay_message", codec.decode_relay_request, codec.encode_relay_response),

@@ -8,6 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
+from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
     AskRequest,
     AskResponse,
@@ -69,6 +70,8 @@ class Client(Handler):
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
 
+    METHODS = CLIENT_METHODS
+    PEER_METHODS = AGENT_METHODS
     REQUESTS = {
         "ask": Route("ask", codec.decode_ask_request, codec.encode_ask_response),
         "relay/message": Route("relay_message", codec.decode_relay_request, codec.encode_relay_response),

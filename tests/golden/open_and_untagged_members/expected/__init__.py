@@ -47,17 +47,45 @@ from .types import (
     ServerOther,
     StdioServer,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
     "Agent",
     "CLIENT_METHODS",
+    "CapabilityError",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "DecodeError",
     "Drop",
     "Gate",
     "InternalError",
     "InvalidParamsError",
     "InvalidRequestError",
+    "MemoryTransport",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "PROTOCOL_VERSION",
@@ -69,10 +97,16 @@ __all__ = [
     "ServerHttp",
     "ServerOther",
     "StdioServer",
+    "StreamTransport",
+    "Transport",
     "UNSET",
     "UnsetType",
+    "advertise",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
 ]

@@ -48,11 +48,37 @@ from .types import (
     ShapeOther,
     ShapePoint,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
     "Agent",
     "CLIENT_METHODS",
+    "CapabilityError",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "DecodeError",
     "Drop",
     "Gate",
@@ -60,6 +86,8 @@ __all__ = [
     "InternalError",
     "InvalidParamsError",
     "InvalidRequestError",
+    "MemoryTransport",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "PROTOCOL_VERSION",
@@ -71,10 +99,16 @@ __all__ = [
     "ShapeCircle",
     "ShapeOther",
     "ShapePoint",
+    "StreamTransport",
+    "Transport",
     "UNSET",
     "UnsetType",
+    "advertise",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
 ]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from .dispatch import Handler, Remote
+from .methods import AGENT_METHODS, CLIENT_METHODS
 
 
 class RemoteClient(Remote):
@@ -22,5 +23,7 @@ class Agent(Handler):
     def __init__(self, client: RemoteClient) -> None:
         self.client = client
 
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
     REQUESTS = {}
     NOTIFICATIONS = {}

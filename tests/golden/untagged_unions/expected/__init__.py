@@ -49,11 +49,37 @@ from .types import (
     Point,
     Value,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .stdio import (
+    run_agent,
+    serve_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
     "Agent",
     "CLIENT_METHODS",
+    "CapabilityError",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "DecodeError",
     "Drop",
     "Gate",
@@ -63,6 +89,8 @@ __all__ = [
     "InternalError",
     "InvalidParamsError",
     "InvalidRequestError",
+    "MemoryTransport",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "Named",
@@ -72,11 +100,17 @@ __all__ = [
     "Point",
     "RemoteClient",
     "RequestError",
+    "StreamTransport",
+    "Transport",
     "UNSET",
     "UnsetType",
     "Value",
+    "advertise",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
 ]

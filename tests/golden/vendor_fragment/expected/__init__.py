@@ -55,13 +55,39 @@ from .types import (
     WaveRequest,
     WaveResponse,
 )
+from .capabilities import (
+    CapabilityError,
+    advertise,
+)
+from .options import (
+    ConnectionOptions,
+)
+from .rpc import (
+    Connection,
+)
+from .transport import (
+    ConnectionClosed,
+    MemoryTransport,
+    MessageTooLarge,
+    StreamTransport,
+    Transport,
+    memory_transports,
+)
+from .process import (
+    connect,
+    spawn_agent,
+)
 
 __all__ = [
     "AGENT_METHODS",
     "BowNotification",
     "CLIENT_METHODS",
+    "CapabilityError",
     "Client",
     "ClientCapabilities",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionOptions",
     "DecodeError",
     "Drop",
     "Gate",
@@ -75,6 +101,8 @@ __all__ = [
     "InternalError",
     "InvalidParamsError",
     "InvalidRequestError",
+    "MemoryTransport",
+    "MessageTooLarge",
     "Method",
     "MethodNotFoundError",
     "Mood",
@@ -83,12 +111,18 @@ __all__ = [
     "Peer",
     "RemoteAgent",
     "RequestError",
+    "StreamTransport",
+    "Transport",
     "UNSET",
     "UnsetType",
     "WaveRequest",
     "WaveResponse",
+    "advertise",
+    "connect",
     "decode",
     "dispatch_notification",
     "dispatch_request",
     "encode",
+    "memory_transports",
+    "spawn_agent",
 ]

@@ -8,6 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
+from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
     BowNotification,
     InitializeRequest,
@@ -51,6 +52,8 @@ class Client(Handler):
         From wave, 2026-05-01.
         """
 
+    METHODS = CLIENT_METHODS
+    PEER_METHODS = AGENT_METHODS
     REQUESTS = {
         "_example.org/wave": Route("example_org_wave", codec.decode_wave_request, codec.encode_wave_response),
     }

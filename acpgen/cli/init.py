@@ -1,0 +1,54 @@
+"""`acpgen init`: a new project that runs."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from acpgen.cli import options
+from acpgen.cli.printing import print_diagnostics
+from acpgen.config import DEFAULT_PROTOCOL
+from acpgen.ir.model import Role
+from acpgen.output import apply
+from acpgen.project import Project, plan_project
+
+
+class ProjectRole(str, Enum):
+    """What a project is for."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+
+
+def init_command(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="The folder of the project, new or empty; its name is that of the project.", metavar="FOLDER"
+        ),
+    ],
+    role: Annotated[
+        ProjectRole, typer.Option("--role", help="What you write: an agent or a client.")
+    ] = ProjectRole.AGENT,
+    protocol: options.Protocol = DEFAULT_PROTOCOL,
+    extension: options.Extension = None,
+) -> None:
+    """Write a new project that runs: a package with the vendored code, tests, and how to try it.
+
+    An agent streams back what it is told, and asks before it pretends to edit; a client is a chat in the terminal.
+
+    **Examples**
+
+    - `acpgen init my-agent`
+    - `acpgen init my-client --role client --protocol 2`
+    """
+    sources = options.sources(protocol, extension=extension)
+    plan, diagnostics = plan_project(Project(folder=folder, role=Role(role.value), sources=sources))
+    print_diagnostics(diagnostics, notes=False)
+    apply(plan)
+    if sys.stderr.isatty():
+        print(f"{folder}: {len(plan.files)} files; README.md says how to run it", file=sys.stderr)

@@ -1,0 +1,222 @@
+"""The examples: each is built by the command in its docstring, and run for real."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import run_acpgen
+from tests.support import REPOSITORY
+
+EXAMPLES = REPOSITORY / "examples"
+SCRIPTS = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py") if "acp_" not in str(path))
+SECONDS = 60
+
+HELLO = {"protocolVersion": 1}
+HELLO_V2 = {"protocolVersion": 2, "info": {"name": "tests", "version": "1"}}
+
+
+@dataclass(frozen=True)
+class Example:
+    """A copy of an example, with the package that it imports beside it."""
+
+    script: Path
+
+    def run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        """What the example does with `text` on stdin; it must end well, and silently."""
+        ran = subprocess.run(
+            [sys.executable, "-X", "dev", self.script, *arguments],
+            input=text,
+            env={**os.environ, "PYTHONUTF8": "1"},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=SECONDS,
+            check=False,
+        )
+        assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+        return ran
+
+    def answers(self, *requests: tuple[str, Any]) -> list[Any]:
+        """The results of requests, or the codes of their errors, sent one after the other."""
+        with subprocess.Popen(
+            [sys.executable, "-X", "dev", self.script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as agent:
+            assert agent.stdin is not None
+            assert agent.stdout is not None
+            found: list[Any] = []
+            for number, (method, params) in enumerate(requests):
+                message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+                agent.stdin.write(json.dumps(message) + "\n")
+                agent.stdin.flush()
+                answer = json.loads(agent.stdout.readline())
+                assert answer["id"] == number
+                found.append(answer["result"] if "result" in answer else answer["error"]["code"])
+        assert agent.returncode == 0
+        return found
+
+
+Examples = Callable[[str], Example]
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Examples:
+    """Copies of the examples by name; what each imports is built when it is first asked for."""
+    home = tmp_path_factory.mktemp("examples") / "examples"
+    shutil.copytree(EXAMPLES, home, ignore=shutil.ignore_patterns("acp_*", "__pycache__"))
+
+    def get(name: str) -> Example:
+        script = home / name
+        arguments = build_command(name)
+        if not (script.parent / arguments[-1]).exists():
+            ran = run_acpgen(*arguments, cwd=script.parent)
+            assert (ran.code, ran.stderr) == (0, "")
+        return Example(script)
+
+    return get
+
+
+def build_command(name: str) -> list[str]:
+    """The arguments of the command in the docstring of an example; the last one is the folder of the package."""
+    docstring = ast.get_docstring(ast.parse((EXAMPLES / name).read_text(encoding="utf-8"))) or ""
+    (command,) = re.findall(r"^    acpgen (build .*)$", docstring.replace("\\\n", " "), flags=re.MULTILINE)
+    arguments = shlex.split(command)
+    assert arguments[-2] == "--out"
+    return arguments
+
+
+def test_every_example_is_listed() -> None:
+    listed = set(re.findall(r"\]\(([\w./]+)\)", (EXAMPLES / "README.md").read_text(encoding="utf-8")))
+    assert listed == {name.partition("/")[0] for name in SCRIPTS}
+    assert len(SCRIPTS) == 6
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_an_example_imports_what_its_command_builds(name: str) -> None:
+    tree = ast.parse((EXAMPLES / name).read_text(encoding="utf-8"))
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported - set(sys.stdlib_module_names) - {"collections.abc"} == {build_command(name)[-1]}
+
+
+def test_built_packages_are_not_committed() -> None:
+    ignored = (EXAMPLES / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert "acp_*/" in ignored
+    assert all(build_command(name)[-1].startswith("acp_") for name in SCRIPTS)
+
+
+def test_the_client_prints_what_the_echo_agent_says(examples: Examples) -> None:
+    agent = examples("echo_agent_v1.py")
+    ran = examples("printing_client.py").run("Grüße", sys.executable, str(agent.script))
+    assert ran.stdout == "agent: Grüße\nstopped: end_turn\n"
+
+
+def lines(*messages: dict[str, Any]) -> str:
+    return "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+
+
+PROMPT = [{"type": "text", "text": word} for word in ("one", "two", "three")]
+
+
+def conversation(hello: dict[str, Any]) -> str:
+    """A prompt that is cancelled at once."""
+    return lines(
+        {"id": 0, "method": "initialize", "params": hello},
+        {"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}},
+        {"id": 2, "method": "session/prompt", "params": {"sessionId": "session-1", "prompt": PROMPT}},
+        {"method": "session/cancel", "params": {"sessionId": "session-1"}},
+    )
+
+
+def test_the_echo_agent_can_be_cancelled(examples: Examples) -> None:
+    messages = list(map(json.loads, examples("echo_agent_v1.py").run(text=conversation(HELLO)).stdout.splitlines()))
+    assert messages[-1] == {"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "cancelled"}}
+    assert len([message for message in messages if "method" in message]) < len(PROMPT)
+
+
+def updates_of(example: Example, messages: Sequence[dict[str, Any]]) -> list[Any]:
+    """The updates that the agent sends to raw messages until it is idle."""
+    with subprocess.Popen(
+        [sys.executable, "-X", "dev", example.script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as agent:
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        agent.stdin.write(lines(*messages))
+        agent.stdin.flush()
+        found: list[Any] = []
+        while not found or found[-1].get("state") != "idle":
+            message = json.loads(agent.stdout.readline())
+            if "method" in message:
+                found.append(message["params"]["update"])
+    assert agent.returncode == 0
+    return found
+
+
+@pytest.mark.parametrize(("cancelled", "reason"), [(False, "end_turn"), (True, "cancelled")])
+def test_the_echo_agent_for_protocol_2_tells_how_it_goes(examples: Examples, cancelled: bool, reason: str) -> None:
+    messages = [json.loads(line) for line in conversation(HELLO_V2).splitlines()]
+    updates = updates_of(examples("echo_agent_v2.py"), messages if cancelled else messages[:-1])
+    said, *_, idle = updates
+    assert (said["sessionUpdate"], said["content"]) == ("user_message", PROMPT)
+    assert idle["stopReason"] == reason
+    chunks = [update["content"] for update in updates if update["sessionUpdate"] == "agent_message_chunk"]
+    assert (chunks == PROMPT) is not cancelled
+
+
+def test_one_logs_in_and_out_of_the_auth_agent(examples: Examples) -> None:
+    session = ("session/new", {"cwd": "/", "mcpServers": []})
+    state = ("getAuthState", {})
+    hello, *rest = examples("auth_agent.py").answers(
+        ("initialize", HELLO),
+        state,
+        session,
+        ("authenticate", {"methodId": "unknown"}),
+        ("authenticate", {"methodId": "keyring"}),
+        state,
+        session,
+        ("logout", {}),
+        session,
+    )
+    capabilities = hello["agentCapabilities"]
+    assert capabilities["getAuthState"] is True
+    assert capabilities["authCapabilities"]["logout"] is True
+    assert [method["id"] for method in hello["authMethods"]] == ["keyring"]
+    outside, refused, unknown, logged_in, inside, opened, logged_out, refused_again = rest
+    assert (outside["authenticated"], refused, unknown, logged_in) == (False, -32000, -32602, {})
+    assert (inside["authenticated"], opened["sessionId"], logged_out) == (True, "session-1", {})
+    assert inside["authMethods"] == [{"authMethodId": "keyring", "authenticated": True}]
+    assert refused_again == -32000
+
+
+def test_the_vendor_extension_works_end_to_end(examples: Examples) -> None:
+    examples("vendor_extension/agent.py")
+    ran = examples("vendor_extension/client.py").run("milk", "plants")
+    assert ran.stdout == "notes: milk\nthe agent has 1 of them\nnotes: milk, plants\nthe agent has 2 of them\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_the_examples_are_typed(examples: Examples, checker: str) -> None:
+    if find_spec(checker) is None:
+        pytest.skip(f"needs {checker}")
+    scripts = [examples(name).script for name in SCRIPTS]
+    for folder in {script.parent for script in scripts}:
+        (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
+        options = ["--strict"] if checker == "mypy" else []
+        files = [script.name for script in scripts if script.parent == folder]
+        ran = subprocess.run(
+            [sys.executable, "-m", checker, *options, *files], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr

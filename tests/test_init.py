@@ -1,0 +1,405 @@
+"""`acpgen init`, from the command to a project that runs: with its tests, with an editor, client with agent."""
+
+from __future__ import annotations
+
+import compileall
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import acpgen.project
+from acpgen.config import Sources
+from acpgen.ir.model import Role
+from acpgen.project import Project, project_files
+from acpgen.schema.data import data_folder
+from tests.command_line import run_acpgen, tree
+from tests.support import REPOSITORY
+from tests.test_no_special_cases import ALLOWED, name_pattern
+
+ROLES, PROTOCOLS = ("agent", "client"), (1, 2)
+SECONDS = 60.0
+"""How long a process may take before it counts as hanging."""
+
+COMMON = {".gitignore", "README.md", "pyproject.toml", "tests/__init__.py"}
+OWN = {
+    "agent": {"tests/test_agent.py", *(f"src/my_agent/{name}.py" for name in ("__init__", "__main__", "agent"))},
+    "client": {
+        *("tests/fake_agent.py", "tests/test_chat.py"),
+        *(f"src/my_client/{name}.py" for name in ("__init__", "__main__", "chat", "terminal")),
+    },
+}
+
+Projects = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Projects:
+    """Projects by role and protocol, each made once."""
+    home = tmp_path_factory.mktemp("projects")
+
+    def get(role: str, protocol: int) -> Path:
+        folder = home / f"v{protocol}" / f"my-{role}"
+        if not folder.exists():
+            ran = run_acpgen("init", f"v{protocol}/my-{role}", "--role", role, "--protocol", str(protocol), cwd=home)
+            assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+        return folder
+
+    return get
+
+
+def environment(*projects: Path) -> dict[str, str]:
+    """The environment in which the packages of `projects` can be imported, and nothing changes their folders."""
+    path = os.pathsep.join(str(project / "src") for project in projects)
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# --- What is written ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("role", ROLES)
+def test_a_project_is_written(projects: Projects, role: str, protocol: int) -> None:
+    files = tree(projects(role, protocol))
+    vendored = {path for path in files if path.startswith(f"src/my_{role}/acp/")}
+    assert {f"src/my_{role}/acp/{name}" for name in ("acpgen.lock", "py.typed", f"{role}.py")} <= vendored
+    assert files.keys() - vendored == COMMON | OWN[role]
+    words = re.compile(rb"new.project|BUILD_COMMAND", re.IGNORECASE)
+    assert [path for path, text in files.items() if words.search(text)] == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_project_has_a_name_a_command_and_no_dependencies(projects: Projects, role: str) -> None:
+    text = (projects(role, 1) / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'name = "my-{role}"\n' in text
+    assert f'my-{role} = "my_{role}.__main__:main"\n' in text
+    assert "dependencies = []\n" in text
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_readme_has_the_settings_of_an_editor(projects: Projects, role: str) -> None:
+    text = (projects(role, 1) / "README.md").read_text(encoding="utf-8")
+    settings = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, flags=re.DOTALL)]
+    servers = [server for each in settings for server in each["agent_servers"].values()]
+    assert servers
+    assert all(server["command"] and isinstance(server["args"], list) for server in servers)
+
+
+def command_in_readme(project: Path) -> list[str]:
+    text = (project / "README.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^acpgen build .*$", text, flags=re.MULTILINE)
+    return shlex.split(line)[1:]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("role", ROLES)
+def test_the_vendored_code_is_that_of_the_command_in_the_readme(projects: Projects, role: str, protocol: int) -> None:
+    project = projects(role, protocol)
+    ran = run_acpgen(*command_in_readme(project), "--dry-run", cwd=project)
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
+def test_the_vendored_code_is_what_a_build_compiles(projects: Projects) -> None:
+    project = projects("client", 2)
+    ran = run_acpgen(*command_in_readme(project), "--dry-run", "--full", cwd=project)
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_extensions_are_vendored_too(tmp_path: Path) -> None:
+    (tmp_path / "notes.json").write_bytes((REPOSITORY / "examples/vendor_extension/acme-notes.json").read_bytes())
+    ran = run_acpgen("init", "here/My.Notes-Agent", "-e", "./notes.json", "-e", "auth-state", cwd=tmp_path)
+    assert (ran.code, ran.stderr) == (0, "")
+    project = tmp_path / "here" / "My.Notes-Agent"
+    assert b"class AddNoteRequest" in tree(project)["src/my_notes_agent/acp/types.py"]
+    command = command_in_readme(project)
+    assert "../../notes.json" in command
+    ran = run_acpgen(*command, "--dry-run", cwd=project)
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_an_empty_folder_is_filled_and_stays_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "my-agent"
+    folder.mkdir()
+    before = folder.stat().st_ino
+    assert run_acpgen("init", ".", cwd=folder).code == 0
+    assert (folder / "src/my_agent/acp/acpgen.lock").exists()
+    assert (folder.stat().st_ino, names(tmp_path)) == (before, ["my-agent"])
+
+
+def test_compiled_files_of_the_templates_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("templates/project", "schema/projects"):
+        shutil.copytree(data_folder() / name, tmp_path / name)
+    compileall.compile_dir(tmp_path, quiet=1)
+    monkeypatch.setattr(acpgen.project, "data_folder", lambda: tmp_path)
+    project = Project(folder=tmp_path / "my-agent", role=Role.AGENT, sources=Sources())
+    assert {path for path, _ in project_files(project)} == COMMON | OWN["agent"]
+
+
+def test_what_is_a_template_names_nothing_of_the_protocol() -> None:
+    files = [path for path in (data_folder() / "templates" / "project").rglob("*") if path.is_file()]
+    assert any(path.name == "README.md" for path in files)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in files if "__pycache__" not in path.parts}
+    found = {name: set(name_pattern().findall(text)) - ALLOWED.keys() for name, text in texts.items()}
+    assert {name: names for name, names in found.items() if names} == {}
+
+
+# --- What is refused ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("class", "error: 'class' cannot be the name of a project: class is a keyword of Python [project-name]"),
+        ("json", "a package json would stand in the way of another"),
+        ("Print", "a package print would stand in the way of another"),
+        ("tests", "a package tests would stand in the way of another"),
+        ("3d-agent", "the package 3d_agent would start with a digit"),
+        ("my agent", "only ASCII letters, digits, and between them `-`, `_` and `.` may be in it"),
+        ("my-agent-", "only ASCII letters"),
+        ("métier", "only ASCII letters"),
+        ("full", "error: the folder full is not empty: notes.txt is in it [folder-not-empty]"),
+        ("file", "error: the output folder file is not a folder [folder-is-file]"),
+        ("file/my-agent", "file is not a folder [folder-unwritable]"),
+    ],
+)
+def test_a_name_or_folder_that_cannot_be_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("keep", encoding="utf-8")
+    (tmp_path / "file").touch()
+    before = tree(tmp_path)
+    ran = run_acpgen("init", name, cwd=tmp_path)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert message in ran.stderr
+    assert "hint: " in ran.stderr
+    assert tree(tmp_path) == before
+    assert names(tmp_path) == ["file", "full"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--protocol", "3"), "error: no schema of protocol 3 is bundled [unknown-protocol]"),
+        (("--extension", "nosuch"), "error: no extension 'nosuch' for protocol 1"),
+        (("--role", "both"), "both"),
+        (("--extension", "./broken.json"), "broken.json"),
+    ],
+)
+def test_bad_options_are_refused(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    ran = run_acpgen("init", "my-agent", *arguments, cwd=tmp_path)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert message in ran.stderr
+    assert names(tmp_path) == ["broken.json"]
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_nothing_is_left_of_a_project_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: bool
+) -> None:
+    calls = iter(range(20))
+    real = os.fsync
+
+    def full_disk(descriptor: int) -> None:
+        if next(calls, None) is None:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    if existing:
+        (tmp_path / "deep/my-agent").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    ran = run_acpgen("init", "deep/my-agent", cwd=tmp_path)
+    assert ran.code == 2
+    assert "No space left on device [write-failed]" in ran.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# --- What the projects do ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("role", ROLES)
+def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocol: int) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "dev", "-m", "unittest"],
+        cwd=projects(role, protocol),
+        env={**environment(), "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"^Ran [1-9]\d* tests in [\d.]+s\n\nOK$", ran.stderr, flags=re.MULTILINE), ran.stderr
+    assert "Warning" not in ran.stderr
+
+
+class Wire:
+    """The agent of a project in a process of its own, by raw messages."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._in, self._out = process.stdin, process.stdout
+
+    def send(self, **message: Any) -> None:
+        self._in.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self._in.flush()
+
+    def receive(self, wanted: Callable[[Any], object]) -> Any:
+        """The next message that is `wanted`; others are skipped."""
+        for line in self._out:
+            if wanted(message := json.loads(line)):
+                return message
+        raise AssertionError("the agent has ended")
+
+    def answer(self, number: int) -> Any:
+        return self.receive(lambda message: message.get("id") == number)["result"]
+
+    def call(self, number: int, method: str, params: Any) -> Any:
+        self.send(id=number, method=method, params=params)
+        return self.answer(number)
+
+    def update(self, **properties: object) -> Any:
+        """The next update that has all the `properties`."""
+        return self.receive(
+            lambda message: message.get("method") == "session/update"
+            and properties.items() <= message["params"]["update"].items()
+        )["params"]["update"]
+
+    def question(self) -> Any:
+        return self.receive(lambda message: message.get("method") == "session/request_permission")
+
+    def open(self, protocol: int) -> str:
+        hello = {"protocolVersion": protocol, "info": {"name": "tests", "version": "1"}}
+        assert self.call(1, "initialize", hello)["protocolVersion"] == protocol
+        return str(self.call(2, "session/new", {"cwd": "/", "mcpServers": []})["sessionId"])
+
+    def prompt(self, session: str, text: str) -> None:
+        params = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
+        self.send(id=3, method="session/prompt", params=params)
+
+    def stop_reason(self, protocol: int) -> Any:
+        """Why the work on a prompt ended: protocol 1 says so in the answer, protocol 2 in an update."""
+        return (self.answer(3) if protocol == 1 else self.update(state="idle"))["stopReason"]
+
+
+@contextmanager
+def running(project: Path) -> Iterator[Wire]:
+    """The agent of `project`; at the end it must have ended well, with nothing said on stderr."""
+    process = subprocess.Popen(
+        [sys.executable, "-X", "dev", "-m", "my_agent"],
+        env=environment(project),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    too_long = threading.Timer(SECONDS, process.kill)
+    too_long.start()
+    try:
+        yield Wire(process)
+        _, said = process.communicate()
+        assert (process.returncode, said) == (0, "")
+    finally:
+        too_long.cancel()
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_agent_streams_its_answer(projects: Projects, protocol: int) -> None:
+    with running(projects("agent", protocol)) as wire:
+        wire.prompt(wire.open(protocol), "Grüße, world")
+        words = [wire.update(sessionUpdate="agent_message_chunk")["content"]["text"] for _ in range(2)]
+        assert words == ["Grüße, ", "world"]
+        assert wire.stop_reason(protocol) == "end_turn"
+
+
+@pytest.mark.parametrize(("option", "status"), [("allow", "completed"), ("reject", "failed")])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_agent_asks_before_it_edits(projects: Projects, protocol: int, option: str, status: str) -> None:
+    with running(projects("agent", protocol)) as wire:
+        wire.prompt(wire.open(protocol), "edit")
+        question = wire.question()
+        assert option in [each["optionId"] for each in question["params"]["options"]]
+        wire.send(id=question["id"], result={"outcome": {"outcome": "selected", "optionId": option}})
+        wire.update(sessionUpdate="tool_call_update", status=status)
+        assert wire.stop_reason(protocol) == "end_turn"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_agent_honours_cancel(projects: Projects, protocol: int) -> None:
+    with running(projects("agent", protocol)) as wire:
+        session = wire.open(protocol)
+        wire.prompt(session, "word " * 10_000)
+        wire.update(sessionUpdate="agent_message_chunk")
+        wire.send(method="session/cancel", params={"sessionId": session})
+        assert wire.stop_reason(protocol) == "cancelled"
+        wire.prompt(session, "edit")
+        wire.question()
+        wire.send(method="session/cancel", params={"sessionId": session})
+        assert wire.stop_reason(protocol) == "cancelled"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_client_talks_to_the_agent(projects: Projects, protocol: int) -> None:
+    agent, client = (projects(role, protocol) for role in ("agent", "client"))
+    ran = subprocess.run(
+        [sys.executable, "-X", "dev", "-m", "my_client", sys.executable, "-m", "my_agent"],
+        env=environment(client, agent),
+        input="Hello, world\nedit it\n1\n",
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    words = ["> ", "Hello, world\n[end_turn]\n> ", "Edit notes.txt", "1  Allow", "* completed\n", "edit it\n[end_turn]"]
+    assert re.search(".*".join(map(re.escape, words)), ran.stdout, flags=re.DOTALL), ran.stdout
+
+
+# --- How they are written ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_project_is_formatted(projects: Projects, role: str) -> None:
+    for protocol in PROTOCOLS:
+        options = ["--check", "--quiet", "--diff", "--force-exclude", "/acp/"]
+        check([sys.executable, "-m", "black", *options, "."], projects(role, protocol))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("role", ROLES)
+def test_the_project_is_typed(projects: Projects, role: str, protocol: int, *, checker: str, tmp_path: Path) -> None:
+    if find_spec(checker) is None:
+        pytest.skip(f"needs {checker}")
+    source = shutil.copytree(projects(role, protocol) / "src", tmp_path / "src")
+    (source / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
+    options = ["--strict"] if checker == "mypy" else []
+    check([sys.executable, "-m", checker, *options, f"my_{role}"], source)
+
+
+def check(command: list[str], folder: Path) -> None:
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
