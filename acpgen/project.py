@@ -113,12 +113,16 @@ def project_files(project: Project) -> Iterator[tuple[str, str]]:
     words = {"new-project": project.name, "new_project": project.package, "BUILD_COMMAND": build_command(project)}
     for home in _homes(project):
         for path in sorted(home.rglob("*")):
-            # installers compile the modules that they find in the package
-            if path.is_file() and "__pycache__" not in path.parts:
-                relative = path.relative_to(home).as_posix()
+            relative = path.relative_to(home).as_posix()
+            if path.is_file() and not _is_leftover(relative):
                 # by another name here, lest it acts on this project
                 shown = ".gitignore" if relative == "gitignore" else relative
                 yield _replaced(shown, words), _replaced(path.read_text(encoding="utf-8"), words)
+
+
+def _is_leftover(path: str) -> bool:
+    """Whether a tool has put the file there: installers compile the modules that they find, others keep caches."""
+    return any(part == "__pycache__" or part.startswith(".") for part in path.split("/"))
 
 
 def _homes(project: Project) -> Iterator[Path]:
