@@ -214,7 +214,7 @@ def test_the_raw_value_is_left_alone(made: ModuleType) -> None:
     [
         ({"leaves": [{"camelCase": 1}, {"camelCase": "x"}]}, ("leaves", 1, "camelCase"), "$.leaves[1].camelCase"),
         ({"leaves": [{"camelCase": 1}, None]}, ("leaves", 1), "$.leaves[1]"),
-        ({"byName": {"a.b": {}}}, ("byName", "a.b", "camelCase"), "$.byName.a.b.camelCase"),
+        ({"byName": {"a.b": {}}}, ("byName", "a.b", "camelCase"), "$.byName['a.b'].camelCase"),
         ({"byName": {"": 1}}, ("byName", ""), "$.byName."),
         ({"nested": [[], [{"kind": "circle"}]]}, ("nested", 1, 0, "radius"), "$.nested[1][0].radius"),
         ({"maybe": {}}, ("maybe", "camelCase"), "$.maybe.camelCase"),

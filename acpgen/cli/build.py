@@ -44,9 +44,9 @@ def build_command(
     keep_unknown: Annotated[
         bool, typer.Option("--keep-unknown", help="Keep properties that the schema does not name in `extra`.")
     ] = False,
-    runtime: Annotated[
-        bool, typer.Option("--runtime/--no-runtime", help="Add what talks JSON-RPC over stdio and other transports.")
-    ] = True,
+    no_runtime: Annotated[
+        bool, typer.Option("--no-runtime", help="Leave out what talks JSON-RPC over stdio and other transports.")
+    ] = False,
     strict: options.Strict = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Compile even where the manifest says nothing changed.")] = False,
@@ -63,7 +63,7 @@ def build_command(
         roles=role.roles,
         out=out,
         types=Options(open_unions=open_unions, keep_unknown=keep_unknown),
-        runtime=runtime,
+        runtime=not no_runtime,
         strict=strict,
     )
     found: tuple[Diagnostic, ...] = ()

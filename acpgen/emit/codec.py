@@ -200,14 +200,12 @@ class UnionView(DefinitionView):
         return Code(f"({name}, {self._candidate_reader(candidate)}, {required})")
 
     def _candidate_reader(self, candidate: Candidate) -> Code:
-        """How a member is read; one with properties must leave to a member for any JSON what it would lose."""
+        """How a member is read; a class must leave to a member for any JSON what it would lose."""
         read = self._reading.reader(candidate.type)
-        definition = self.model.by_name.get(candidate.type.name) if isinstance(candidate.type, Ref) else None
         takes_any = any(isinstance(self._reading.resolved(each.type), AnyJson) for each in self.candidates)
-        if not takes_any or not isinstance(definition, Struct) or definition.keeps_extra:
+        if not takes_any or self._writing.is_plain(candidate.type):
             return read
-        names = ", ".join(literal(field.wire) for field in definition.fields)
-        return Code(f"lambda value: only_named(value, {read}, frozenset({{{names}}}))") if names else read
+        return Code(f"lambda value: kept_whole(value, {read}, encode)")
 
     @property
     def expected(self) -> Code:

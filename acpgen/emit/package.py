@@ -38,7 +38,7 @@ _WIRE_NAMES = (
         "number",
         "reporting_drops",
     ),
-    *("string", "unfit", "only_named", "unknown_tag", "valid_items", "valid_members"),
+    *("string", "unfit", "kept_whole", "unknown_tag", "valid_items", "valid_members"),
 )
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType")
 
