@@ -215,7 +215,7 @@ def test_the_raw_value_is_left_alone(made: ModuleType) -> None:
         ({"leaves": [{"camelCase": 1}, {"camelCase": "x"}]}, ("leaves", 1, "camelCase"), "$.leaves[1].camelCase"),
         ({"leaves": [{"camelCase": 1}, None]}, ("leaves", 1), "$.leaves[1]"),
         ({"byName": {"a.b": {}}}, ("byName", "a.b", "camelCase"), "$.byName['a.b'].camelCase"),
-        ({"byName": {"": 1}}, ("byName", ""), "$.byName."),
+        ({"byName": {"": 1}}, ("byName", ""), "$.byName['']"),
         ({"nested": [[], [{"kind": "circle"}]]}, ("nested", 1, 0, "radius"), "$.nested[1][0].radius"),
         ({"maybe": {}}, ("maybe", "camelCase"), "$.maybe.camelCase"),
         ([], (), "$"),
@@ -269,7 +269,7 @@ def test_a_union_without_tag_says_what_was_wrong_with_each_member(made: ModuleTy
     assert [reason.expected for reason in error.reasons] == ["an integer", "a string", "an array"]
     first, *rest = str(error).splitlines()
     assert first == "$.either: expected Either, found an object {'camelCase': 'x'}"
-    assert rest[0] == "  $.camelCase: expected an integer, found 'x'"
+    assert rest[0] == "  as Leaf: $.either.camelCase: expected an integer, found 'x'"
     assert len(rest) == 3
 
 

@@ -278,7 +278,7 @@ def test_an_answer_that_is_there_already_needs_no_cancel(packages: Packages) -> 
             await peer.notify("_cancel_it")
             before = await peer.ping()
             await asyncio.wait([waiter])
-            assert waiter.cancelled()
+            assert waiter.result() is None  # it went on before the notification was looked at
             return before + await peer.ping()
 
     assert run(main()) == []

@@ -21,6 +21,9 @@ from acpgen.ir.model import (
     UntaggedUnion,
 )
 
+MAX_MEMBERS = 400
+"""Of one union; Python parses `A | B | …` as deep as it is long. Published unions have some twenty."""
+
 
 def check_model(model: Model, report: Report) -> None:
     """Report clashing names (errors) and union members that no value reaches (warnings).
@@ -32,6 +35,8 @@ def check_model(model: Model, report: Report) -> None:
     coverage = Coverage(model)
     for definition in model.definitions:
         match definition:
+            case UntaggedUnion() | TaggedUnion() if _is_too_wide(definition, report):
+                pass
             case Struct():
                 for field in definition.fields:
                     _check_leniency(field, coverage, report)
@@ -39,6 +44,17 @@ def check_model(model: Model, report: Report) -> None:
                 _check_candidates(definition, members, coverage, report)
             case TaggedUnion():
                 _check_candidates(definition, definition.untagged, coverage, report)
+
+
+def _is_too_wide(union: UntaggedUnion | TaggedUnion, report: Report) -> bool:
+    count = len(union.members) if isinstance(union, UntaggedUnion) else len(union.variants) + len(union.fallbacks)
+    if count > MAX_MEMBERS:
+        report.error(
+            "too-many-members",
+            f"{union.name} has {count} members, more than the {MAX_MEMBERS} that a union may have",
+            at=union.pointer,
+        )
+    return count > MAX_MEMBERS
 
 
 def _check_names(model: Model, report: Report) -> None:

@@ -110,6 +110,7 @@ class _Lowering:
 
     def object(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool = False) -> None:
         """Lower an object shape: to a class, or to a union of classes where branches are left to choose from."""
+        keeps_extra = keeps_extra or shape.open
         if not name:
             self._unnamed(pointer)
         elif shape.branches:

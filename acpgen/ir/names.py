@@ -13,8 +13,13 @@ BUILTIN_TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 
 _RESERVED_FIELDS = frozenset({"self"})
 """Names that a generated `__init__` needs for itself."""
-_RESERVED_METHODS = frozenset({"agent", "client", "connection_closed", "ext_method", "ext_notification", "supports"})
-"""Names that the generated role classes have already."""
+_RESERVED_METHODS = frozenset(
+    {
+        *("agent", "client", "connection_closed", "ext_method", "ext_notification", "supports"),
+        *("anything", "codec"),  # the table of routes stands in the class body, where a method would hide these
+    }
+)
+"""Names that the generated role classes have already, or use where a method of that name would be found first."""
 
 
 def words(text: str) -> list[str]:

@@ -46,7 +46,8 @@ class Shape:
     """What a node says about objects.
 
     `branches` are the unions that an instance has to satisfy besides, each a choice of members. `owners` are the
-    definitions that the shape is made of. `required` names may be declared by a shape that this one is added to.
+    definitions that the shape is made of. `required` names may be declared by a shape that this one is added to. An
+    `open` one says that other properties are expected.
     """
 
     properties: tuple[Property, ...] = ()
@@ -55,6 +56,7 @@ class Shape:
     owners: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
+    open: bool = False
 
     def __add__(self, inner: Shape) -> Shape:
         """Both at once: this shape around `inner`, whose branches are chosen from first."""
@@ -67,6 +69,7 @@ class Shape:
             owners=_distinct(self.owners + inner.owners, lambda each: each),
             docs=self.docs + tuple(doc for doc in inner.docs if doc not in self.docs),
             required=required,
+            open=self.open or inner.open,
         )
 
 
@@ -93,6 +96,7 @@ class Definitions:
             owners=owners[-1:],
             docs=(node["description"],) if node.get("description") else (),
             required=frozenset(node.get("required", ())),
+            open=any(node.get(key) is True for key in ("additionalProperties", "unevaluatedProperties")),
         )
         for part, part_pointer in _conjuncts(node, pointer):
             shape = shape + self._conjunct(part, part_pointer, owners)

@@ -27,7 +27,7 @@ class Tasks:
 
     def start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine as a task. What it raises goes to the log, but for the end of the connection."""
-        task = asyncio.create_task(coroutine)
+        task = asyncio.Task(coroutine)  # never begins at once, as those of an eager task factory do
         self._running.add(task)
         task.add_done_callback(self._done)
         return task

@@ -14,22 +14,45 @@ from ._base import UNSET, UnsetType
 
 T = TypeVar("T")
 
-_shown = Repr()
-"""Shows the start of a value, however large the whole is."""
-_shown.maxstring = _shown.maxother = 60
+
+class _Excerpt(Repr):
+    """Shows the start of a JSON value; how deep it looks decides how long that can take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 60
+        self.maxlevel = 2
+
+    def repr_bool(self, x: bool, level: int) -> str:
+        """As in JSON."""
+        return "true" if x else "false"
+
+    def repr_NoneType(self, x: None, level: int) -> str:
+        """As in JSON."""
+        return "null"
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Python prints no integer of more than some thousand digits."""
+        return super().repr_int(x, level) if x.bit_length() < _MAX_BITS else "a number of very many digits"
+
+
+_shown = _Excerpt()
+_MAX_SHOWN = 160
+_MAX_BITS = 4096
 
 
 class DecodeError(ValueError):
     """A JSON value does not fit its type: `path` leads to it, `expected` and `found` say how.
 
-    `reasons` holds, for a union whose members were tried in turn, the error of each.
+    `reasons` holds, for a union whose members were tried in turn, the error of each, and `member` says which that was.
     """
 
-    def __init__(self, expected: str, found: str, *, reasons: tuple[DecodeError, ...] = ()) -> None:
+    def __init__(self, expected: str, found: str, *, reasons: tuple[DecodeError, ...] = (), member: str = "") -> None:
         super().__init__(expected, found)
         self.expected = expected
         self.found = found
         self.reasons = reasons
+        self.member = member
         self._reversed_path: list[str | int] = []
 
     @property
@@ -43,25 +66,35 @@ class DecodeError(ValueError):
         return self
 
     def __str__(self) -> str:
-        lines = [f"{path_text(self.path)}: expected {self.expected}, found {self.found}"]
+        return "\n".join(self._lines(()))
+
+    def _lines(self, outer: tuple[str | int, ...]) -> Iterator[str]:
+        """The message, and one for each reason below it; `outer` leads to the value that was read."""
+        path = (*outer, *self.path)
+        member = f"as {self.member}: " if self.member else ""
+        yield f"{member}{path_text(path)}: expected {self.expected}, found {self.found}"
         for reason in self.reasons:
-            lines += ("  " + line for line in str(reason).splitlines())
-        return "\n".join(lines)
+            yield from ("  " + line for line in reason._lines(path))
 
 
 def path_text(path: tuple[str | int, ...]) -> str:
-    """A path as it is written in messages: `$.prompt[0].text`."""
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    """A path as it is written in messages: `$.prompt[0].text`, `$.env['a b']`."""
+    return "$" + "".join(map(_step_text, path))
+
+
+def _step_text(step: str | int) -> str:
+    if isinstance(step, str) and step.isidentifier() and len(step) <= _shown.maxstring:
+        return f".{step}"
+    return f"[{_shown.repr(step)}]"
 
 
 def unfit(expected: str, value: Any, reasons: tuple[DecodeError, ...] = ()) -> DecodeError:
     """The error for a value that is not what was expected."""
-    if value is None or value is True or value is False:
-        found = {None: "null", True: "true", False: "false"}[value]
-    else:
-        kind = "an object " if isinstance(value, dict) else "an array " if isinstance(value, list) else ""
-        found = kind + _shown.repr(value)
-    return DecodeError(expected, found, reasons=reasons)
+    kind = "an object " if isinstance(value, dict) else "an array " if isinstance(value, list) else ""
+    text = _shown.repr(value)
+    return DecodeError(
+        expected, kind + (text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."), reasons=reasons
+    )
 
 
 def located(error: DecodeError | KeyError, key: str) -> DecodeError:
@@ -352,12 +385,24 @@ Candidate: TypeAlias = tuple[str, Callable[[Any], T], frozenset[str]]
 """A member of a union without a tag: its name, how to read it, and the properties that an object must have for it."""
 
 
-def only_named(value: Any, read: Callable[[Any], T], names: frozenset[str]) -> T:
-    """An object without other properties: where any JSON is welcome, a class must not lose some of it."""
-    raw = json_object(value)
-    if raw.keys() <= names:
-        return read(raw)
-    raise unfit(f"an object of {', '.join(sorted(names))}", value)
+def kept_whole(value: Any, read: Callable[[Any], T], write: Callable[[T], Any]) -> T:
+    """What `read` makes of `value`, unless that loses some of it: where any JSON is welcome, a class must not."""
+    result = read(value)
+    if _holds(write(result), value):
+        return result
+    raise unfit("a value of which nothing is left out", value)
+
+
+def _holds(kept: Any, value: Any) -> bool:
+    """Whether all of the JSON `value` is in `kept`, which may have defaults besides."""
+    raw: Any = value
+    if kept is value:
+        return True
+    if isinstance(value, dict):
+        return all(name in kept and _holds(kept[name], item) for name, item in raw.items())
+    if isinstance(value, list):
+        return len(kept) == len(raw) and all(map(_holds, kept, raw))
+    return bool(kept == value)
 
 
 _NO_KEYS: frozenset[str] = frozenset()
@@ -374,14 +419,15 @@ def first_fit(
     reasons: list[DecodeError] = []
     records = _records.get()
     known = len(records) if records is not None else 0
-    for name, read, required in ((("", tagged, _NO_KEYS), *candidates) if tagged else candidates):
+    for name, read, required in ((("its tag says", tagged, _NO_KEYS), *candidates) if tagged else candidates):
         if isinstance(value, dict) and not required <= raw.keys():
             missing = ", ".join(sorted(required - raw.keys()))
-            reasons.append(DecodeError(f"{name} with {missing}", "an object without"))
+            reasons.append(DecodeError(f"an object with {missing}", "one without", member=name))
             continue
         try:
             return read(value)
         except DecodeError as error:
+            error.member = name
             reasons.append(error)
             if records is not None:
                 del records[known:]

@@ -10,8 +10,9 @@ before it has been handled.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Literal
@@ -36,14 +37,17 @@ class _Turn:
 _turn: ContextVar[_Turn | None] = ContextVar("_turn", default=None)
 """In whose handler the code runs; tasks that the handler starts inherit it."""
 
-_Reply = Callable[[dict[str, Any]], Awaitable[None]]
+_Reply = Callable[[bytes], None]
+"""Takes an answer that is part of a batch; None stands for the wire."""
 
 
 class Connection:
     """Both directions of a connection; it is the `Peer` of the stubs.
 
-    Notification handlers hold up what arrives after them, which keeps the order: keep them short. One that asks the
-    peer something gives up its turn, for the answer would have to wait for it.
+    Notification handlers hold up what arrives after them, which keeps the order: keep them short, and let them wait for
+    nothing that waits for the peer (a lock, say): start a task for that. One that asks the peer something itself gives
+    up its turn, for the answer would have to wait for it. They share one context, so that a `ContextVar` which one sets
+    stays set.
     """
 
     def __init__(self, transport: Transport, options: ConnectionOptions | None = None) -> None:
@@ -52,15 +56,15 @@ class Connection:
         self._handler = Handler()
         self._advertised = Advertised()
         self._next_id = 0
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._running: dict[object, asyncio.Task[None]] = {}
-        self._answering: set[asyncio.Task[None]] = set()
-        self._withdrawn: set[object] = set()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}  # for answers of the peer, by id
+        self._running: dict[object, asyncio.Task[None]] = {}  # handlers of requests, by id
+        self._answering: set[asyncio.Task[None]] = set()  # all that may finish after the peer has closed
+        self._withdrawn: set[object] = set()  # ids of those running whose cancellation was asked for
         self._tasks = Tasks(self.options.cleanup_seconds)
-        self._reading: asyncio.Task[None] | None = None
-        self._ended: ConnectionClosed | None = None
-        self._hang_up = False
-        self._end = asyncio.Event()
+        self._reading: asyncio.Task[None] | None = None  # the one that takes the next message
+        self._reason: ConnectionClosed | None = None  # why nothing more is read
+        self._end = asyncio.Event()  # nothing more is read
+        self._hung_up = asyncio.Event()  # nothing more is written either
         self._closed: asyncio.Task[None] | None = None
 
     # --- The life of a connection --------------------------------------------------------------------------------
@@ -78,39 +82,58 @@ class Connection:
 
     def stop(self) -> None:
         """End the connection from this side; `wait_closed` tells when that is done."""
-        self._hang_up = True
-        self._lost(ConnectionClosed("this side has closed the connection"))
+        self._hang_up(ConnectionClosed("this side has closed the connection"))
 
     async def close(self) -> None:
         """End the connection from this side, and wait until that is done."""
         self.stop()
+        if self._closed is None:
+            await self._transport.close()
         await self.wait_closed()
 
+    def _hang_up(self, reason: ConnectionClosed) -> None:
+        self._hung_up.set()
+        self._lost(reason)
+
     def _lost(self, reason: ConnectionClosed) -> None:
-        if self._ended is None:
-            self._ended = reason
+        if self._reason is None:
+            self._reason = reason
             for future in self._waiting.values():
                 if not future.done():
-                    future.set_exception(reason)
+                    future.set_exception(reason.again())
         self._end.set()
 
     async def _live(self) -> None:
         try:
             await self._end.wait()
-            if self._answering and not self._hang_up:
-                await asyncio.wait(self._answering, timeout=self.options.finish_seconds)
+            if self._answering:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._hung_up.wait(), self.options.finish_seconds)
         finally:
-            await self._clean_up(self._ended or ConnectionClosed("this side has closed the connection"))
+            await self._clean_up(self._reason or ConnectionClosed("this side has closed the connection"))
 
     async def _clean_up(self, reason: ConnectionClosed) -> None:
-        self._hang_up = True
-        self._lost(reason)
+        self._hang_up(reason)
         try:
             await asyncio.sleep(0)  # who waits for an answer learns why there is none before it is cancelled
             await self._tasks.end()
             await self._tasks.take_step("connection_closed", self._handler.connection_closed(reason))
         finally:  # also where the loop is being shut down, and cancels all that it finds
             await self._tasks.take_step("closing the transport", self._transport.close())
+
+    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that may finish after the peer has closed the connection."""
+        return self._let_finish(self._tasks.start(coroutine))
+
+    def _let_finish(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
+        self._answering.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._answering.discard(task)
+        if self._end.is_set() and not self._answering:
+            self._hung_up.set()
 
     # --- Sending -------------------------------------------------------------------------------------------------
 
@@ -121,8 +144,8 @@ class Connection:
         Cancelling the task that waits cancels the request.
         """
         self._check(method, "request")
-        if self._ended is not None:
-            raise self._ended
+        if self._reason is not None:
+            raise self._reason.again()
         self._give_up_turn()
         self._warn(self._advertised.note_params(method, params), params)
         number = self._next_id
@@ -133,14 +156,14 @@ class Connection:
             await self._send(_message(method, params, id=number))
             result = await future
         except asyncio.CancelledError:
-            if self._ended is None and (future.cancelled() or not future.done()):
+            if self._reason is None and (future.cancelled() or not future.done()):
                 self._tasks.start(self._withdraw(number))
             raise
         finally:
             del self._waiting[number]
             if future.done() and not future.cancelled():
                 future.exception()  # nobody may have got to wait for it
-        logger.debug("%s, request %d, was answered after %.1f ms", method, number, (perf_counter() - start) * 1000)
+            logger.debug("%s, request %d, took %.1f ms", method, number, (perf_counter() - start) * 1000)
         self._advertised.note_result(method, result)
         return result
 
@@ -172,18 +195,32 @@ class Connection:
         except ConnectionClosed:
             logger.debug("request %d was not withdrawn: the connection has ended", number)
 
-    async def _send(self, message: Any) -> None:
+    async def _send(self, message: dict[str, Any]) -> None:
+        await self._write(self._encode(message))
+
+    def _encode(self, message: dict[str, Any]) -> bytes:
         line = self.options.dumps(message)
-        if self._ended is not None and self._hang_up:
-            raise self._ended
+        if len(line) > self.options.max_message_bytes:
+            raise MessageTooLarge(
+                f"a message of {len(line)} bytes; at most {self.options.max_message_bytes} may be sent"
+            )
+        return line
+
+    async def _write(self, line: bytes) -> None:
+        if self._hung_up.is_set() and self._reason is not None:
+            raise self._reason.again()
         self._show("out", line)
         try:
             await self._transport.write(line)
-        except OSError as error:
-            reason = error if isinstance(error, ConnectionClosed) else ConnectionClosed(f"cannot write: {error}")
-            self._hang_up = True
-            self._lost(reason)
-            raise reason from error
+        except ConnectionClosed as reason:
+            self._hang_up(reason)
+            raise
+        except Exception as error:
+            if not isinstance(error, OSError):
+                logger.exception("the transport failed")
+            failure = ConnectionClosed(f"cannot write: {error}")
+            self._hang_up(failure)
+            raise failure from error
 
     def _show(self, direction: Literal["in", "out"], line: bytes) -> None:
         if self.options.on_message is not None:
@@ -201,8 +238,9 @@ class Connection:
         """Let another task read on where this one handles a notification: its answer comes after other messages."""
         turn = _turn.get()
         if turn is not None and turn.reader is not None and turn.reader is self._reading:
-            if len(self._tasks) > 2 * self.options.max_requests:
+            if len(self._answering) >= self.options.max_requests:
                 raise RuntimeError("too many handlers of notifications wait for the peer")
+            self._let_finish(turn.reader)
             self._read_on()
 
     async def _read(self) -> None:
@@ -211,6 +249,11 @@ class Connection:
         try:
             while self._reading is me and not self._end.is_set():
                 await self._read_one()
+        except asyncio.CancelledError:
+            if self._hung_up.is_set() or self._reading is not me:
+                raise
+            logger.warning("the handler of a notification has cancelled the task that reads")
+            self._read_on()
         except ConnectionClosed as reason:
             self._lost(reason)
         except OSError as error:
@@ -236,11 +279,11 @@ class Connection:
         except Exception as error:  # a reader from elsewhere raises what it likes
             await self._refuse(ParseError(f"Parse error: {error}" if isinstance(error, ValueError) else "Parse error"))
             return
-        await self._take_one(message, self._send)
+        await self._take_one(message, None)
 
-    async def _take_one(self, message: Any, reply: _Reply) -> asyncio.Task[None] | None:
+    async def _take_one(self, message: Any, reply: _Reply | None) -> asyncio.Task[None] | None:
         """Take one message; returns the task that answers it, where one does."""
-        found: Any = message
+        found: Any = message  # which checkers know nothing of, while they would know half of `message`
         if not isinstance(message, dict):
             await self._refuse(InvalidRequestError("Invalid request: a message is an object"), reply)
             return None
@@ -249,6 +292,7 @@ class Connection:
             "result" in found or "error" in found or (type(number) is int and number in self._waiting)
         ):
             self._settle(found)
+            await asyncio.sleep(0)  # who waited for it goes on before the next message is looked at
         elif "id" in found and type(number) not in (int, str, type(None)):
             await self._refuse(InvalidRequestError("Invalid request: no `id` is like that"), reply)
         elif not isinstance(method, str) or found.get("jsonrpc") != "2.0":
@@ -264,7 +308,11 @@ class Connection:
 
     async def _refuse(self, error: RequestError, reply: _Reply | None = None, number: object = None) -> None:
         logger.warning("the peer sent what cannot be handled: %.200s", error)
-        await (reply or self._send)({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+        answer = self._encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+        if reply is None:
+            await self._write(answer)
+        else:
+            reply(answer)
 
     def _settle(self, response: Any) -> None:
         """Hand an answer to who waits for it."""
@@ -288,7 +336,7 @@ class Connection:
         try:
             await dispatch_notification(self._handler, method, params, on_drop=self.options.on_drop)
         except asyncio.CancelledError:
-            if self._end.is_set():
+            if self._hung_up.is_set():
                 raise
             logger.warning("the handler of the notification %.200r was cancelled", method)
         except Exception as error:
@@ -304,7 +352,9 @@ class Connection:
             self._withdrawn.add(number)
             self._running[number].cancel()
 
-    async def _take_request(self, number: Any, method: str, params: Any, reply: _Reply) -> asyncio.Task[None] | None:
+    async def _take_request(
+        self, number: Any, method: str, params: Any, reply: _Reply | None
+    ) -> asyncio.Task[None] | None:
         key = object() if number is None else number
         if key in self._running:
             await self._refuse(InvalidRequestError("Invalid request: its id is that of a running one"), reply)
@@ -314,13 +364,11 @@ class Connection:
             await self._refuse(InternalError(f"Too many requests: {limit}"), reply, number)
             return None
         self._advertised.note_params(method, params)
-        task = self._running[key] = self._tasks.start(self._answer(key, number, method, params, reply))
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        task = self._running[key] = self._begin(self._answer(key, number, method, params, reply))
         await asyncio.sleep(0)  # it has begun when the next message is looked at, such as one that cancels it
         return task
 
-    async def _answer(self, key: object, number: Any, method: str, params: Any, reply: _Reply) -> None:
+    async def _answer(self, key: object, number: Any, method: str, params: Any, reply: _Reply | None) -> None:
         start = perf_counter()
         try:
             outcome = await self._outcome(method, params)
@@ -329,12 +377,14 @@ class Connection:
             self._withdrawn.discard(key)
         logger.debug("%.200r, request %r of the peer, took %.1f ms", method, number, (perf_counter() - start) * 1000)
         try:
-            await reply({"jsonrpc": "2.0", "id": number, **outcome})
-        except ConnectionClosed:
-            logger.debug("the answer to %.200r could not be sent: the connection has ended", method)
+            answer = self._encode({"jsonrpc": "2.0", "id": number, **outcome})
         except Exception:
-            logger.exception("the answer to %.200r is no JSON", method)
-            await reply({"jsonrpc": "2.0", "id": number, "error": InternalError().to_json()})
+            logger.exception("the answer to %.200r cannot be sent", method)
+            answer = self._encode({"jsonrpc": "2.0", "id": number, "error": InternalError().to_json()})
+        if reply is None:
+            await self._write(answer)
+        else:
+            reply(answer)
 
     async def _outcome(self, method: str, params: Any) -> dict[str, Any]:
         """The `result` or the `error` that answers a request. The peer learns nothing of what went wrong in here."""
@@ -345,7 +395,7 @@ class Connection:
         except RequestError as error:
             return {"error": error.to_json()}
         except asyncio.CancelledError:
-            if self._end.is_set():
+            if self._hung_up.is_set():
                 raise
             return {"error": ERROR_CLASSES.get(-32800, InternalError)().to_json()}
         except Exception as error:
@@ -354,7 +404,7 @@ class Connection:
 
     def _tell_failure(self, what: str, error: Exception) -> None:
         """Tell in the log, but for handlers that only learned of the end of the connection."""
-        ended = isinstance(error, ConnectionClosed) and self._ended is not None
+        ended = isinstance(error, ConnectionClosed) and self._reason is not None
         level = logging.DEBUG if ended else logging.ERROR
         logger.log(level, "the handler of %s failed", what, exc_info=error)
 

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from functools import partial
+from itertools import combinations
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -44,42 +45,56 @@ def run_agent(factory: AgentFactory, *, options: ConnectionOptions | None = None
 
 async def serve_agent(factory: AgentFactory, transport: Transport, *, options: ConnectionOptions | None = None) -> None:
     """Run an agent on `transport` until the connection ends. Cancelling the task ends it, too."""
-    connection = _connection(factory, transport, options or ConnectionOptions())
+    connection = await _started(factory, transport, options or ConnectionOptions())
     try:
         await connection.wait_closed()
     finally:
         await connection.close()
 
 
-def _connection(factory: AgentFactory, transport: Transport, options: ConnectionOptions) -> Connection:
+async def _started(factory: AgentFactory, transport: Transport, options: ConnectionOptions) -> Connection:
     connection = Connection(transport, options)
-    connection.start(factory(RemoteClient(connection, on_drop=options.on_drop)))
+    try:
+        agent = factory(RemoteClient(connection, on_drop=options.on_drop))
+    except BaseException:
+        await connection.close()
+        raise
+    connection.start(agent)
     return connection
 
 
 async def _run(factory: AgentFactory, stdin: int, stdout: int, options: ConnectionOptions) -> None:
-    connection = _connection(factory, await _open(stdin, stdout, options), options)
-    try:
-        _on_signals(connection.stop)
-        await connection.wait_closed()
-    finally:
-        await connection.close()
+    connection = await _started(factory, await _open(stdin, stdout, options), options)
+    with _signals_for(connection.stop):
+        try:
+            await connection.wait_closed()
+        finally:
+            await connection.close()
 
 
-def _on_signals(stop: Callable[[], None]) -> None:
+@contextlib.contextmanager
+def _signals_for(stop: Callable[[], None]) -> Generator[None, None, None]:
     """End cleanly on the first signal; a second one, of either kind, has its usual effect."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
 
-    def stop_once() -> None:
+    def forget() -> None:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+    def stop_once() -> None:
+        forget()
         stop()
 
     # neither Windows nor threads other than the first have signal handlers
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         for number in numbers:
             loop.add_signal_handler(number, stop_once)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            forget()
 
 
 @contextlib.contextmanager
@@ -88,6 +103,7 @@ def _private_wire() -> Generator[tuple[int, int], None, None]:
     _flush_stdout()
     wire = os.dup(_STDIN), os.dup(_STDOUT)
     kept = os.dup(_STDIN), os.dup(_STDOUT)
+    blocking = [sys.platform == "win32" or os.get_blocking(descriptor) for descriptor in kept]
     try:
         with open(os.devnull, "rb") as nothing:
             os.dup2(nothing.fileno(), _STDIN)
@@ -96,19 +112,22 @@ def _private_wire() -> Generator[tuple[int, int], None, None]:
             yield wire
     finally:
         _flush_stdout()  # some may have kept it from before
-        for copy, original in zip(kept, (_STDIN, _STDOUT)):
+        for copy, original, was_blocking in zip(kept, (_STDIN, _STDOUT), blocking):
+            if sys.platform != "win32":
+                os.set_blocking(copy, was_blocking)  # others may have the same pipe
             os.dup2(copy, original)
             os.close(copy)
 
 
 def _flush_stdout() -> None:
     if sys.stdout is not None:
-        sys.stdout.flush()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
 
 
 async def _open(stdin: int, stdout: int, options: ConnectionOptions) -> Transport:
     """A transport on two file descriptors, which it owns."""
-    if sys.platform == "win32" or not (_suits_asyncio(stdin) and _suits_asyncio(stdout)):
+    if sys.platform == "win32" or not _suit_asyncio(stdin, stdout):
         return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
@@ -129,10 +148,11 @@ def _file(descriptor: int, mode: str) -> Any:
     return open(descriptor, mode, buffering=0)
 
 
-def _suits_asyncio(descriptor: int) -> bool:
-    """Whether this is a pipe or a socket, and not that of stderr, which would stop to wait for its reader, too."""
-    found, stderr = os.fstat(descriptor), os.fstat(_STDERR)
-    return (stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode)) and not os.path.samestat(found, stderr)
+def _suit_asyncio(stdin: int, stdout: int) -> bool:
+    """Whether these are two pipes or sockets, and not that of stderr, which would stop to wait for its reader, too."""
+    found = [os.fstat(stdin), os.fstat(stdout), os.fstat(_STDERR)]
+    pipes = all(stat.S_ISFIFO(each.st_mode) or stat.S_ISSOCK(each.st_mode) for each in found[:2])
+    return pipes and not any(os.path.samestat(*pair) for pair in combinations(found, 2))
 
 
 class ThreadTransport:
@@ -191,7 +211,7 @@ class _Worker:
         def run() -> None:
             try:
                 result = work()
-            except OSError as error:
+            except Exception as error:
                 settle = partial(_settle, future.set_exception, error)
             else:
                 settle = partial(_settle, future.set_result, result)

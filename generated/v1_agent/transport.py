@@ -22,6 +22,10 @@ class ConnectionClosed(ConnectionError):
         self.exit_code = exit_code
         self.stderr = stderr
 
+    def again(self) -> ConnectionClosed:
+        """The same, to be raised elsewhere."""
+        return ConnectionClosed(str(self), exit_code=self.exit_code, stderr=self.stderr)
+
 
 class MessageTooLarge(Exception):
     """A message of more bytes than the limit came in, and was skipped."""
@@ -55,7 +59,7 @@ class LineBuffer:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lines: deque[bytes | None] = deque()
-        self._parts: list[bytes] = []
+        self._start = bytearray()
         self._size = 0
 
     def feed(self, chunk: bytes) -> None:
@@ -86,13 +90,13 @@ class LineBuffer:
     def _add(self, part: bytes) -> None:
         self._size += len(part)
         if self._size <= self._limit:
-            self._parts.append(part)
+            self._start += part
         else:
-            self._parts.clear()
+            self._start.clear()
 
     def _end_line(self) -> None:
-        self._lines.append(b"".join(self._parts) if self._size <= self._limit else None)
-        self._parts.clear()
+        self._lines.append(bytes(self._start) if self._size <= self._limit else None)
+        self._start.clear()
         self._size = 0
 
 

@@ -40,7 +40,7 @@ from ._wire import (
     reporting_drops,
     string,
     unfit,
-    only_named,
+    kept_whole,
     valid_items,
 )
 
@@ -3129,14 +3129,12 @@ def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -
 _ERROR_DATA_CANDIDATES: Final[tuple[Candidate[types.ErrorData], ...]] = (
     (
         "UnsupportedProtocolVersionErrorData",
-        lambda value: only_named(
-            value, decode_unsupported_protocol_version_error_data, frozenset({"requested", "supported", "_meta"})
-        ),
+        lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
         frozenset({"requested", "supported"}),
     ),
     (
         "SessionNotFoundErrorData",
-        lambda value: only_named(value, decode_session_not_found_error_data, frozenset({"sessionId", "_meta"})),
+        lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
         frozenset({"sessionId"}),
     ),
     ("Any", anything, frozenset()),

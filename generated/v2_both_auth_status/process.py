@@ -39,8 +39,8 @@ async def connect(
     options = options or ConnectionOptions()
     connection = Connection(transport, options)
     agent = RemoteAgent(connection, on_drop=options.on_drop)
-    connection.start(factory(agent))
     try:
+        connection.start(factory(agent))
         yield agent
     finally:
         await connection.close()
@@ -49,7 +49,7 @@ async def connect(
 @contextlib.asynccontextmanager
 async def spawn_agent(
     factory: ClientFactory,
-    command: Sequence[str],
+    command: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
@@ -143,10 +143,7 @@ class ProcessTransport:
 
     async def close(self) -> None:
         """Close the stdin of the process, which asks it to end."""
-        try:
-            await asyncio.wait_for(self._lines.close(), self._terminate_seconds)
-        except asyncio.TimeoutError:
-            pass  # it does not even read
+        self._stdin.close()
 
     async def _death(self) -> ConnectionClosed:
         """Why nothing more comes: usually the process ends when its stdout does."""
@@ -211,8 +208,10 @@ class ProcessTransport:
             self._last_lines.append(line)
             if policy == "log":
                 logger.info("%s", line)
-            elif policy == "inherit":
-                print(line, file=sys.stderr)
+            elif policy == "inherit" and sys.stderr is not None:
+                # an agent must not come to a halt because nobody reads what it says
+                with contextlib.suppress(OSError, ValueError):
+                    print(line, file=sys.stderr)
 
 
 def _texts(lines: LineBuffer) -> Iterator[str]:

@@ -1,0 +1,176 @@
+"""Schemas of every unreasonable size: a diagnostic or a package, within bounded time and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import REPOSITORY, schema_of
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and sizes of processes are those of Linux"),
+]
+
+Node = dict[str, Any]
+GIB = 1024**3
+STRING: Node = {"type": "string"}
+
+
+def ref(name: object) -> Node:
+    return {"$ref": f"#/$defs/D{name}"}
+
+
+def obj(properties: Node, **more: Any) -> Node:
+    return {"type": "object", "properties": properties, **more}
+
+
+def nested(depth: int, wrap: Callable[[Any], Any], innermost: Any = True) -> Any:
+    for _ in range(depth):
+        innermost = wrap(innermost)
+    return innermost
+
+
+def text_of(schema: Any) -> bytes:
+    return json.dumps(schema).encode()
+
+
+def _letters(number: int) -> str:
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+def _cycle(length: int) -> bytes:
+    return text_of(schema_of(**{f"D{n}": ref((n + 1) % length) for n in range(length)}))
+
+
+def _conjuncts(length: int) -> bytes:
+    chain: Node = {f"D{n}": {"type": "object", "allOf": [ref(n + 1)]} for n in range(length)}
+    return text_of(schema_of(**chain, **{f"D{length}": obj({"a": STRING})}))
+
+
+def _many(count: int) -> bytes:
+    return text_of(schema_of(**{f"D{_letters(n)}": obj({"a": STRING}) for n in range(count)}))
+
+
+def _wide(count: int) -> bytes:
+    members = [obj({"t": {"const": f"v{_letters(n)}"}}, required=["t"]) for n in range(count)]
+    return text_of(schema_of(Wide={"oneOf": members}))
+
+
+def _twice(count: int) -> bytes:
+    """An object of many names, the last of which stands there twice."""
+    names = ",".join(f'"n{number}":1' for number in range(count))
+    return f'{{"$defs":{{{names},"n{count - 1}":1}}}}'.encode()
+
+
+def _thing(**keywords: Any) -> bytes:
+    return text_of(schema_of(Thing=obj({"a": keywords})))
+
+
+def _number(token: str) -> bytes:
+    return _thing(type="integer", default="NUMBER").replace(b'"NUMBER"', token.encode())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A schema, the exit code that it must have and the code of its diagnostic, and the limits of the run."""
+
+    make: Callable[[], bytes]
+    code: int
+    diagnostic: str = ""
+    seconds: int = 20
+    memory: int = GIB
+    command: tuple[str, ...] = ("build", "--out", "out", "--no-runtime")
+
+
+CASES = {
+    "10,000 definitions": Case(lambda: _many(10_000), 0, seconds=60, command=("methods",)),
+    "2,000 definitions to the end": Case(lambda: _many(2_000), 0, seconds=60),
+    "200 levels of schemas": Case(
+        lambda: _thing(**nested(200, lambda inner: {"type": "array", "items": inner}, STRING)), 2, "too-deep"
+    ),
+    "200 levels of a default": Case(lambda: _thing(default=nested(200, lambda inner: [inner])), 2, "too-deep"),
+    "100,000 levels": Case(lambda: b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", 2, "too-deep"),
+    "levels as deep as may be": Case(lambda: _thing(default=nested(90, lambda inner: [inner])), 0),
+    "arrays as deep as may be": Case(
+        lambda: _thing(**nested(44, lambda inner: {"type": "array", "items": inner}, STRING)), 0
+    ),
+    "objects as deep as may be": Case(lambda: _thing(**nested(40, lambda inner: obj({"a": inner}), STRING)), 0),
+    "100 MB": Case(lambda: b'{"$defs":{},"x":"' + b"y" * 100_000_000 + b'"}', 2, "file-too-large"),
+    "31 MiB of brackets": Case(
+        lambda: b'{"a":[' + b"[]," * (31 * 1024**2 // 3) + b"1]}", 2, "no-definitions", memory=3 * GIB
+    ),
+    "a cycle of one": Case(lambda: _cycle(1), 2),
+    "a cycle of two": Case(lambda: _cycle(2), 2),
+    "a cycle of 1,000": Case(lambda: _cycle(1000), 2),
+    "an object in itself": Case(
+        lambda: text_of(schema_of(D0=obj({"a": ref(0), "b": ref(1)}), D1=obj({"a": ref(0)}))), 0
+    ),
+    "out of the document": Case(lambda: _thing(**{"$ref": "file:///etc/passwd"}), 2),
+    "out over the network": Case(lambda: _thing(**{"$ref": "http://localhost:1/schema.json#/$defs/A"}), 2),
+    "out into a neighbour": Case(lambda: _thing(**{"$ref": "other.json#/$defs/A"}), 2),
+    "allOf 900 deep": Case(lambda: _conjuncts(900), 2),
+    "allOf 40 deep": Case(lambda: _conjuncts(40), 0),
+    "a pattern that never ends": Case(lambda: _thing(**STRING, pattern="(a+)+$", default="a" * 50 + "!"), 0),
+    "an integer of 4,000 digits": Case(lambda: _number("9" * 4_000), 0),
+    "an integer of 5,000 digits": Case(lambda: _number("9" * 5_000), 2, "bad-json"),
+    "an integer of a million digits": Case(lambda: _number("9" * 1_000_000), 2, "bad-json"),
+    "an exponent out of range": Case(lambda: _number("1e999999999"), 2, "bad-json"),
+    "an exponent out of range below": Case(lambda: _number("1e-999999999"), 2),
+    "a duplicate among 500,000 names": Case(lambda: _twice(500_000), 2, "duplicate-name"),
+    "a union of 5,000 members": Case(lambda: _wide(5_000), 2, "too-many-members"),
+    "a union as wide as may be": Case(lambda: _wide(400), 0),
+    "an enumeration of 5,000 values": Case(
+        lambda: text_of(schema_of(Many={"enum": [f"v{n}" for n in range(5_000)]})), 0
+    ),
+    "an object of 5,000 properties": Case(
+        lambda: text_of(schema_of(Many=obj({f"p{_letters(n)}": STRING for n in range(5_000)}))), 0, seconds=60
+    ),
+    "a description of 10 MB": Case(lambda: _thing(**STRING, description="word " * 2_000_000), 0, seconds=60),
+    "a name of 1 MB": Case(lambda: text_of(schema_of(Thing=obj({"a" * 1_000_000: STRING}))), 0, seconds=60),
+}
+
+
+def _run(case: Case, folder: Path) -> tuple[int, str, float, int]:
+    """The exit code, what was said, the seconds and the peak of the memory in bytes."""
+    (folder / "schema.json").write_bytes(case.make())
+    command = [sys.executable, "-m", "acpgen", case.command[0], "--schema", "schema.json", *case.command[1:]]
+    start = time.monotonic()
+    with (folder / "stderr").open("wb") as err, (folder / "stdout").open("wb") as out:
+        process = os.posix_spawn(
+            "/usr/bin/env",
+            ["env", f"--chdir={folder}", f"PYTHONPATH={REPOSITORY}", *command],
+            dict(os.environ),
+            file_actions=[(os.POSIX_SPAWN_DUP2, err.fileno(), 2), (os.POSIX_SPAWN_DUP2, out.fileno(), 1)],
+        )
+        resource.prlimit(process, resource.RLIMIT_CPU, (case.seconds, case.seconds))
+        resource.prlimit(process, resource.RLIMIT_AS, (case.memory, case.memory))
+        watchdog = threading.Timer(10 * case.seconds, os.kill, (process, 9))
+        watchdog.start()
+        _, status, usage = os.wait4(process, 0)
+        watchdog.cancel()
+    said = (folder / "stderr").read_text(encoding="utf-8", errors="replace")
+    print(f"{time.monotonic() - start:.1f} s, CPU {usage.ru_utime:.1f} s, {usage.ru_maxrss // 1024} MiB")
+    return os.waitstatus_to_exitcode(status), said, usage.ru_utime, usage.ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_size(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    code, said, _, _ = _run(case, tmp_path)
+    assert "Traceback" not in said
+    assert "MemoryError" not in said
+    assert code == case.code, said[:2000]
+    assert f"[{case.diagnostic}]" in said if case.diagnostic else True
+    assert len(said) < 20_000
+    assert (tmp_path / "out").exists() is (code == 0 and "--out" in case.command)
