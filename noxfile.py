@@ -81,6 +81,14 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def deep(session: nox.Session) -> None:
+    """Run many more values and mutants than CI does, with a fixed seed; takes half an hour and more."""
+    _install(session, "test")
+    session.env["ACPGEN_DEEP"] = "1"
+    session.run("pytest", "-n", "auto", "tests/fidelity", *session.posargs)
+
+
+@nox.session(default=False)
 def golden(session: nox.Session) -> None:
     """Compare generated packages and messages with the committed ones; `tests` does so, too."""
     _install(session, "test")

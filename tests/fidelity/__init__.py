@@ -1,0 +1,1 @@
+"""Fidelity, shown by means of its own: values made from the schema, an independent validator, and mutations."""

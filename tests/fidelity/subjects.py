@@ -1,0 +1,205 @@
+"""What is tested: packages, each with the schema that it was made of, read apart from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from types import ModuleType
+from typing import Any
+
+from acpgen.build import load_base
+from acpgen.config import Sources
+from acpgen.inputs import find_inputs
+from acpgen.ir.context import Options
+from acpgen.schema.bundled import find_release, list_releases, load_gates
+from acpgen.schema.compose import compose
+from acpgen.schema.fragment import load_fragments
+from acpgen.schema.walk import definition_pointer
+from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
+from tests.fidelity.expecting import Expecting
+from tests.fidelity.making import Maker
+from tests.fidelity.mutating import Mutator
+from tests.fidelity.schemas import Layers, Schema, mapped, properties_of, required_of
+from tests.support import Packages, fitting_fragments, model_of, protocol_of, upstream_schemas
+
+DEEP = bool(os.environ.get("ACPGEN_DEEP"))
+"""Whether to take every published schema and many more values."""
+OPTIONS = {"": Options(), "-kept-opened": Options(keep_unknown=True, open_unions=True)}
+"""The options of acpgen that change what values mean, by what is added to labels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A way to build a package."""
+
+    label: str
+    sources: Sources
+    options: Options = field(default_factory=Options)
+
+    def __str__(self) -> str:
+        return self.label
+
+    @cached_property
+    def root(self) -> dict[str, Any]:
+        """The composed schema, with the variants that open unions have besides."""
+        root = composed_root(self.sources)
+        return {**root, "$defs": opened(root["$defs"])} if self.options.open_unions else root
+
+    @cached_property
+    def exact(self) -> Schema:
+        """The schema as it is."""
+        return Schema(self.root)
+
+    @cached_property
+    def read(self) -> Schema:
+        """The schema as acpgen means to read it."""
+        return Schema(relaxed(self.root, [each for each in DISAGREEMENTS if not each.of_output]))
+
+    @cached_property
+    def written(self) -> Schema:
+        """The schema that encoded values satisfy even if something was forgiven."""
+        return Schema(relaxed(self.root, DISAGREEMENTS))
+
+    @cached_property
+    def maker(self) -> Maker:
+        """Makes valid values."""
+        return Maker(self.exact)
+
+    @cached_property
+    def mutator(self) -> Mutator:
+        """Spoils them."""
+        return Mutator(self.exact)
+
+    @cached_property
+    def expecting(self) -> Expecting:
+        """Knows what should come out."""
+        return Expecting(schema=self.read, keeps_unknown=self.options.keep_unknown)
+
+    def package(self, packages: Packages) -> ModuleType:
+        """The package, built once a session."""
+        return packages(self.sources, options=None if self.options == Options() else self.options)
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The names of types by those of their definitions; JSON-RPC's envelopes and payloads of members have none."""
+        model, _ = model_of(self.sources)
+        at = {definition.pointer: definition.name for definition in model.definitions}
+        return {name: at[pointer] for name in self.exact.definitions if (pointer := definition_pointer(name)) in at}
+
+
+def composed_root(sources: Sources) -> dict[str, Any]:
+    """The schema that `sources` compose to."""
+    inputs = find_inputs(sources)
+    fragments = load_fragments([(each.path, each.label) for each in inputs.extensions])
+    gates = load_gates(inputs.release) if inputs.release else {}
+    release = inputs.release.name if inputs.release else None
+    composed = compose(load_base(inputs), fragments, protocol=inputs.protocol, release=release, gates=gates)
+    return composed.root
+
+
+def relaxed(root: dict[str, Any], disagreements: Iterable[Disagreement]) -> dict[str, Any]:
+    """The schema `root` as the other side of `disagreements` reads it."""
+    for each in disagreements:
+        root = mapped(root, each.relax)
+    return root
+
+
+def opened(definitions: dict[str, Any]) -> dict[str, Any]:
+    """The definitions with a last member for tags of the future in each union that has a tag and no such member."""
+    schema = Schema({"$defs": definitions})
+    return {name: mapped(node, lambda each: _opened(each, schema)) for name, node in definitions.items()}
+
+
+def _opened(node: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    for key in ("oneOf", "anyOf"):
+        known = tags(schema, node.get(key, ()))
+        if known:
+            wire = known[0][0]
+            taken = [{"properties": {wire: {"const": tag}}, "required": [wire]} for _, tag in known]
+            other = {"type": "object", "properties": {wire: {"type": "string"}}, "required": [wire]}
+            member = {**other, "not": {"anyOf": taken}, "additionalProperties": True}
+            return {**node, key: [*node[key], member]}
+    return node
+
+
+def tags(schema: Schema, members: Iterable[Any]) -> list[tuple[str, str]]:
+    """The tags of the members of a union, none where one of the members takes any tag already."""
+    found: list[tuple[str, str]] = []
+    for member in members:
+        common = [constants(layers) for layers in schema.choices(member)]
+        found += [each for each in common[0] if all(each in others for others in common)]
+    wires = [wire for wire, _ in found]
+    if not wires:
+        return []
+    most = max(dict.fromkeys(wires), key=wires.count)
+    takes_any = any(is_free_string(layers, most) for member in members for layers in schema.choices(member))
+    return [] if takes_any else [each for each in found if each[0] == most]
+
+
+def constants(layers: Layers) -> list[tuple[str, str]]:
+    """The strings that required properties must be."""
+    return [
+        (wire, node["const"])
+        for wire, nodes in properties_of(layers).items()
+        for node in nodes
+        if wire in required_of(layers) and isinstance(node, dict) and isinstance(node.get("const"), str)
+    ]
+
+
+def is_free_string(layers: Layers, wire: str) -> bool:
+    """Whether the property `wire` has to be there and may be any string."""
+    said = properties_of(layers).get(wire, [])
+    return (
+        wire in required_of(layers)
+        and bool(said)
+        and all(isinstance(node, dict) and node.get("type") == "string" and "const" not in node for node in said)
+    )
+
+
+def bundled_subjects() -> Iterator[Subject]:
+    """Every bundled schema as it is, with each extension that fits, and the newest ones with options.
+
+    Deep runs take every one with options, and with all extensions at once.
+    """
+    for release in list_releases():
+        known = {"protocol": release.protocol, "release": release.name}
+        label = f"v{release.protocol}-{release.name}"
+        is_newest = release == find_release(release.protocol)
+        for suffix, options in OPTIONS.items():
+            if is_newest or DEEP or not suffix:
+                yield Subject(label=label + suffix, sources=Sources(**known), options=options)
+        fragments = fitting_fragments(release)
+        for chosen in {(one,) for one in fragments} | ({fragments} if DEEP else set()):
+            yield Subject(label="+".join((label, *chosen)), sources=Sources(**known, extensions=chosen))
+
+
+def published_subjects() -> Iterator[Subject]:
+    """Every published schema that is at hand, with every option."""
+    for path in upstream_schemas():
+        label = "/".join(path.parts[-3:]).removesuffix(".json")
+        sources = Sources(protocol=protocol_of(path), schema=path)
+        for suffix, options in OPTIONS.items():
+            yield Subject(label=label + suffix, sources=sources, options=options)
+
+
+SUBJECTS = sorted([*bundled_subjects(), *(published_subjects() if DEEP else ())], key=str)
+
+
+def chosen_types(subject: Subject) -> list[str]:
+    """The definitions of `subject` to test: of those that mean the same in several subjects, the first alone."""
+    return list(subject.types) if DEEP else _distinct_types()[subject.label]
+
+
+@cache
+def _distinct_types() -> dict[str, list[str]]:
+    seen: set[tuple[str, bool]] = set()
+    found: dict[str, list[str]] = {subject.label: [] for subject in SUBJECTS}
+    for subject in sorted(SUBJECTS, key=lambda subject: len(subject.label)):
+        for name in subject.types:
+            key = (subject.exact.reachable(name), subject.options.keep_unknown)
+            if key not in seen:
+                found[subject.label].append(name)
+            seen.add(key)
+    return found

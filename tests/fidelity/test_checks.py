@@ -1,0 +1,86 @@
+"""The checks find what is wrong: each of these faults, planted into a good package, is noticed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.fidelity.checking import Check
+from tests.fidelity.subjects import SUBJECTS
+from tests.support import Packages
+
+Plant = Callable[[ModuleType, pytest.MonkeyPatch], None]
+SUBJECT = next(subject for subject in SUBJECTS if subject.label == "v1-2026-11-02")
+
+
+def instead(module: str, name: str, make: Callable[[Any], Any]) -> Plant:
+    """Replaces a function of the package by what `make` makes of it."""
+
+    def plant(acp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+        home = getattr(acp, module)
+        monkeypatch.setattr(home, name, make(getattr(home, name)))
+
+    return plant
+
+
+FAULTS: dict[str, Plant] = {
+    "true is an integer": instead("codec", "integer", lambda read: lambda raw: 1 if raw is True else read(raw)),
+    "a fraction is cut off": instead(
+        "codec", "integer", lambda read: lambda raw: int(raw) if type(raw) is float else read(raw)
+    ),
+    "bounds are forgotten": instead(
+        "codec", "bounded_integer", lambda read: lambda raw, low, high: read(raw, None, None)
+    ),
+    "a maximum is one too high": instead(
+        "codec", "bounded_integer", lambda read: lambda raw, low, high: read(raw, low, high and high + 1)
+    ),
+    "an unknown constant is taken": instead("codec", "choice", lambda read: lambda raw, known: raw),
+    "null becomes absent": instead(
+        "codec", "nullable", lambda read: lambda raw, inner: "" if raw is None else read(raw, inner)
+    ),
+    "nobody hears of drops": instead("_wire", "drop", lambda drop: lambda container, key, error: None),
+    "a bad item spoils the list": instead(
+        "codec",
+        "valid_items",
+        lambda read: lambda raw, inner, least=0: (
+            read([inner(item) for item in raw], lambda item: item) if isinstance(raw, list) else read(raw, inner)
+        ),
+    ),
+    "the first item goes lost": instead("codec", "array", lambda read: lambda raw, inner: read(raw, inner)[1:]),
+    "maps lose odd names": instead(
+        "codec", "json_object", lambda read: lambda raw: {key: item for key, item in read(raw).items() if key}
+    ),
+    "what is lenient is strict": instead(
+        "codec", "lenient_or_unset", lambda read: lambda raw, key, inner: inner(raw[key])
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(fault: str, packages: Packages, monkeypatch: pytest.MonkeyPatch) -> None:
+    acp = SUBJECT.package(packages)
+    FAULTS[fault](acp, monkeypatch)
+    with pytest.raises((AssertionError, ValueError)):
+        run(acp)
+
+
+def run(acp: ModuleType) -> None:
+    """A few values of every definition, and their mutants."""
+    for name in SUBJECT.types:
+        check = Check(subject=SUBJECT, acp=acp, name=name, tally=Counter())
+        for seed in range(3):
+            value = SUBJECT.maker.value(name, Random(f"{name} {seed}"))
+            check.round_trip(value)
+            for mutant in SUBJECT.mutator.mutants(value, Random(seed), 20):
+                check.verdict(mutant)
+
+
+@pytest.mark.slow
+def test_nothing_is_found_where_nothing_was_planted(packages: Packages) -> None:
+    run(SUBJECT.package(packages))

@@ -1,0 +1,35 @@
+"""Whatever is valid is decoded and encoded to itself, and what is encoded is valid.
+
+The values are made from the schema, and the validator is not ours. With `ACPGEN_DEEP=1` all published schemas and many
+more values are run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+
+from tests.fidelity.checking import Check
+from tests.fidelity.running import EXAMPLES, bounded, values
+from tests.fidelity.subjects import DEEP, SUBJECTS, Subject, chosen_types
+from tests.support import Packages, require, upstream_schemas
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_valid_values_come_back(subject: Subject, packages: Packages, tally: Counter[str]) -> None:
+    acp = subject.package(packages)
+    for name in chosen_types(subject):
+        check = Check(subject=subject, acp=acp, name=name, tally=tally)
+        tally["definitions"] += 1
+        bounded(EXAMPLES)(given(values(subject, name))(check.round_trip))()
+
+
+def test_all_schemas_are_there() -> None:
+    if DEEP:
+        require(upstream_schemas(), "the published schemas")
+    labels = {subject.label for subject in SUBJECTS}
+    assert {"v1-0.10.8+logout@2026-02-02", "v1-2026-11-02-kept-opened", "v2-2026-11-02"} <= labels
