@@ -228,8 +228,8 @@ MODULES = {
     *("process", "rpc", "stdio", "tasks", "transport", "types", None),
 }
 LIBRARY = {
-    *("__future__", "asyncio", "builtins", "collections.abc", "contextvars", "dataclasses", "logging", "math", "time"),
-    "typing",
+    *("__future__", "asyncio", "builtins", "collections.abc", "contextlib", "contextvars", "dataclasses", "logging"),
+    *("math", "time", "typing"),
 }
 STATEMENTS = (
     ast.Import,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from typing import Any
 
@@ -22,6 +23,8 @@ async def main(policy: str, command: str) -> None:
 
 
 if __name__ == "__main__":
+    # who starts the tests in the background has them, and all that they start, ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         asyncio.run(main(*sys.argv[1:]))
     except KeyboardInterrupt:
