@@ -1,13 +1,16 @@
 """Writes what a plan says: all of it, or nothing.
 
-New text goes to a staging folder on the same file system first, then each file is renamed into place, the manifest
-last. A file that is replaced keeps a second name in the staging folder, so that it can be put back, time stamp and all.
+A new folder is made beside its place and renamed. A folder that exists is replaced as a whole (`replacing`). Where the
+system cannot do that, its files are, one by one: new text goes to a staging folder first, then each file is renamed
+into place, the manifest last. A file that is replaced keeps a second name in the staging folder, so that it can be put
+back, time stamp and all. There, a run that is killed between two renames leaves files of both packages: the manifest
+tells, and the next build mends it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import time
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -15,11 +18,10 @@ from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
 from acpgen.output.guards import check_writable
-from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_root
+from acpgen.output.paths import LOCK_NAME, real_root
 from acpgen.output.planning import Change, Kind, Plan, compare
-
-_LEFTOVER_AGE = 3600.0
-"""Seconds after which a staging folder is taken for one of a run that was killed."""
+from acpgen.output.replacing import CannotReplaceError, replace_folder
+from acpgen.output.staging import make_folders, make_stage, remove_folder, remove_tree, sweep, write_new, writing_alone
 
 
 def apply(plan: Plan) -> None:
@@ -28,44 +30,60 @@ def apply(plan: Plan) -> None:
     Raises `InputError`, with the folder as it was before: if something got in the way since the plan was made, if the
     folder takes no changes, or if the system refuses midway.
     """
-    if compare(plan.folder, plan.files) != plan:
-        raise input_error(
-            "output-changed",
-            f"the output folder {plan.folder.as_posix()} was changed while acpgen was at work",
-            hint="run acpgen again",
-        )
     root = real_root(plan.folder)
-    _sweep(root)
-    if plan.is_clean:
-        return
-    check_writable(root, [change.path for change in plan.changes if change.kind is not Kind.KEEP])
-    if root.exists():
-        _update(plan, root)
-    else:
-        _create(plan, root)
+    with writing_alone(root):
+        now = compare(plan.folder, plan.files)
+        sweep(root)
+        if now.is_clean:  # perhaps because another run was faster
+            return
+        if now != plan:
+            raise _changed(plan)
+        check_writable(root, [change.path for change in plan.changes if change.kind is not Kind.KEEP])
+        if root.exists():
+            _update(plan, root)
+        else:
+            _create(plan, root)
+
+
+def _changed(plan: Plan) -> InputError:
+    return input_error(
+        "output-changed",
+        f"the output folder {plan.folder.as_posix()} was changed while acpgen was at work",
+        hint="run acpgen again",
+    )
 
 
 def _create(plan: Plan, root: Path) -> None:
     """Build the package beside its place and rename it in one step; parents made on the way go again on failure."""
     try:
         with ExitStack() as undo:
-            _make_folders(root.parent, undo)
-            # The name of the folder is part of it, because a neighbour's leftovers are not ours to sweep.
-            stage = _make_stage(root.parent, suffix=f".{root.name}")
-            undo.callback(_remove_tree, stage)
+            make_folders(root.parent, undo)
+            stage = make_stage(root.parent, suffix=f".{root.name}")
+            undo.callback(remove_tree, stage)
             for path, text in plan.files.items():
-                _make_folders((stage / path).parent, undo)
-                _write(stage / path, text)
+                make_folders((stage / path).parent, undo)
+                write_new(stage / path, text)
             os.replace(stage, root)
             undo.pop_all()
     except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise _changed(plan) from error
         raise _write_failed(plan, error, "no folder was left behind") from error
 
 
 def _update(plan: Plan, root: Path) -> None:
+    try:
+        replace_folder(plan, root)
+    except CannotReplaceError:
+        _swap_files(plan, root)
+    except OSError as error:
+        raise _write_failed(plan, error, "the old files are all in place") from error
+
+
+def _swap_files(plan: Plan, root: Path) -> None:
     swap: _Swap | None = None
     try:
-        swap = _Swap(root, _make_stage(root))
+        swap = _Swap(root, make_stage(root))
         swap.run(plan)
     except OSError as error:
         hint = "the old files are all in place"
@@ -74,7 +92,7 @@ def _update(plan: Plan, root: Path) -> None:
         raise _write_failed(plan, error, hint) from error
     finally:
         if swap and not swap.stuck:
-            _remove_tree(swap.stage)
+            remove_tree(swap.stage)
     _remove_empty(root, [change.path for change in plan.changes if change.kind is Kind.DELETE])
 
 
@@ -94,7 +112,7 @@ class _Swap:
         changes.sort(key=lambda change: (change.path == LOCK_NAME, change.path))
         for number, change in enumerate(changes):
             if change.kind is not Kind.DELETE:
-                _write(self._staged(number), plan.files[change.path])
+                write_new(self._staged(number), plan.files[change.path])
         with self.undo:
             for number, change in enumerate(changes):
                 self._do(number, change)
@@ -111,7 +129,7 @@ class _Swap:
             _back_up(target, backup)
             self.undo.callback(self._restore, backup, change.path)
         else:
-            _make_folders(target.parent, self.undo)
+            make_folders(target.parent, self.undo)
             self.undo.callback(self._withdraw, staged, change.path)
         os.replace(staged, target)
 
@@ -131,26 +149,6 @@ class _Swap:
                 os.unlink(self.root / path)
 
 
-def _make_stage(parent: Path, *, suffix: str = "") -> Path:
-    stage = parent / f"{STAGE_PREFIX}{os.urandom(8).hex()}{suffix}"
-    os.mkdir(stage)
-    return stage
-
-
-def _make_folders(folder: Path, undo: ExitStack) -> None:
-    for missing in missing_folders(folder):
-        os.mkdir(missing)
-        undo.callback(_remove_folder, missing)
-
-
-def _write(target: Path, text: str) -> None:
-    # Opened by hand and not with tempfile, whose files nobody but the owner may read.
-    with open(target, "xb") as file:
-        file.write(text.encode())
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _back_up(target: Path, backup: Path) -> None:
     try:
         os.link(target, backup)
@@ -161,46 +159,13 @@ def _back_up(target: Path, backup: Path) -> None:
         shutil.copy2(target, backup)
 
 
-def _remove_folder(folder: Path) -> None:
-    """Remove `folder` if it is empty: someone else may have put something there."""
-    with suppress(OSError):
-        folder.rmdir()
-
-
 def _remove_empty(root: Path, deleted: Iterable[str]) -> None:
     """Remove the folders that the deletion of `deleted` has left empty."""
     for path in deleted:
         folder = (root / path).parent
         while folder != root:
-            _remove_folder(folder)
+            remove_folder(folder)
             folder = folder.parent
-
-
-def _names(folder: Path) -> list[str]:
-    with suppress(OSError):
-        return os.listdir(folder)
-    return []
-
-
-def _sweep(root: Path) -> None:
-    """Remove the staging folders that killed runs for `root` have left, in it or beside it."""
-    inside = [root / name for name in _names(root) if name.startswith(STAGE_PREFIX)]
-    beside = [
-        root.parent / name
-        for name in _names(root.parent)
-        if name.startswith(STAGE_PREFIX) and name.removeprefix(STAGE_PREFIX).partition(".")[2] == root.name
-    ]
-    for stage in [*inside, *beside]:
-        with suppress(OSError):
-            if time.time() - stage.lstat().st_mtime > _LEFTOVER_AGE:
-                _remove_tree(stage)
-
-
-def _remove_tree(folder: Path) -> None:
-    """Remove as much of `folder` as the system lets go (nothing of a link); the rest is swept by a later run."""
-    import shutil  # Slow to import, and a run that finds nothing to do needs it not.
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write_failed(plan: Plan, error: OSError, hint: str) -> InputError:
