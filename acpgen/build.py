@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from acpgen.config import BuildOptions, Sources
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
@@ -13,7 +14,8 @@ from acpgen.inputs import Inputs, find_inputs, manifest_head
 from acpgen.ir.context import Options
 from acpgen.ir.lower import lower
 from acpgen.ir.model import Model
-from acpgen.output import Plan, plan, unchanged
+from acpgen.output import Manifest, Plan, plan, read_manifest, unchanged
+from acpgen.renames import dropped, usable
 from acpgen.schema.bundled import load_gates
 from acpgen.schema.compose import Composed, compose
 from acpgen.schema.data import data_folder
@@ -41,9 +43,13 @@ class Timings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a build came to: `plan` is None where the output is up to date by its manifest."""
+    """What a build came to: `plan` is None where the output is up to date by its manifest.
+
+    `names` are the public names of the package, without those that are only kept for old code.
+    """
 
     plan: Plan | None
+    names: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
     timings: Timings
 
@@ -58,20 +64,32 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
         inputs = find_inputs(options.sources)
         head = manifest_head(inputs, options)
         # warnings are not in the manifest: whoever is strict about them has to compile
-        if not full and not options.strict and unchanged(options.out, head):
-            return Built(plan=None, diagnostics=(), timings=timings)
+        old = _old_manifest(options.out)
+        if not full and not options.strict and old is not None and unchanged(options.out, head):
+            return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
     model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
     with timings.stage("emit"):
-        from acpgen.emit.package import emit
+        from acpgen.emit.package import emit, exports, public_names
 
-        files = emit(model, options.roles, data_folder() / "templates", runtime=options.runtime)
+        names = public_names(exports(model, options.roles, runtime=options.runtime))
+        renames = usable(options.renames, names)
+        files = emit(model, options.roles, data_folder() / "templates", runtime=options.runtime, renames=renames)
     with timings.stage("format"):
         from acpgen.format import format_files
 
         files = format_files(files)
     with timings.stage("plan"):
-        planned = plan(files, folder=options.out, head=head)
-    return Built(plan=planned, diagnostics=(*diagnostics, *planned.notes), timings=timings)
+        planned = plan(files, folder=options.out, head=head, names=names)
+    gone = dropped(old.names if old else (), names, renames)
+    return Built(plan=planned, names=tuple(names), diagnostics=(*diagnostics, *planned.notes, *gone), timings=timings)
+
+
+def _old_manifest(folder: Path) -> Manifest | None:
+    """The manifest of the package that is there; None for one that cannot be used, of which the plan will tell."""
+    try:
+        return read_manifest(folder)
+    except InputError:
+        return None
 
 
 def load_model(sources: Sources, *, strict: bool = False) -> tuple[Model, tuple[Diagnostic, ...]]:

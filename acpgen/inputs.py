@@ -9,6 +9,7 @@ from pathlib import Path
 
 import acpgen
 from acpgen.config import BuildOptions, Sources
+from acpgen.config.keys import is_path
 from acpgen.diagnostics import input_error
 from acpgen.schema.bundled import Release, find_release, locate_fragment
 from acpgen.schema.document import read_bytes
@@ -72,11 +73,18 @@ def _input(path: Path, label: str, name: str) -> InputFile:
     return InputFile(path=path, label=label, name=name, digest=digest)
 
 
+def user_files(sources: Sources) -> set[Path]:
+    """The files that `sources` name by their paths, whether they are there or not."""
+    extensions = {Path(spec) for spec in sources.extensions if is_path(spec)}
+    return extensions | ({sources.schema} if sources.schema is not None else set())
+
+
 def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]:
     """What the manifest says about a build: the same head means the same package."""
     schema: dict[str, object] = {"name": inputs.schema.name, "sha256": inputs.schema.digest}
     if inputs.facts is not None:
         schema["facts_sha256"] = inputs.facts.digest
+    renames = {"renames": dict(options.renames)} if options.renames else {}
     return {
         "acpgen": acpgen.__version__,
         "protocol": inputs.protocol,
@@ -90,5 +98,6 @@ def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]
             "open_unions": options.types.open_unions,
             "keep_unknown": options.types.keep_unknown,
             "runtime": options.runtime,
+            **renames,
         },
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,10 +11,10 @@ import typer
 from acpgen.build import Built, Timings, build
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
-from acpgen.config import DEFAULT_PROTOCOL, BuildOptions
-from acpgen.diagnostics import AcpgenError, Diagnostic
-from acpgen.ir.context import Options
+from acpgen.config.resolve import Output
+from acpgen.diagnostics import AcpgenError, Diagnostic, InputError
 from acpgen.output import Kind, Plan, apply
+from acpgen.renames import unusable
 
 EXAMPLES = """
 **Examples**
@@ -22,34 +22,23 @@ EXAMPLES = """
 - `acpgen build --role agent --out src/my_agent/acp`
 - `acpgen build --role client --protocol 2 --extension auth-state --out src/editor/acp`
 - `acpgen build --schema vendor/schema.json --extension ./rfd/my-company.json --out acp`
+- `acpgen build` builds all that `[tool.acpgen]` in `pyproject.toml` has
 
 An extension file adds definitions, properties, union members and methods, the vendor's own `_name/…` among them.
 """
 
 
+@options.takes_outputs
 def build_command(
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder of the package; made where it is missing.", metavar="FOLDER")
-    ],
-    role: Annotated[
-        options.RoleChoice, typer.Option("--role", help="What you write: an agent, a client, or both.")
-    ] = options.RoleChoice.AGENT,
-    protocol: options.Protocol = DEFAULT_PROTOCOL,
-    release: options.Release = None,
-    schema: options.Schema = None,
-    extension: options.Extension = None,
-    open_unions: Annotated[
-        bool, typer.Option("--open-unions", help="Give closed unions a variant for tags that are not known yet.")
-    ] = False,
-    keep_unknown: Annotated[
-        bool, typer.Option("--keep-unknown", help="Keep properties that the schema does not name in `extra`.")
-    ] = False,
-    no_runtime: Annotated[
-        bool, typer.Option("--no-runtime", help="Leave out what talks JSON-RPC over stdio and other transports.")
-    ] = False,
-    strict: options.Strict = False,
+    asked: options.Asked,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="The configured outputs to build; all by default.", metavar="OUTPUT")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Compile even where the manifest says nothing changed.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Build again whenever a schema, an extension or the configuration changes.")
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print notes, files and the time of stages.")
     ] = False,
@@ -58,40 +47,73 @@ def build_command(
     ] = DiagnosticFormat.TEXT,
 ) -> None:
     """Compile a schema, and write the package."""
-    wishes = BuildOptions(
-        sources=options.sources(protocol, release=release, schema=schema, extension=extension),
-        roles=role.roles,
-        out=out,
-        types=Options(open_unions=open_unions, keep_unknown=keep_unknown),
-        runtime=not no_runtime,
-        strict=strict,
-    )
-    found: tuple[Diagnostic, ...] = ()
-    try:
-        built = build(wishes, full=full)
-        found = built.diagnostics
-        if built.plan is not None and not dry_run:
-            with built.timings.stage("write"):
-                apply(built.plan)
-    except AcpgenError as error:
-        print_diagnostics((*found, *error.diagnostics), form, notes=verbose)
-        raise typer.Exit(error.exit_code) from None
-    print_diagnostics(found, form, notes=verbose)
-    if dry_run:
-        _print_plan(built.plan)
-    _print_result(built, out, verbose=verbose, dry_run=dry_run)
+
+    def run() -> int:
+        return _run(asked, names or [], dry_run=dry_run, full=full, verbose=verbose, form=form)
+
+    if watch:
+        from acpgen.cli.watch import run_on_changes
+
+        run_on_changes(run, lambda: asked.watched(names or []))
+    elif status := run():
+        raise typer.Exit(status)
 
 
 build_command.__doc__ = f"{build_command.__doc__}\n{EXAMPLES}"
 
 
-def _print_plan(planned: Plan | None) -> None:
+def _run(
+    asked: options.Asked,
+    names: Sequence[str],
+    *,
+    dry_run: bool,
+    full: bool,
+    verbose: bool,
+    form: DiagnosticFormat,
+) -> int:
+    """Build, and tell; the exit code."""
+    found: list[Diagnostic] = []
+    builds: list[tuple[Output, Built]] = []
+    try:
+        for output in asked.outputs(names):
+            built = build(output.options, full=full)
+            found.extend(built.diagnostics)
+            builds.append((output, built))
+        if not names:
+            _check_renames(builds)
+        for _, built in builds if not dry_run else ():
+            if built.plan is not None:
+                with built.timings.stage("write"):
+                    apply(built.plan)
+    except AcpgenError as error:
+        print_diagnostics((*found, *error.diagnostics), form, notes=verbose)
+        return error.exit_code
+    print_diagnostics(found, form, notes=verbose)
+    for output, built in builds:
+        if dry_run:
+            _print_plan(built.plan, output if len(builds) > 1 else None)
+        _print_result(built, output, verbose=verbose, dry_run=dry_run)
+    return 0
+
+
+def _check_renames(builds: Sequence[tuple[Output, Built]]) -> None:
+    """Raise `InputError` for new names that no package has: one of them may have what another one lacks."""
+    names = {name for _, built in builds for name in built.names}
+    renames = sorted({rename for output, _ in builds for rename in output.options.renames})
+    if found := unusable(renames, names):
+        raise InputError(found)
+
+
+def _print_plan(planned: Plan | None, output: Output | None) -> None:
+    """Print what would change, with the folder where there are several."""
     for change in planned.changes if planned else ():
         if change.kind is not Kind.KEEP:
-            print(f"{change.kind.value} {change.path}")
+            path = change.path if output is None else (output.options.out / change.path).as_posix()
+            print(f"{change.kind.value} {path}")
 
 
-def _print_result(built: Built, out: Path, *, verbose: bool, dry_run: bool) -> None:
+def _print_result(built: Built, output: Output, *, verbose: bool, dry_run: bool) -> None:
+    out = output.options.out
     changes = [change for change in built.plan.changes if change.kind is not Kind.KEEP] if built.plan else []
     if verbose:
         for change in changes if not dry_run else ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,7 +11,6 @@ import typer
 from acpgen.build import load_base
 from acpgen.cli import options
 from acpgen.cli.tables import print_data, print_table
-from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.inputs import find_inputs
 from acpgen.schema.bundled import bundled_fragments, load_gates
 from acpgen.schema.compose import Summary, summarise
@@ -18,10 +18,9 @@ from acpgen.schema.compose import Summary, summarise
 COLUMNS = ("extension", "status", "here", "adds", "title")
 
 
+@options.takes_sources
 def extensions_command(
-    protocol: options.Protocol = DEFAULT_PROTOCOL,
-    release: options.Release = None,
-    schema: options.Schema = None,
+    asked: options.Asked,
     form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
 ) -> None:
     """List the bundled extensions: revision, status, whether they apply to the schema, and what they add to it.
@@ -31,7 +30,8 @@ def extensions_command(
     - `acpgen extensions`
     - `acpgen extensions --release 0.10.8`
     """
-    inputs = find_inputs(options.sources(protocol, release=release, schema=schema))
+    inputs = find_inputs(replace(asked.sources(), extensions=()))
+    protocol = inputs.protocol
     base, gates = load_base(inputs), load_gates(inputs.release) if inputs.release else {}
     fragments = bundled_fragments(protocol)
     summaries = [summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments]

@@ -11,7 +11,7 @@ import typer
 
 from acpgen.cli import options
 from acpgen.cli.printing import print_diagnostics
-from acpgen.config import DEFAULT_PROTOCOL
+from acpgen.config import DEFAULT_PROTOCOL, Sources
 from acpgen.ir.model import Role
 from acpgen.output import apply
 from acpgen.project import Project, plan_project
@@ -34,7 +34,7 @@ def init_command(
     role: Annotated[
         ProjectRole, typer.Option("--role", help="What you write: an agent or a client.")
     ] = ProjectRole.AGENT,
-    protocol: options.Protocol = DEFAULT_PROTOCOL,
+    protocol: options.Protocol = None,
     extension: options.Extension = None,
 ) -> None:
     """Write a new project that runs: a package with the vendored code, tests, and how to try it.
@@ -46,7 +46,7 @@ def init_command(
     - `acpgen init my-agent`
     - `acpgen init my-client --role client --protocol 2`
     """
-    sources = options.sources(protocol, extension=extension)
+    sources = Sources(protocol=protocol or DEFAULT_PROTOCOL, extensions=tuple(extension or ()))
     plan, diagnostics = plan_project(Project(folder=folder, role=Role(role.value), sources=sources))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)

@@ -11,20 +11,17 @@ from acpgen.build import load_model
 from acpgen.cli import options
 from acpgen.cli.printing import print_diagnostics
 from acpgen.cli.tables import print_data, print_table
-from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.ir.model import Method, Ref, TypeExpr
 
 COLUMNS = ("method", "side", "kind", "params", "result", "capability", "origin")
 
 
+@options.takes_sources
 def methods_command(
+    asked: options.Asked,
     role: Annotated[
         options.RoleChoice, typer.Option("--role", help="Whose handlers to list.")
     ] = options.RoleChoice.BOTH,
-    protocol: options.Protocol = DEFAULT_PROTOCOL,
-    release: options.Release = None,
-    schema: options.Schema = None,
-    extension: options.Extension = None,
     form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
 ) -> None:
     """List the methods: name on the wire, who handles it, types, the capability it needs, and where it comes from.
@@ -34,8 +31,7 @@ def methods_command(
     - `acpgen methods --role agent`
     - `acpgen methods --release 0.10.8 --extension logout --format json`
     """
-    sources = options.sources(protocol, release=release, schema=schema, extension=extension)
-    model, diagnostics = load_model(sources)
+    model, diagnostics = load_model(asked.sources())
     print_diagnostics(diagnostics, notes=False)
     rows = [_row(method) for method in model.methods if set(role.roles) & set(method.handlers)]
     if form is options.DataFormat.JSON:

@@ -82,14 +82,16 @@ _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity
 
 
 def _annotation(found: Diagnostic) -> str:
-    """A workflow command, as GitHub Actions reads it from a log."""
     place = found.location
-    where = [("file", place.file), ("line", place.line), ("col", place.column)] if place else []
-    properties = ",".join(
-        f"{key}={_escaped(str(value), in_property=True)}" for key, value in [*where, ("title", found.code)]
-    )
+    where = [("file", place.file), ("line", str(place.line)), ("col", str(place.column))] if place else []
     lines = [found.message, *([f"hint: {found.hint}"] if found.hint else [])]
-    return f"::{_GITHUB_LEVELS[found.severity]} {properties}::{'%0A'.join(map(_escaped, lines))}"
+    return annotation(_GITHUB_LEVELS[found.severity], [*where, ("title", found.code)], lines)
+
+
+def annotation(level: str, properties: Iterable[tuple[str, str]], lines: Iterable[str]) -> str:
+    """A workflow command, as GitHub Actions reads it from a log."""
+    where = ",".join(f"{key}={_escaped(value, in_property=True)}" for key, value in properties)
+    return f"::{level} {where}::{'%0A'.join(map(_escaped, lines))}"
 
 
 def _escaped(text: str, *, in_property: bool = False) -> str:

@@ -56,11 +56,28 @@ class _Exports:
     names: list[Code]
 
 
-def emit(model: Model, roles: tuple[Role, ...], templates: Path, *, runtime: bool = True) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Rename:
+    old: Code
+    new: Code
+    old_text: Code
+    new_text: Code
+
+
+def emit(
+    model: Model,
+    roles: tuple[Role, ...],
+    templates: Path,
+    *,
+    runtime: bool = True,
+    renames: Mapping[str, str] | None = None,
+) -> dict[str, str]:
     """The package for `roles`: paths and texts, Python files as they come from the templates in `templates`.
 
-    `runtime` adds the modules that talk JSON-RPC.
+    `runtime` adds the modules that talk JSON-RPC. `renames` has earlier names, each with the public name that it is
+    another word for.
     """
+    modules = exports(model, roles, runtime=runtime)
     environment = make_environment(templates)
     files = {
         "_base.py": _render(environment, "_base.py", {}),
@@ -70,7 +87,7 @@ def emit(model: Model, roles: tuple[Role, ...], templates: Path, *, runtime: boo
         "errors.py": _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": _methods(environment, model),
         "dispatch.py": _render(environment, "dispatch.py", {"runtime": runtime}),
-        "__init__.py": _init(environment, model, roles, runtime=runtime),
+        "__init__.py": _init(environment, model, roles, modules=modules, renames=renames or {}),
         "py.typed": "",
     }
     for role in roles:
@@ -148,9 +165,10 @@ def _methods(environment: Environment, model: Model) -> str:
     return _render(environment, "methods.py", {"protocol": literal(model.protocol), "tables": tables})
 
 
-def _init(environment: Environment, model: Model, roles: tuple[Role, ...], *, runtime: bool) -> str:
+def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
+    """The public names of the package, by the module that has them."""
     views = {role: RoleView(role, model) for role in roles}
-    modules: dict[str, list[str]] = {
+    return {
         "_base": ["UNSET", "UnsetType"],
         "_wire": ["DecodeError", "Drop"],
         **{role.value: [view.base, view.stub] for role, view in views.items()},
@@ -161,7 +179,21 @@ def _init(environment: Environment, model: Model, roles: tuple[Role, ...], *, ru
         "types": [definition.name for definition in model.definitions],
         **(runtime_exports(roles) if runtime else {}),
     }
-    exported = sorted(name for names in modules.values() for name in names)
+
+
+def public_names(modules: Mapping[str, list[str]]) -> list[str]:
+    """All names of `exports`, sorted."""
+    return sorted(name for names in modules.values() for name in names)
+
+
+def _init(
+    environment: Environment,
+    model: Model,
+    roles: tuple[Role, ...],
+    *,
+    modules: Mapping[str, list[str]],
+    renames: Mapping[str, str],
+) -> str:
     who = " and ".join(f"write {'an agent' if role is Role.AGENT else 'a client'}" for role in roles)
     doc = f"The Agent Client Protocol, version {model.protocol}: all that it takes to {who}.\n\n{_sources(model)}"
     return _render(
@@ -173,6 +205,10 @@ def _init(environment: Environment, model: Model, roles: tuple[Role, ...], *, ru
                 _Exports(identifier(module), [identifier(name) for name in sorted(names)])
                 for module, names in modules.items()
             ],
-            "exported": [literal(name) for name in exported],
+            "exported": [literal(name) for name in public_names(modules)],
+            "renames": [
+                _Rename(identifier(old), identifier(new), literal(old), literal(new))
+                for old, new in sorted(renames.items())
+            ],
         },
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import string
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, internal_error
@@ -27,6 +27,10 @@ from acpgen.output.paths import (
 
 _NOTE_KEY = "//"
 _FILES_KEY = "files"
+_NAMES_KEY = "names"
+_SEAL_KEY = "sha256"
+"""The hash of all that stands before it: a manifest that was edited, or merged, says something that acpgen did not."""
+_OWN_KEYS = frozenset({_NOTE_KEY, _FILES_KEY, _NAMES_KEY, _SEAL_KEY})
 _NOTE_START = MARKER.removeprefix("# ")
 _NOTE = f"{_NOTE_START} Commit it with the package: acpgen tells its own files by it."
 _HEX_DIGITS = frozenset(string.digits + "abcdef")
@@ -35,10 +39,15 @@ _BROKEN_HINT = f"delete {LOCK_NAME} and build again: generated files are also re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest as read: the inputs and options of the build, and the SHA-256 of each file by its path."""
+    """A manifest as read: the inputs and options of the build, and the SHA-256 of each file by its path.
+
+    `names` are the public names of the package, and `is_sealed` tells whether it is as acpgen wrote it.
+    """
 
     head: Mapping[str, object]
     files: Mapping[str, str]
+    names: tuple[str, ...] = ()
+    is_sealed: bool = False
 
 
 def digest(data: bytes) -> str:
@@ -46,19 +55,24 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def render_manifest(head: Mapping[str, object], files: Mapping[str, str]) -> str:
-    """The text of the manifest for `files` (path to text).
+def render_manifest(head: Mapping[str, object], files: Mapping[str, str], names: Iterable[str] = ()) -> str:
+    """The text of the manifest for `files` (path to text), which have the public `names`.
 
     Raises `InternalError` if `head` is not JSON or uses a key that belongs to the manifest itself.
     """
-    if taken := {_NOTE_KEY, _FILES_KEY} & head.keys():
+    if taken := _OWN_KEYS & head.keys():
         raise internal_error(f"the head of the manifest has the reserved key {min(taken)!r}")
     try:
         sorted_head: dict[str, object] = json.loads(_canonical(head))
     except (TypeError, ValueError, RecursionError) as error:
         raise internal_error(f"the head of the manifest is not JSON: {error}") from error
     hashes = {path: digest(files[path].encode()) for path in sorted(files)}
-    return json.dumps({_NOTE_KEY: _NOTE, **sorted_head, _FILES_KEY: hashes}, indent=2) + "\n"
+    content = {_NOTE_KEY: _NOTE, **sorted_head, _FILES_KEY: hashes, _NAMES_KEY: sorted(names)}
+    return json.dumps({**content, _SEAL_KEY: _seal(content)}, indent=2) + "\n"
+
+
+def _seal(content: Mapping[str, object]) -> str:
+    return digest(json.dumps(content, indent=2).encode())
 
 
 def read_manifest(folder: StrPath) -> Manifest | None:
@@ -81,7 +95,7 @@ def unchanged(folder: StrPath, head: Mapping[str, object]) -> bool:
     try:
         manifest = read_manifest(folder)
         # Compared as text, because in Python `1 == True` and a tuple differs from the list it was written as.
-        if manifest is None or _canonical(manifest.head) != _canonical(head):
+        if manifest is None or not manifest.is_sealed or _canonical(manifest.head) != _canonical(head):
             return False
         return all(_has_digest(folder, path, wanted) for path, wanted in manifest.files.items())
     except (InputError, ObstacleError, OSError, ValueError, RecursionError):
@@ -112,8 +126,21 @@ def _parse(data: bytes, folder: StrPath) -> Manifest:
     note = raw.get(_NOTE_KEY) if isinstance(raw, dict) else None
     if not isinstance(note, str) or not note.startswith(_NOTE_START):
         raise InputError([foreign_file(folder, LOCK_NAME)])
-    head = {key: value for key, value in raw.items() if key not in (_NOTE_KEY, _FILES_KEY)}
-    return Manifest(head=head, files=_parse_files(raw.get(_FILES_KEY), text, folder=folder))
+    head = {key: value for key, value in raw.items() if key not in _OWN_KEYS}
+    files = _parse_files(raw.get(_FILES_KEY), text, folder=folder)
+    return Manifest(head=head, files=files, names=_parse_names(raw.get(_NAMES_KEY)), is_sealed=_is_sealed(raw))
+
+
+def _is_sealed(raw: Mapping[str, object]) -> bool:
+    try:
+        return raw.get(_SEAL_KEY) == _seal({key: value for key, value in raw.items() if key != _SEAL_KEY})
+    except RecursionError:  # nested too deep, which reading lets pass and writing does not
+        return False
+
+
+def _parse_names(raw: object) -> tuple[str, ...]:
+    """The names as far as they can be ones: they are only looked at, and told."""
+    return tuple(name for name in raw if isinstance(name, str) and name.isidentifier()) if isinstance(raw, list) else ()
 
 
 def _parse_files(raw: object, text: str, *, folder: StrPath) -> dict[str, str]:

@@ -54,15 +54,17 @@ class Plan:
         }
 
 
-def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object]) -> Plan:
+def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object], names: Iterable[str] = ()) -> Plan:
     """What has to change in `folder` for it to hold `files` and the manifest that `head` begins.
+
+    `names` are the public names of the package.
 
     Raises `InputError` with all that stands in the way at once, and `InternalError` for files that acpgen must not
     generate. A folder that takes no changes is for `apply` to refuse: stale code can be found on a read-only disk.
     """
     check_files(files)
     package = dict(sorted(files.items()))
-    package[LOCK_NAME] = render_manifest(head, files)
+    package[LOCK_NAME] = render_manifest(head, files, names)
     return compare(folder, package)
 
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from acpgen.config.keys import is_path
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, read_document
@@ -129,7 +130,7 @@ def locate_fragment(spec: str, protocol: int, *, data: Path | None = None) -> tu
 
     Raises `InputError` for a name that is not bundled, with the nearest one that is.
     """
-    if "/" in spec or "\\" in spec or spec.endswith(".json"):
+    if is_path(spec):
         return Path(spec), spec
     files = _fragment_files(protocol, data)
     name, _, revision = spec.partition("@")

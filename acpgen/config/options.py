@@ -25,7 +25,8 @@ class Sources:
 class BuildOptions:
     """Everything that decides the bytes of the output, and where it goes.
 
-    `runtime` adds the modules that talk JSON-RPC. `strict` turns warnings into errors; it decides whether there is an
+    `runtime` adds the modules that talk JSON-RPC. `renames` has pairs of a name that the package had, and the name that
+    it has now. `strict` turns warnings into errors; it decides whether there is an
     output, not what is in it.
     """
 
@@ -34,4 +35,5 @@ class BuildOptions:
     out: Path
     types: Options = field(default_factory=Options)
     runtime: bool = True
+    renames: tuple[tuple[str, str], ...] = ()
     strict: bool = False

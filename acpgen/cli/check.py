@@ -1,0 +1,111 @@
+"""`acpgen check`: whether the vendored packages are what a build would write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from acpgen.check import Checked, Flaw, check, unified_diff
+from acpgen.cli import options
+from acpgen.cli.printing import CAP, DiagnosticFormat, annotation, print_diagnostics, printable
+from acpgen.cli.tables import print_data
+from acpgen.config.resolve import Output
+from acpgen.diagnostics import AcpgenError
+
+FINDINGS = 1
+"""The exit code for findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    output: Output
+    checked: Checked
+
+
+@options.takes_outputs
+def check_command(
+    asked: options.Asked,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="The configured outputs to check; all by default.", metavar="OUTPUT")
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what a build would change, line by line.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Compile even where the manifest says nothing changed.")] = False,
+    form: Annotated[
+        DiagnosticFormat, typer.Option("--format", help="How findings are printed.")
+    ] = DiagnosticFormat.TEXT,
+) -> None:
+    """Compare packages with what a build would write: exit code 1 if one is stale, edited, missing or has extra files.
+
+    Nothing is written. Files that no build wrote are findings, too; caches and hidden files are not.
+
+    **Examples**
+
+    - `acpgen check`
+    - `acpgen check --diff`
+    - `acpgen check --role agent --out src/my_agent/acp --format github`
+    """
+    try:
+        verdicts = [_Verdict(output, check(output.options, full=full)) for output in asked.outputs(names)]
+    except AcpgenError as error:
+        print_diagnostics(error.diagnostics, form, notes=False)
+        raise typer.Exit(error.exit_code) from None
+    mend = asked.build_command(names)
+    match form:
+        case DiagnosticFormat.TEXT:
+            print_data("\n".join(_text(verdicts, mend, diff=diff)))
+        case DiagnosticFormat.JSON:
+            print_data(json.dumps([_as_json(each, mend, diff=diff) for each in verdicts], indent=2))
+        case DiagnosticFormat.GITHUB:
+            print_data("\n".join(_annotations(verdicts, mend)))
+    if any(verdict.checked.findings for verdict in verdicts):
+        raise typer.Exit(FINDINGS)
+
+
+def _text(verdicts: Sequence[_Verdict], mend: str, *, diff: bool) -> Iterator[str]:
+    for verdict in verdicts:
+        checked = verdict.checked
+        yield f"{checked.folder.as_posix()}: {_summary(checked)}"
+        yield from (f"  {printable(reason)}" for reason in checked.reasons)
+        named = [finding for finding in checked.findings if finding.path]
+        yield from (f"  {finding.flaw.value:<7} {printable(finding.path)}" for finding in named[:CAP])
+        if len(named) > CAP:
+            yield f"  … and {len(named) - CAP} more"
+        if diff:
+            yield from (printable(line) for line in unified_diff(checked))
+    if any(verdict.checked.can_be_built for verdict in verdicts):
+        yield f"mend it with: {mend}"
+
+
+def _summary(checked: Checked) -> str:
+    if not checked.findings:
+        return "up to date"
+    if checked.findings[0].path == "":
+        return "there is no package"
+    counts = {flaw: sum(finding.flaw is flaw for finding in checked.findings) for flaw in Flaw}
+    return ", ".join(f"{count} {flaw.value}" for flaw, count in counts.items() if count)
+
+
+def _as_json(verdict: _Verdict, mend: str, *, diff: bool) -> dict[str, object]:
+    checked = verdict.checked
+    return {
+        "output": verdict.output.name,
+        "folder": checked.folder.as_posix(),
+        "findings": [{"flaw": finding.flaw.value, "path": finding.path} for finding in checked.findings],
+        "reasons": list(checked.reasons),
+        "mend": mend if checked.can_be_built else None,
+        **({"diff": "\n".join(unified_diff(checked))} if diff else {}),
+    }
+
+
+def _annotations(verdicts: Sequence[_Verdict], mend: str) -> Iterator[str]:
+    for verdict in verdicts:
+        folder = verdict.checked.folder
+        for finding in verdict.checked.findings:
+            what = "there is no package" if not finding.path else f"{finding.path} {finding.flaw.meaning}"
+            hint = "" if finding.flaw is Flaw.EXTRA else f"mend it with: {mend}"
+            where = [("file", (folder / finding.path).as_posix()), ("title", f"acpgen: {finding.flaw.value}")]
+            yield annotation("error", where, [what, hint] if hint else [what])

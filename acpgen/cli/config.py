@@ -1,0 +1,77 @@
+"""`acpgen config`: what is in effect, and where each value comes from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acpgen.cli import options
+from acpgen.cli.tables import print_data, print_table
+from acpgen.config.keys import config_schema
+from acpgen.config.resolve import Output
+
+COLUMNS = ("output", "key", "value", "from")
+
+
+@options.takes_outputs
+def config_command(
+    asked: options.Asked,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="The configured outputs to show; all by default.", metavar="OUTPUT")
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of [tool.acpgen], for editors, and stop.")
+    ] = False,
+    form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
+) -> None:
+    """Show what `acpgen build` would build with the same options, and where each value comes from.
+
+    **Examples**
+
+    - `acpgen config`
+    - `acpgen config --format json`
+    """
+    if schema:
+        print_data(json.dumps(config_schema(), indent=2))
+        return
+    outputs = asked.outputs(names)
+    if form is options.DataFormat.JSON:
+        print_data(json.dumps([_as_json(output) for output in outputs], indent=2))
+    else:
+        print_table(COLUMNS, [row for output in outputs for row in _rows(output)])
+
+
+def _rows(output: Output) -> list[list[str]]:
+    return [
+        [output.name or "-", setting.key, _shown(setting.value), setting.origin] for setting in output.settings.values()
+    ]
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ", ".join(value) or "-"
+        case dict():
+            return ", ".join(f"{old} = {new}" for old, new in value.items()) or "-"
+        case _:
+            return str(value)
+
+
+def _as_json(output: Output) -> dict[str, object]:
+    return {
+        "output": output.name,
+        "settings": {
+            setting.key: {
+                "value": setting.value.as_posix() if isinstance(setting.value, Path) else setting.value,
+                "from": setting.origin,
+            }
+            for setting in output.settings.values()
+        },
+    }

@@ -1,0 +1,180 @@
+"""The keys of `[tool.acpgen]`: what each may hold, what it is by default, and what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from acpgen.config.options import DEFAULT_PROTOCOL
+
+OUTPUTS = "outputs"
+"""The table of named outputs below `[tool.acpgen]`."""
+
+
+class Kind(Enum):
+    """What a key may hold. In a file, paths are relative to the folder of that file."""
+
+    PATH = "a string with a path"
+    TEXT = "a string"
+    CHOICE = "one of the choices"
+    NUMBER = "a whole number above 0"
+    FLAG = "true or false"
+    SPECS = "an array of strings"
+    NAMES = "a table of names"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key. `choices` are what a `CHOICE` may be, `excludes` the key that cannot be there, too."""
+
+    name: str
+    kind: Kind
+    doc: str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    excludes: str | None = None
+
+
+KEYS: Mapping[str, Key] = {
+    key.name: key
+    for key in (
+        Key(name="out", kind=Kind.PATH, doc="The folder of the package, relative to this file."),
+        Key(
+            name="role",
+            kind=Kind.CHOICE,
+            doc="What you write: an agent, a client, or both.",
+            default="agent",
+            choices=("agent", "client", "both"),
+        ),
+        Key(name="protocol", kind=Kind.NUMBER, doc="The version of the protocol.", default=DEFAULT_PROTOCOL),
+        Key(
+            name="release",
+            kind=Kind.TEXT,
+            doc="A bundled schema by its release; the newest by default.",
+            excludes="schema",
+        ),
+        Key(
+            name="schema",
+            kind=Kind.PATH,
+            doc="A schema file to use instead of a bundled one, relative to this file.",
+            excludes="release",
+        ),
+        Key(
+            name="extensions",
+            kind=Kind.SPECS,
+            doc="Extensions to compose with the schema: NAME or NAME@REVISION of a bundled one, or the path of a file.",
+            default=(),
+        ),
+        Key(
+            name="open-unions",
+            kind=Kind.FLAG,
+            doc="Give closed unions a variant for tags that are not known yet.",
+            default=False,
+        ),
+        Key(
+            name="keep-unknown",
+            kind=Kind.FLAG,
+            doc="Keep properties that the schema does not name in `extra`.",
+            default=False,
+        ),
+        Key(
+            name="runtime",
+            kind=Kind.FLAG,
+            doc="Add what talks JSON-RPC over stdio and other transports.",
+            default=True,
+        ),
+        Key(name="strict", kind=Kind.FLAG, doc="Treat warnings as errors.", default=False),
+        Key(
+            name="renames",
+            kind=Kind.NAMES,
+            doc="Names that the package had, each with the name that it has now: the old one stays, and warns.",
+            default={},
+        ),
+    )
+}
+
+
+def flaw(key: Key, value: object) -> str | None:
+    """What a value from a file lacks to be one of `key`, or None if it is one."""
+    match key.kind:
+        case Kind.PATH | Kind.TEXT:
+            sound = isinstance(value, str) and value != ""
+        case Kind.CHOICE:
+            if value in key.choices:
+                return None
+            return f"expected one of {', '.join(map(repr, key.choices))}, found {_shown(value)}"
+        case Kind.NUMBER:
+            sound = isinstance(value, int) and not isinstance(value, bool) and value > 0
+        case Kind.FLAG:
+            sound = isinstance(value, bool)
+        case Kind.SPECS:
+            sound = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+        case Kind.NAMES:
+            sound = isinstance(value, dict) and all(map(_is_name, _flat(value)))
+    return None if sound else f"expected {key.kind.value}, found {_shown(value)}"
+
+
+def _flat(table: Mapping[str, object]) -> Iterator[object]:
+    yield from table.keys()
+    yield from table.values()
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier() and value.isascii()
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def is_path(spec: str) -> bool:
+    """Whether the text that names an extension is the path of a file, and not the name of a bundled one."""
+    return "/" in spec or "\\" in spec or spec.endswith(".json")
+
+
+def config_schema() -> dict[str, object]:
+    """The JSON Schema of `[tool.acpgen]`, for editors."""
+    properties = {key.name: _schema_of(key) for key in KEYS.values()}
+    output = {"type": "object", "properties": properties, "additionalProperties": False, **_exclusive()}
+    outputs: dict[str, object] = {
+        "description": "Several outputs by name; each takes what it does not say itself from the table around it.",
+        "type": "object",
+        "additionalProperties": {**output, "required": ["out"]},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "[tool.acpgen]",
+        "description": "What `acpgen build` builds when it is not told on the command line.",
+        **output,
+        "properties": {**properties, OUTPUTS: outputs},
+        "dependentSchemas": {"out": {"not": {"required": [OUTPUTS]}}},
+    }
+
+
+def _exclusive() -> dict[str, object]:
+    pairs = {tuple(sorted((key.name, key.excludes))) for key in KEYS.values() if key.excludes}
+    return {"allOf": [{"not": {"required": list(pair)}} for pair in sorted(pairs)]}
+
+
+def _schema_of(key: Key) -> dict[str, object]:
+    shape: dict[str, object] = {"description": key.doc}
+    match key.kind:
+        case Kind.PATH | Kind.TEXT:
+            shape |= {"type": "string", "minLength": 1}
+        case Kind.CHOICE:
+            shape |= {"enum": list(key.choices)}
+        case Kind.NUMBER:
+            shape |= {"type": "integer", "minimum": 1}
+        case Kind.FLAG:
+            shape |= {"type": "boolean"}
+        case Kind.SPECS:
+            shape |= {"type": "array", "items": {"type": "string", "minLength": 1}}
+        case Kind.NAMES:
+            name = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
+            shape |= {"type": "object", "propertyNames": name, "additionalProperties": name}
+    if key.default is not None:
+        shape["default"] = list(key.default) if isinstance(key.default, tuple) else key.default
+    return shape

@@ -1,0 +1,216 @@
+"""Put together what the command line says, what a file says and what holds by default: the outputs to build."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from acpgen.config.keys import KEYS, OUTPUTS, Key, Kind, is_path
+from acpgen.config.options import BuildOptions, Sources
+from acpgen.config.pyproject import ConfigFile, from_here
+from acpgen.diagnostics import InputError, input_error
+from acpgen.ir.context import Options
+from acpgen.ir.model import Role
+
+COMMAND_LINE = "command line"
+DEFAULT = "default"
+
+_NO_OUTPUT = 'name the folder with --out, or write it to [tool.acpgen] in pyproject.toml: out = "src/my_agent/acp"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A value that is in effect, and where it comes from: a place in a file, the command line, or the default."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One package to build; `name` is None where it has none of its own."""
+
+    name: str | None
+    settings: Mapping[str, Setting]
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a key."""
+        return self.settings[key].value
+
+    @property
+    def sources(self) -> Sources:
+        """Which schema to read, and which extensions."""
+        return Sources(
+            protocol=self["protocol"],
+            release=self["release"],
+            schema=self["schema"],
+            extensions=tuple(self["extensions"]),
+        )
+
+    @property
+    def options(self) -> BuildOptions:
+        """What `build` is to be asked for."""
+        return BuildOptions(
+            sources=self.sources,
+            roles=tuple(Role) if self["role"] == "both" else (Role(self["role"]),),
+            out=self["out"],
+            types=Options(open_unions=self["open-unions"], keep_unknown=self["keep-unknown"]),
+            runtime=self["runtime"],
+            strict=self["strict"],
+            renames=tuple(sorted(self["renames"].items())),
+        )
+
+
+def outputs_to_build(
+    config: ConfigFile | None, wishes: Mapping[str, Any], names: Sequence[str] = ()
+) -> tuple[Output, ...]:
+    """The outputs that a command is about, in the order of the file.
+
+    `wishes` are what the command line says, by key; a value of None is not said. `names` are those of outputs of the
+    file; with none, all are meant, or the one whose folder the command line names. Raises `InputError` for names that
+    are not there, for outputs without a folder, and for two with the same one.
+    """
+    wishes = {key: value for key, value in wishes.items() if value is not None}
+    configured = _configured(config)
+    chosen: list[tuple[str | None, _Levels]]
+    if names:
+        chosen = [(name, _named(name, configured)) for name in names]
+    elif "out" in wishes:
+        chosen = [
+            next((each for each in configured.items() if _is_at(each[1], wishes["out"])), (None, _shared(config)))
+        ]
+    else:
+        chosen = list(configured.items())
+    outputs = tuple(_output(name, levels, wishes) for name, levels in chosen)
+    if not outputs:
+        raise input_error("no-output", "there is no output to build", hint=_NO_OUTPUT)
+    _check_folders(outputs)
+    return outputs
+
+
+def sources_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Sources:
+    """The schema and the extensions that a command looks at: those of the output `name`, or of all that there are.
+
+    What the command line says wins. Raises `InputError` if the outputs have different ones and none is named.
+    """
+    wishes = {key: value for key, value in wishes.items() if value is not None}
+    configured = _configured(config)
+    levels = [_named(name, configured)] if name is not None else list(configured.values()) or [_shared(config)]
+    found = {_output(None, each, wishes).sources for each in levels}
+    if len(found) > 1:
+        hint = f"say which one is meant: --output {' or '.join(filter(None, configured))}"
+        raise input_error("several-outputs", "the outputs of pyproject.toml have different schemas", hint=hint)
+    return found.pop()
+
+
+_Levels = tuple[Mapping[str, Setting], ...]
+"""Settings from one place each, the nearest place first."""
+
+
+def _shared(config: ConfigFile | None) -> _Levels:
+    if config is None:
+        return ()
+    # the folder of one output is not that of another
+    return (_level(config, {key: value for key, value in config.shared.items() if key != "out"}),)
+
+
+def _configured(config: ConfigFile | None) -> dict[str | None, _Levels]:
+    if config is None:
+        return {}
+    if "out" in config.shared:
+        return {None: (_level(config, config.shared),)}
+    return {name: (_level(config, table, (OUTPUTS, name)), *_shared(config)) for name, table in config.outputs.items()}
+
+
+def _level(config: ConfigFile, table: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, Setting]:
+    return {
+        key: Setting(key=key, value=_value(KEYS[key], value, config), origin=_origin(config, (*above, key)))
+        for key, value in table.items()
+    }
+
+
+def _origin(config: ConfigFile, keys: tuple[str, ...]) -> str:
+    place = config.place(*keys)
+    return f"{place.file}:{place.line}"
+
+
+def _value(key: Key, value: Any, config: ConfigFile) -> Any:
+    match key.kind:
+        case Kind.PATH:
+            return _path(value, config)
+        case Kind.SPECS:
+            return tuple(_spec(each, config) for each in value)
+        case _:
+            return value
+
+
+def _path(value: str, config: ConfigFile) -> Path:
+    return Path(value) if Path(value).is_absolute() else from_here(config.folder / value)
+
+
+def _spec(value: str, config: ConfigFile) -> str:
+    if not is_path(value):
+        return value
+    path = _path(value, config).as_posix()
+    return path if is_path(path) else f"./{path}"
+
+
+def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Output:
+    said = {key: Setting(key=key, value=value, origin=COMMAND_LINE) for key, value in wishes.items()}
+    settings = {key: Setting(key=key, value=spec.default, origin=DEFAULT) for key, spec in KEYS.items()}
+    for level in (*reversed(levels), said):
+        for key, setting in level.items():
+            excluded = KEYS[key].excludes
+            if excluded and excluded not in level:  # what is nearer says which of the two it is
+                settings[excluded] = Setting(key=excluded, value=KEYS[excluded].default, origin=DEFAULT)
+            settings[key] = _merged(settings[key], setting) if KEYS[key].kind is Kind.NAMES else setting
+    return Output(name=name, settings=settings)
+
+
+def _merged(far: Setting, near: Setting) -> Setting:
+    """A table of names adds to that of the level above it."""
+    origin = near.origin if far.origin == DEFAULT else f"{far.origin}, {near.origin}"
+    return Setting(key=near.key, value={**far.value, **near.value}, origin=origin)
+
+
+def _named(name: str, configured: Mapping[str | None, _Levels]) -> _Levels:
+    if name in configured:
+        return configured[name]
+    known = [each for each in configured if each is not None]
+    near = get_close_matches(name, known, n=1)
+    if near:
+        hint = f"did you mean {near[0]!r}?"
+    elif known:
+        hint = f"there are: {', '.join(known)}"
+    else:
+        hint = "outputs with names are tables [tool.acpgen.outputs.NAME] in pyproject.toml"
+    raise input_error("unknown-output", f"no output {name!r} is configured", hint=hint)
+
+
+def _is_at(levels: _Levels, out: Path) -> bool:
+    found: Path = next(level["out"].value for level in levels if "out" in level)
+    return os.path.realpath(found) == os.path.realpath(out)
+
+
+def _check_folders(outputs: Iterable[Output]) -> None:
+    seen: dict[str, Output] = {}
+    for output in outputs:
+        if output["out"] is None:
+            raise input_error("no-output", "it is not said where the package is to be", hint=_NO_OUTPUT)
+        real = os.path.realpath(output["out"])
+        other = seen.setdefault(os.path.normcase(real), output)
+        if other is not output:
+            raise _same_folder(other, output)
+
+
+def _same_folder(first: Output, second: Output) -> InputError:
+    return input_error(
+        "same-folder",
+        f"the outputs {first.name!r} and {second.name!r} have the same folder {second['out'].as_posix()}",
+        hint="give each package a folder of its own, or name the one output that is meant",
+    )

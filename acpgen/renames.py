@@ -1,0 +1,74 @@
+"""Public names that come and go: what a new package lacks that the old one had, and old names that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+
+from acpgen.diagnostics import Diagnostic, InputError, Severity
+
+CONFIG_TABLE = "[tool.acpgen.renames]"
+
+
+def usable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> dict[str, str]:
+    """The pairs of an old and a new name whose new name is one of a package's public `names`.
+
+    Raises `InputError` for an old name that the package has: it would stand for two things.
+    """
+    found = {old: new for old, new in renames if new in names}
+    if taken := sorted(found.keys() & set(names)):
+        raise InputError([_taken(old, found[old]) for old in taken])
+    return found
+
+
+def _taken(old: str, new: str) -> Diagnostic:
+    return Diagnostic(
+        code="rename-taken",
+        severity=Severity.ERROR,
+        message=f"{old} cannot be another word for {new}: the package has a {old} of its own",
+        hint=f"remove {old} from {CONFIG_TABLE}",
+    )
+
+
+def unusable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> list[Diagnostic]:
+    """An error for each pair whose new name no package has; `names` are those of all packages together."""
+    return [
+        Diagnostic(
+            code="rename-unknown",
+            severity=Severity.ERROR,
+            message=f"{old} cannot be another word for {new}: no package has a {new}",
+            hint=_nearest(new, names) or f"remove {old} from {CONFIG_TABLE}",
+        )
+        for old, new in renames
+        if new not in names
+    ]
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else None
+
+
+def dropped(old: Collection[str], new: Collection[str], renames: Mapping[str, str]) -> list[Diagnostic]:
+    """A warning for each public name of the old package that the new one has neither itself nor among `renames`.
+
+    Which name took its place is a guess by likeness, among the names that are new.
+    """
+    added = sorted(set(new) - set(old))
+    gone = sorted(set(old) - set(new) - renames.keys())
+    return [
+        Diagnostic(
+            code="name-dropped",
+            severity=Severity.WARNING,
+            message=f"{name}, which the package had, is gone",
+            hint=_way_out(name, added),
+        )
+        for name in gone
+    ]
+
+
+def _way_out(name: str, added: list[str]) -> str:
+    near = get_close_matches(name, added, n=1, cutoff=0.75)
+    if near:
+        return f"if {near[0]} took its place, keep the old name: {CONFIG_TABLE} {name} = {near[0]!r}"
+    return f"`acpgen diff` shows why; where another name took its place, {CONFIG_TABLE} keeps the old one"
