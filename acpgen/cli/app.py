@@ -8,6 +8,7 @@ import typer
 
 import acpgen
 from acpgen.cli.build import build_command
+from acpgen.cli.diff import diff_command
 from acpgen.cli.extensions import extensions_command
 from acpgen.cli.init import init_command
 from acpgen.cli.methods import methods_command
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command("build")(build_command)
 app.command("extensions")(extensions_command)
+app.command("diff")(diff_command)
 app.command("methods")(methods_command)
 app.command("init")(init_command)
 

@@ -9,7 +9,7 @@ from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.fields import compare_fields
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.rules import DOCUMENTATION
-from acpgen.diff.spelling import cut
+from acpgen.diff.spelling import cut, shown
 from acpgen.diff.unions import compare_unions
 from acpgen.ir.model import (
     Alias,
@@ -22,6 +22,7 @@ from acpgen.ir.model import (
     TaggedUnion,
     UntaggedUnion,
 )
+from acpgen.ir.order import members
 
 _KINDS = {
     Struct: "a class",
@@ -36,7 +37,7 @@ _EXHAUSTIVE = (Source.RISK, (Use.MATCH,))
 def compare_definitions(context: Context, old: Definition, new: Definition) -> Iterator[Change]:
     """The changes between two definitions, their name among them."""
     if old.name != new.name:
-        message = f"the type is called {new.name} now; before: {old.name}"
+        message = f"is the new name of {old.name}"
         yield change("type-renamed", Place(type=new.name), message, source=(Source.BREAKS, (Use.IMPORT,)))
     yield from _by_kind(context, old, new)
     if (found := _documentation(old, new)) is not None:
@@ -46,13 +47,13 @@ def compare_definitions(context: Context, old: Definition, new: Definition) -> I
 def added(definition: Definition) -> Change:
     """A type that only NEW has."""
     place = Place(type=definition.name)
-    return change("type-added", place, f"the type is new: {_KINDS[type(definition)]}")
+    return change("type-added", place, f"new type: {_KINDS[type(definition)]}")
 
 
 def removed(definition: Definition) -> Change:
     """A type that only OLD has."""
     place = Place(type=definition.name)
-    message = f"the type is gone: {_KINDS[type(definition)]}"
+    message = f"type removed: {_KINDS[type(definition)]}"
     return change("type-removed", place, message, source=(Source.BREAKS, (Use.IMPORT,)))
 
 
@@ -74,7 +75,7 @@ def _other_kind(context: Context, old: Definition, new: Definition) -> Change:
     return change(
         "type-kind-changed",
         Place(type=new.name),
-        f"the type is {_KINDS[type(new)]} now; before: {_KINDS[type(old)]}",
+        f"is {_described(new)} now; before: {_described(old)}",
         effect=Effect(
             forward=context.forward.afresh(old.name, new.name), backward=context.backward.afresh(new.name, old.name)
         ),
@@ -82,12 +83,22 @@ def _other_kind(context: Context, old: Definition, new: Definition) -> Change:
     )
 
 
+def _described(definition: Definition) -> str:
+    """The kind of a definition; of a union, its members, too."""
+    kind = _KINDS[type(definition)]
+    match definition:
+        case TaggedUnion() | UntaggedUnion():
+            return f"{kind} ({cut(' | '.join(map(shown, members(definition))), 200)})"
+        case _:
+            return kind
+
+
 def _structs(context: Context, old: Struct, new: Struct) -> Iterator[Change]:
     yield from compare_fields(context, old, new)
     place = Place(type=new.name)
     before = context.pairs.forward.get(old.base, old.base) if old.base is not None else None
     if before != new.base:
-        message = f"the class extends {new.base or 'nothing'} now; before: {old.base or 'nothing'}"
+        message = f"extends {new.base or 'nothing'} now; before: {old.base or 'nothing'}"
         yield change("type-base-changed", place, message, effect=FINE, source=(Source.RISK, (Use.READ,)))
     if new.keeps_extra and not old.keeps_extra:
         message = "properties without a name are kept now, in `extra`"
@@ -139,11 +150,11 @@ def _enums(old: Enum, new: Enum) -> Iterator[Change]:
             source=(Source.BREAKS, (Use.CONSTRUCT, Use.READ)),
         )
     if new.open and not old.open:
-        message = "values that it does not name are kept now"
+        message = "values without a name are kept now"
         effect = Effect(forward=Wire.OK, backward=Wire.BREAKS)
         yield change("enum-opened", place, message, effect=effect, source=_EXHAUSTIVE)
     if old.open and not new.open:
-        message = "values that it does not name are refused now"
+        message = "values without a name are refused now"
         effect = Effect(forward=Wire.BREAKS, backward=Wire.OK)
         yield change("enum-closed", place, message, effect=effect, source=(Source.RISK, (Use.CONSTRUCT,)))
     yield from _values(old, new)
@@ -156,7 +167,7 @@ def _values(old: Enum, new: Enum) -> Iterator[Change]:
             yield change(
                 "enum-value-removed",
                 Place(type=new.name, member=str(value)),
-                f"the value {cut(repr(value))} is gone",
+                "value removed",
                 effect=Effect(forward=Wire.OK if new.open else Wire.BREAKS, backward=Wire.OK),
                 source=(Source.OK, ()) if new.open else (Source.BREAKS, (Use.CONSTRUCT, Use.MATCH)),
             )
@@ -165,7 +176,7 @@ def _values(old: Enum, new: Enum) -> Iterator[Change]:
             yield change(
                 "enum-value-added",
                 Place(type=new.name, member=str(value)),
-                f"the value {cut(repr(value))} is new",
+                "new value",
                 effect=Effect(forward=Wire.OK, backward=Wire.OK if old.open else Wire.BREAKS),
                 source=(Source.OK, ()) if old.open else _EXHAUSTIVE,
             )
@@ -191,10 +202,8 @@ def _documentation(old: Definition, new: Definition) -> Change | None:
     if not parts:
         return None
     inner = [part for part in parts if part]
-    message = "the text of " + " and of ".join(
-        [*(["the type"] if "" in parts else []), *([cut(", ".join(inner), 200)] if inner else [])]
-    )
-    return change(DOCUMENTATION, Place(type=new.name), f"{message} is another")
+    about = [*(["the type"] if "" in parts else []), *([cut(", ".join(inner), 200)] if inner else [])]
+    return change(DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
 
 
 def _texts(definition: Definition) -> dict[str, str]:
@@ -203,8 +212,8 @@ def _texts(definition: Definition) -> dict[str, str]:
     match definition:
         case Struct(fields=fields):
             texts |= {field.wire: field.doc for field in fields if not field.inherited}
-        case Enum(members=members):
-            texts |= {str(member.value): _enum_text(member) for member in members}
+        case Enum(members=constants):
+            texts |= {str(member.value): _enum_text(member) for member in constants}
         case TaggedUnion(variants=variants):
             texts |= {variant.tag: variant.doc for variant in variants}
         case _:

@@ -9,7 +9,7 @@ from acpgen.diff.annotations import fits, source_of
 from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.likeness import same_words
-from acpgen.diff.spelling import shown, shown_leniency, shown_value
+from acpgen.diff.spelling import cut, shown, shown_leniency, shown_value
 from acpgen.ir.model import Field, Struct
 
 _GONE = (Source.BREAKS, (Use.CONSTRUCT, Use.READ))
@@ -29,7 +29,7 @@ def compare_fields(context: Context, old: Struct, new: Struct) -> Iterator[Chang
             yield _removed(field, new.name)
     for wire, field in after.items():
         if wire not in before and wire not in renamed.values():
-            yield _added(field, new)
+            yield _added(field, new.name)
 
 
 def _fields(struct: Struct, *, own: bool) -> dict[str, Field]:
@@ -61,7 +61,7 @@ def _rename(old: Field, new: Field, owner: str) -> Change:
     return change(
         "field-renamed",
         Place(type=owner, member=new.wire),
-        f"the property is called {new.wire} now; before: {old.wire}",
+        f"is the new name of {cut(old.wire)}",
         effect=Effect(forward=verdict, backward=verdict),
         source=_GONE,
     )
@@ -71,18 +71,17 @@ def _removed(field: Field, owner: str) -> Change:
     return change(
         "field-removed-required" if field.required else "field-removed-optional",
         Place(type=owner, member=field.wire),
-        f"the {_must(field)} property is gone: {shown(field.type)}",
+        f"{_must(field)} property removed: {shown(field.type)}",
         effect=Effect(forward=Wire.LOSES, backward=Wire.BREAKS if field.required else Wire.OK),
         source=_GONE,
     )
 
 
-def _added(field: Field, owner: Struct) -> Change:
-    # an object that keeps what it has no name for loses nothing, yet its property moves to an attribute
+def _added(field: Field, owner: str) -> Change:
     return change(
         "field-added-required" if field.required else "field-added-optional",
-        Place(type=owner.name, member=field.wire),
-        f"the {_must(field)} property is new: {shown(field.type)}",
+        Place(type=owner, member=field.wire),
+        f"new {_must(field)} property: {shown(field.type)}",
         effect=Effect(forward=Wire.BREAKS if field.required else Wire.OK, backward=Wire.LOSES),
         source=(Source.BREAKS, (Use.CONSTRUCT,)) if field.required else (Source.OK, ()),
     )
@@ -100,7 +99,7 @@ def _compare(context: Context, old: Field, new: Field, place: Place) -> Iterator
     if not old.required and not new.required:
         yield from _default(context, old, new, place)
     if old.leniency != new.leniency:
-        message = f"a reader {shown_leniency(new.leniency)} now; before: {shown_leniency(old.leniency)}"
+        message = f"readers: {shown_leniency(new.leniency)}; before: {shown_leniency(old.leniency)}"
         yield change("field-leniency-changed", place, message, effect=FINE)
 
 
@@ -109,7 +108,7 @@ def _requirement(new: Field, place: Place) -> Change:
         return change(
             "field-made-required",
             place,
-            "must be there now",
+            "is required now",
             effect=Effect(forward=Wire.BREAKS, backward=Wire.OK),
             source=(Source.BREAKS, (Use.CONSTRUCT,)),
         )

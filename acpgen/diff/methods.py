@@ -71,7 +71,7 @@ def compare_methods(context: Context) -> Iterator[Routed]:
         if old.wire != new.wire:
             yield _renamed(old, new)
         elif old.kind is not new.kind:
-            message = f"the method is a {new.kind.value} now; before: a {old.kind.value}"
+            message = f"is a {new.kind.value} now; before: a {old.kind.value}"
             breaks = Effect(forward=Wire.BREAKS, backward=Wire.BREAKS)
             found = change("method-kind-changed", Place(method=new.wire), message, effect=breaks, source=_GONE)
             yield Routed(change=found, senders=_callers(new))
@@ -94,15 +94,15 @@ def _unanswered(method: Method) -> Wire:
 
 
 def described(method: Method) -> str:
-    """The method in words: kind, handlers, types and gate."""
+    """The method in words: kind, handlers, gate."""
     who = " and ".join(role.value for role in method.handlers)
-    gate = f", with {method.gate}" if method.gate is not None else ""
-    return cut(f"a {method.kind.value} that the {who} handles{gate}", 200)
+    gate = f", gated by {method.gate}" if method.gate is not None else ""
+    return cut(f"{method.kind.value} to the {who}{gate}", 200)
 
 
 def _added(method: Method) -> Routed:
     effect = Effect(forward=Wire.OK, backward=_unanswered(method))
-    message = f"the method is new: {described(method)}"
+    message = f"new method: {described(method)}"
     return Routed(
         change=change("method-added", Place(method=method.wire), message, effect=effect), senders=_callers(method)
     )
@@ -110,14 +110,14 @@ def _added(method: Method) -> Routed:
 
 def _removed(method: Method) -> Routed:
     effect = Effect(forward=_unanswered(method), backward=Wire.OK)
-    message = f"the method is gone: {described(method)}"
+    message = f"method removed: {described(method)}"
     found = change("method-removed", Place(method=method.wire), message, effect=effect, source=_GONE)
     return Routed(change=found, senders=_callers(method))
 
 
 def _renamed(old: Method, new: Method) -> Routed:
     effect = Effect(forward=_unanswered(old), backward=_unanswered(new))
-    message = f"the method is called {cut(new.wire)} now; before: {cut(old.wire)}"
+    message = f"is the new name of {cut(old.wire)}"
     found = change("method-renamed", Place(method=new.wire), message, effect=effect, source=_GONE)
     return Routed(change=found, senders=_callers(new))
 
@@ -165,14 +165,14 @@ def _gates(context: Context, old: Method, new: Method) -> Iterator[Routed]:
     place = Place(method=new.wire)
     refused = _refused(new)
     if old.gate is None:
-        message = f"the method needs a capability now: {new.gate}"
+        message = f"needs a capability now: {new.gate}"
         effect = Effect(forward=refused, backward=Wire.LOSES)
         found = change("method-gate-added", place, message, effect=effect, source=(Source.RISK, (Use.CALL,)))
     elif new.gate is None:
-        message = f"the method needs no capability any more; before: {old.gate}"
+        message = f"needs no capability any more; before: {old.gate}"
         found = change("method-gate-removed", place, message, effect=Effect(forward=Wire.LOSES, backward=refused))
     else:
-        message = f"the method needs {new.gate} now; before: {old.gate}"
+        message = f"needs {new.gate} now; before: {old.gate}"
         effect = Effect(forward=Wire.LOSES, backward=Wire.LOSES)
         found = change("method-gate-changed", place, message, effect=effect, source=(Source.RISK, (Use.HANDLE,)))
     yield Routed(change=found, senders=_callers(new))
@@ -180,5 +180,5 @@ def _gates(context: Context, old: Method, new: Method) -> Iterator[Routed]:
 
 def _documentation(old: Method, new: Method) -> Iterator[Routed]:
     if old.doc != new.doc:
-        found = change(DOCUMENTATION, Place(method=new.wire), "the text of the method is another")
+        found = change(DOCUMENTATION, Place(method=new.wire), "other text about the method")
         yield Routed(change=found, senders=())

@@ -368,3 +368,12 @@ RULES: Mapping[str, Rule] = {
 
 DOCUMENTATION = "documentation"
 """The rule of findings that change nothing but text."""
+
+QUIET = frozenset(
+    {
+        DOCUMENTATION,
+        *("type-added", "field-leniency-changed", "field-type-respelled", "field-annotation-changed"),
+        *("alias-type-respelled", "alias-annotation-changed"),
+    }
+)
+"""The rules of which there are many findings that nobody has to act on: they are counted, unless all are asked for."""

@@ -127,10 +127,10 @@ def shown_leniency(leniency: Leniency) -> str:
     parts = [
         text
         for flag, text in (
-            (leniency.default_on_error, "replaces values that do not fit"),
-            (leniency.skip_invalid_items, "leaves out items that do not fit"),
-            (leniency.default_on_null, "takes null for the default"),
+            (leniency.default_on_error, "replace values that do not fit"),
+            (leniency.skip_invalid_items, "leave out items that do not fit"),
+            (leniency.default_on_null, "take null for the default"),
         )
         if flag
     ]
-    return ", ".join(parts) or "forgives nothing"
+    return ", ".join(parts) or "forgive nothing"

@@ -59,9 +59,7 @@ def _variants(context: Context, old: TaggedUnion, new: TaggedUnion) -> Iterator[
 
 
 def _what(tag: str | None, union: Union) -> str:
-    if tag is not None:
-        return f"the member {cut(repr(tag))}"
-    return "the member without a tag" if isinstance(union, TaggedUnion) else "the member"
+    return "member without a tag" if tag is None and isinstance(union, TaggedUnion) else "member"
 
 
 def _removed(context: Context, member: TypeExpr, tag: str | None, *, union: Union) -> Change:
@@ -69,7 +67,7 @@ def _removed(context: Context, member: TypeExpr, tag: str | None, *, union: Unio
     return change(
         "union-member-removed",
         Place(type=union.name, member=shown(member) if tag is None else tag),
-        f"{_what(tag, union)} is gone: {shown(member)}",
+        f"{_what(tag, union)} removed: {shown(member)}",
         effect=Effect(forward=context.forward.accepts(member, Ref(union.name)), backward=Wire.OK),
         source=(Source.RISK, (Use.CONSTRUCT, Use.MATCH)) if still else _CLASS_GONE,
     )
@@ -79,7 +77,7 @@ def _added(context: Context, member: TypeExpr, tag: str | None, *, old: Union, n
     return change(
         "union-member-added",
         Place(type=new.name, member=shown(member) if tag is None else tag),
-        f"{_what(tag, new)} is new: {shown(member)}",
+        f"new {_what(tag, new)}: {shown(member)}",
         effect=Effect(forward=Wire.OK, backward=context.backward.accepts(member, Ref(old.name))),
         source=_LESS_EXHAUSTIVE,
     )
@@ -89,7 +87,7 @@ def _retargeted(context: Context, old: Variant, new: Variant, place: Place) -> C
     return change(
         "union-member-changed",
         place,
-        f"the member {new.tag!r} is {new.target} now; before: {old.target}",
+        f"is {new.target} now; before: {old.target}",
         effect=context.effect(Ref(old.target), Ref(new.target)),
         source=(Source.BREAKS, (Use.CONSTRUCT, Use.READ, Use.MATCH)),
     )
@@ -104,7 +102,7 @@ def _others(context: Context, old: TaggedUnion, new: TaggedUnion) -> Iterator[Ch
             yield change(
                 "union-opened",
                 place,
-                f"tags that it does not know are kept now, as {target}",
+                f"unknown tags are kept now, as {target}",
                 effect=Effect(forward=Wire.OK, backward=context.backward.accepts(Ref(target), Ref(old.name))),
                 source=_LESS_EXHAUSTIVE,
             )
@@ -112,7 +110,7 @@ def _others(context: Context, old: TaggedUnion, new: TaggedUnion) -> Iterator[Ch
             yield change(
                 "union-closed",
                 place,
-                f"tags that it does not know are refused now; {target} is gone",
+                f"unknown tags are refused now; {target} is removed",
                 effect=Effect(forward=context.forward.accepts(Ref(target), Ref(new.name)), backward=Wire.OK),
                 source=_CLASS_GONE,
             )
