@@ -10,7 +10,7 @@ from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.likeness import same_words
 from acpgen.diff.spelling import cut, shown, shown_leniency, shown_value
-from acpgen.ir.model import Field, Struct
+from acpgen.ir.model import Field, Nullable, Ref, Struct, TypeExpr
 
 _GONE = (Source.BREAKS, (Use.CONSTRUCT, Use.READ))
 
@@ -24,7 +24,9 @@ def compare_fields(context: Context, old: Struct, new: Struct) -> Iterator[Chang
         if wire in after:
             yield from _compare(context, field, after[wire], Place(type=new.name, member=wire))
         elif wire in renamed:
-            yield _rename(field, after[renamed[wire]], new.name)
+            other = after[renamed[wire]]
+            yield _rename(field, other, new.name)
+            yield from _compare(context, field, other, Place(type=new.name, member=other.wire))
         else:
             yield _removed(field, new.name)
     for wire, field in after.items():
@@ -37,32 +39,35 @@ def _fields(struct: Struct, *, own: bool) -> dict[str, Field]:
 
 
 def _renamed(context: Context, before: dict[str, Field], after: dict[str, Field]) -> dict[str, str]:
-    """The properties that only have another name: same type, as much required, and the same words in the name."""
+    """The properties that have another name: by the words in it or by a type of its own, which must be the same."""
     found: dict[str, str] = {}
     for wire, field in before.items():
-        if wire in after:
-            continue
-        like = [
-            other.wire
-            for other in after.values()
-            if other.wire not in before
-            and other.wire not in found.values()
-            and same_words(wire, other.wire)
-            and field.required == other.required
-            and context.effect(field.type, other.type) == FINE
-        ]
-        if like:
-            found[wire] = like[0]
+        free = [each for each in after.values() if each.wire not in before and each.wire not in found.values()]
+        like = [each for each in free if wire not in after and _is_renamed(context, field, each)]
+        if len(like) == 1:
+            found[wire] = like[0].wire
     return found
 
 
+def _is_renamed(context: Context, old: Field, new: Field) -> bool:
+    given, wanted = _bare(old.type), _bare(new.type)
+    if same_words(old.wire, new.wire):
+        return context.agree(given, wanted) or context.kind_of_difference(given, wanted) == "type-respelled"
+    return isinstance(given, Ref) and context.agree(given, wanted) and old.required == new.required
+
+
+def _bare(expression: TypeExpr) -> TypeExpr:
+    return expression.inner if isinstance(expression, Nullable) else expression
+
+
 def _rename(old: Field, new: Field, owner: str) -> Change:
-    verdict = Wire.BREAKS if old.required else Wire.LOSES
     return change(
         "field-renamed",
         Place(type=owner, member=new.wire),
         f"is the new name of {cut(old.wire)}",
-        effect=Effect(forward=verdict, backward=verdict),
+        effect=Effect(
+            forward=Wire.BREAKS if new.required else Wire.LOSES, backward=Wire.BREAKS if old.required else Wire.LOSES
+        ),
         source=_GONE,
     )
 

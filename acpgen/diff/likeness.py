@@ -115,8 +115,12 @@ def _alike(one: TypeExpr, old: Model, other: TypeExpr, new: Model) -> float:
 
 
 def _related(one: str, other: str) -> bool:
-    """Whether two names share a word, or words that start alike."""
-    mine, theirs = ({word.lower() for word in names.words(text)} for text in (one, other))
+    """Whether the last part of either name shares a word with the other name, or has one that starts alike."""
+    return _names(one.rpartition("/")[2], other) or _names(other.rpartition("/")[2], one)
+
+
+def _names(part: str, name: str) -> bool:
+    mine, theirs = ({word.lower() for word in names.words(text)} for text in (part, name))
     return any(
         word == like
         or (min(len(word), len(like)) >= _LEAST_PREFIX and (word.startswith(like) or like.startswith(word)))

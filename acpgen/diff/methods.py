@@ -51,14 +51,14 @@ def _errors(old: Model, new: Model) -> Iterator[Change]:
     before, after = ({each.code: each.name for each in model.errors.codes} for model in (old, new))
     gone = (Source.BREAKS, (Use.IMPORT,))
     for code, name in before.items():
+        place = Place(member=f"error {code}")
         if code not in after:
-            yield change("error-code-removed", Place(), f"the error {code} ({name}) has no name any more", source=gone)
+            yield change("error-code-removed", place, f"has no name any more; before: {name}", source=gone)
         elif after[code] != name:
-            message = f"the error {code} is called {after[code]} now; before: {name}"
-            yield change("error-code-renamed", Place(), message, source=gone)
+            yield change("error-code-renamed", place, f"is called {after[code]} now; before: {name}", source=gone)
     for code, name in after.items():
         if code not in before:
-            yield change("error-code-added", Place(), f"the error {code} has a name now: {name}")
+            yield change("error-code-added", Place(member=f"error {code}"), f"has a name now: {name}")
 
 
 def compare_methods(context: Context) -> Iterator[Routed]:

@@ -20,6 +20,7 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
 )
+from acpgen.ir.order import members
 
 NEAR = 0.6
 """From this likeness on, two definitions in the same role are one that was renamed."""
@@ -151,12 +152,17 @@ class _Pairing:
                     self._try(variant.target, targets[variant.tag], least=0.0)
             if one.other is not None and other.other is not None:
                 self._try(one.other.target, other.other.target, least=0.0)
-        mine, theirs = ([each.name for each in member_types(union) if isinstance(each, Ref)] for union in (one, other))
+        self._untagged(one, other)
+
+    def _untagged(self, one: TaggedUnion | UntaggedUnion, other: TaggedUnion | UntaggedUnion) -> None:
+        """Pair the members that are most alike; one without a tag may have got one, and the reverse."""
+        loose = {each.name for union in (one, other) for each in member_types(union) if isinstance(each, Ref)}
+        mine, theirs = ([each.name for each in members(union) if isinstance(each, Ref)] for union in (one, other))
         scored = [
             (self._likeness(name, known), name, known)
             for name in mine
             for known in theirs
-            if self._is_free(name, known)
+            if self._is_free(name, known) and (name in loose or known in loose)
         ]
         for score, name, known in sorted(scored, key=lambda each: -each[0]):
             if score >= NEAR and self._is_free(name, known):
@@ -165,10 +171,8 @@ class _Pairing:
 
 def _core(expression: TypeExpr) -> TypeExpr:
     """The type inside of arrays, maps and "or null"."""
-    while isinstance(expression, (ListOf, MapOf, Nullable)):
-        expression = expression.item if isinstance(expression, ListOf) else _inner(expression)
-    return expression
-
-
-def _inner(expression: MapOf | Nullable) -> TypeExpr:
-    return expression.value if isinstance(expression, MapOf) else expression.inner
+    match expression:
+        case Nullable(inner) | MapOf(inner) | ListOf(item=inner):
+            return _core(inner)
+        case _:
+            return expression

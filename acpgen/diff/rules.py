@@ -197,8 +197,8 @@ _FIELDS = (
     ),
     *_same(
         "field-renamed",
-        "a property of another name has the same type, and a name with the same words in it",
-        wire="breaks both ways where it is required, loses both ways elsewhere",
+        "a property of another name has the same type, and either the same words in its name or a type of its own",
+        wire="breaks towards readers that require it, loses towards others",
         source="breaks: argument and attribute have another name",
     ),
     *_both(

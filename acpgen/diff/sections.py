@@ -170,8 +170,6 @@ def listed(names: Sequence[str], limit: int | None = NAMES) -> str:
 
 def place_words(finding: Finding) -> str:
     """Where the finding is, without the method of its heading."""
-    if finding.place.type is None:
-        return ""
     parts = [part for part in (finding.place.type, finding.place.member) if part is not None]
     return ".".join(part if len(part) <= NAME else part[: NAME - 1] + "…" for part in parts)
 
