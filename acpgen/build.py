@@ -16,12 +16,12 @@ from acpgen.ir.lower import lower
 from acpgen.ir.model import Model
 from acpgen.output import Manifest, Plan, plan, read_manifest, unchanged
 from acpgen.renames import dropped, usable
-from acpgen.schema.bundled import load_gates
+from acpgen.schema.bundled import Release, load_gates
 from acpgen.schema.compose import Composed, compose
 from acpgen.schema.data import data_folder
 from acpgen.schema.dialect import check_dialect
 from acpgen.schema.document import Document, read_document
-from acpgen.schema.fragment import load_fragments
+from acpgen.schema.fragment import Fragment, load_fragments
 from acpgen.schema.gates import check_gates
 
 
@@ -102,15 +102,38 @@ def compile_model(
 ) -> tuple[Model, tuple[Diagnostic, ...]]:
     """Load, compose and lower. Raises `InputError` where the input is unusable, or has warnings under `strict`."""
     with timings.stage("load"):
-        base = load_base(inputs)
-        fragments = load_fragments([(each.path, each.label) for each in inputs.extensions])
-        gates = load_gates(inputs.release) if inputs.release else {}
+        loaded = Loaded(
+            base=load_base(inputs),
+            fragments=load_fragments([(each.path, each.label) for each in inputs.extensions]),
+            protocol=inputs.protocol,
+            release=inputs.release,
+        )
+    return compile_loaded(loaded, options, timings=timings, strict=strict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a model is compiled from, wherever it was read; `release` is None for a schema that is not bundled."""
+
+    base: Document
+    fragments: tuple[Fragment, ...]
+    protocol: int
+    release: Release | None
+
+
+def compile_loaded(
+    loaded: Loaded, options: Options, *, timings: Timings | None = None, strict: bool = False
+) -> tuple[Model, tuple[Diagnostic, ...]]:
+    """Compose and lower. Raises `InputError` as `compile_model` does."""
+    timings = timings or Timings()
+    with timings.stage("load"):
+        gates = load_gates(loaded.release) if loaded.release else {}
     with timings.stage("compose"):
         composed = compose(
-            base,
-            fragments,
-            protocol=inputs.protocol,
-            release=inputs.release.name if inputs.release else None,
+            loaded.base,
+            loaded.fragments,
+            protocol=loaded.protocol,
+            release=loaded.release.name if loaded.release else None,
             gates=gates,
         )
         report = _checked(composed)

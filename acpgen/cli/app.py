@@ -10,6 +10,7 @@ import acpgen
 from acpgen.cli.build import build_command
 from acpgen.cli.check import check_command
 from acpgen.cli.config import config_command
+from acpgen.cli.diff import diff_command
 from acpgen.cli.extensions import extensions_command
 from acpgen.cli.init import init_command
 from acpgen.cli.methods import methods_command
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("build")(build_command)
 app.command("check")(check_command)
 app.command("config")(config_command)
+app.command("diff")(diff_command)
 app.command("extensions")(extensions_command)
 app.command("methods")(methods_command)
 app.command("init")(init_command)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from acpgen.diagnostics import Diagnostic, Severity
+from acpgen.printable import printable
 
 CAP = 20
 """More diagnostics than this are counted, not shown: the first ones explain the rest, mostly."""
@@ -57,11 +58,6 @@ def _paragraph(found: Diagnostic) -> list[str]:
     if found.hint:
         lines.append(f"  hint: {printable(found.hint)}")
     return lines
-
-
-def printable(text: str) -> str:
-    """`text` without characters that a terminal would act upon; input is untrusted, messages quote it."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def _as_json(found: Diagnostic) -> dict[str, object]:

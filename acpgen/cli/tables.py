@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from acpgen.cli.printing import printable
+from acpgen.printable import printable
 
 
 def print_data(text: str) -> None:

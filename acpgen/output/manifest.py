@@ -50,6 +50,11 @@ class Manifest:
     is_sealed: bool = False
 
 
+def is_manifest(data: bytes) -> bool:
+    """Whether `data` says of itself that it is acpgen's manifest."""
+    return _NOTE_START.encode() in data
+
+
 def digest(data: bytes) -> str:
     """The hash by which the manifest knows a file."""
     return hashlib.sha256(data).hexdigest()
@@ -87,7 +92,7 @@ def read_manifest(folder: StrPath) -> Manifest | None:
         raise InputError([obstacle.diagnostic(folder)]) from None
     except OSError as error:
         raise unreadable(folder, error) from error
-    return None if data is None else _parse(data, folder)
+    return None if data is None else parse_manifest(data, folder)
 
 
 def unchanged(folder: StrPath, head: Mapping[str, object]) -> bool:
@@ -112,9 +117,10 @@ def _canonical(head: Mapping[str, object]) -> str:
     return json.dumps(dict(head), sort_keys=True, allow_nan=False)
 
 
-def _parse(data: bytes, folder: StrPath) -> Manifest:
+def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
+    """The manifest in `data`, which stands in `folder`; raises `InputError` as `read_manifest` does."""
     # Looked for in the bytes first: our own manifest with a merge conflict in it is broken, not foreign.
-    if _NOTE_START.encode() not in data:
+    if not is_manifest(data):
         raise InputError([foreign_file(folder, LOCK_NAME)])
     try:
         text = data.decode()

@@ -1,0 +1,139 @@
+"""`acpgen diff`: what a bump changes, and what it breaks."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from acpgen.cli import options
+from acpgen.cli.printing import print_diagnostics
+from acpgen.cli.tables import print_data
+from acpgen.diff.findings import Comparison, Source, Wire
+from acpgen.diff.rules import DOCUMENTATION
+
+
+class DiffFormat(str, Enum):
+    """How a comparison is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class FailOn(str, Enum):
+    """What makes the exit code 1."""
+
+    WIRE = "wire"
+    SOURCE = "source"
+    ANY = "any"
+
+
+_SPEC = "a file, a folder with a package, vN/RELEASE, or REV:PATH"
+
+
+def diff_command(
+    old: Annotated[str, typer.Argument(metavar="OLD", help=f"What there was: {_SPEC}.", show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="What there is; written like OLD.", show_default=False)],
+    protocol: Annotated[
+        int | None,
+        typer.Option(
+            "--protocol",
+            help="The protocol of a schema file; by default that of the other side, where that tells, or 1.",
+            metavar="N",
+        ),
+    ] = None,
+    extension: options.Extension = None,
+    old_extension: Annotated[
+        list[str] | None, typer.Option("--old-extension", help="The same, for OLD alone.", metavar="NAME|PATH")
+    ] = None,
+    new_extension: Annotated[
+        list[str] | None, typer.Option("--new-extension", help="The same, for NEW alone.", metavar="NAME|PATH")
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            help="A file that a package was built from, if it is not bundled; its digest tells. Repeatable.",
+            metavar="PATH|REV:PATH",
+        ),
+    ] = None,
+    fail_on: Annotated[
+        list[FailOn] | None,
+        typer.Option(
+            "--fail-on",
+            help="Exit with 1 if a finding breaks messages (wire), breaks code (source), or if there is any finding "
+            "that is not about documentation alone. Repeatable.",
+        ),
+    ] = None,
+    form: Annotated[DiffFormat, typer.Option("--format", help="How to print.")] = DiffFormat.TEXT,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print findings that nobody has to act on, too; json always has them.")
+    ] = False,
+) -> None:
+    """Compare two schemas: what changed, whether old and new peers understand each other, what code has to change.
+
+    OLD and NEW are schema files, bundled releases, packages that acpgen wrote, or any of these in a revision of git.
+
+    Each finding has two verdicts. *wire*, by who sends: **ok**, **loses** (read, yet part of it is dropped or taken for
+    something else), **breaks** (refused). *source*, for code written against OLD: **ok**, **risk** (only code of a
+    certain kind, such as an exhaustive `match`), **breaks**.
+
+    **Examples**
+
+    - `acpgen diff v1/0.10.8 v1/2026-11-02`
+    - `acpgen diff src/editor/acp new/schema.json --fail-on source`
+    - `acpgen diff main:src/editor/acp src/editor/acp --format markdown`
+    """
+    from acpgen.build import compile_loaded
+    from acpgen.diff.compare import compare
+    from acpgen.ir.context import Options
+    from acpgen.specs import read_files, resolve_both
+
+    both = extension or []
+    subjects = resolve_both(
+        old,
+        new,
+        protocol=protocol,
+        extensions=([*both, *(old_extension or [])], [*both, *(new_extension or [])]),
+        files=read_files(source or []),
+    )
+    # a package is rebuilt with the options that it was built with
+    fallback = next((each.options for each in subjects if each.options is not None), Options())
+    compiled = [compile_loaded(each.loaded, each.options or fallback) for each in subjects]
+    print_diagnostics([found for _, diagnostics in compiled for found in diagnostics], notes=False)
+    (before, _), (after, _) = compiled
+    comparison = compare(before, after, names=(subjects[0].title, subjects[1].title))
+    print_data(_rendered(comparison, form, everything=everything))
+    if reasons := [text for each in fail_on or [] if (text := _failure(comparison, each))]:
+        print("\n".join(dict.fromkeys(reasons)), file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _rendered(comparison: Comparison, form: DiffFormat, *, everything: bool) -> str:
+    from acpgen.diff.data import render_json
+    from acpgen.diff.markdown import render_markdown
+    from acpgen.diff.text import render_text
+
+    match form:
+        case DiffFormat.TEXT:
+            return render_text(comparison, everything=everything)
+        case DiffFormat.MARKDOWN:
+            return render_markdown(comparison, everything=everything)
+        case DiffFormat.JSON:
+            return render_json(comparison)
+
+
+def _failure(comparison: Comparison, wanted: FailOn) -> str | None:
+    """Why the exit code is 1 for `wanted`; None where it is not."""
+    real = [finding for finding in comparison.findings if finding.rule != DOCUMENTATION]
+    match wanted:
+        case FailOn.WIRE:
+            count, what = sum(finding.worst_wire is Wire.BREAKS for finding in real), "break messages"
+        case FailOn.SOURCE:
+            count, what = sum(finding.source is Source.BREAKS for finding in real), "break code"
+        case FailOn.ANY:
+            count, what = len(real), "in all"
+    return f"{count} {'finding' if count == 1 else 'findings'} {what} (--fail-on {wanted.value})" if count else None

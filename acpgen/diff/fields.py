@@ -1,0 +1,168 @@
+"""Compare the properties of two classes that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from acpgen.diff.acceptance import same_value
+from acpgen.diff.annotations import fits, source_of
+from acpgen.diff.context import FINE, Context, change, type_message
+from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
+from acpgen.diff.likeness import same_words
+from acpgen.diff.spelling import cut, shown, shown_leniency, shown_value
+from acpgen.ir.model import Field, Nullable, Ref, Struct, TypeExpr
+
+_GONE = (Source.BREAKS, (Use.CONSTRUCT, Use.READ))
+
+
+def compare_fields(context: Context, old: Struct, new: Struct) -> Iterator[Change]:
+    """The changes of the properties that the classes do not have from a common base."""
+    is_based = old.base is not None and context.pairs.forward.get(old.base) == new.base
+    before, after = _fields(old, own=is_based), _fields(new, own=is_based)
+    renamed = _renamed(context, before, after)
+    for wire, field in before.items():
+        if wire in after:
+            yield from _compare(context, field, after[wire], Place(type=new.name, member=wire))
+        elif wire in renamed:
+            other = after[renamed[wire]]
+            yield _rename(field, other, new.name)
+            yield from _compare(context, field, other, Place(type=new.name, member=other.wire))
+        else:
+            yield _removed(field, new.name)
+    for wire, field in after.items():
+        if wire not in before and wire not in renamed.values():
+            yield _added(field, new.name)
+
+
+def _fields(struct: Struct, *, own: bool) -> dict[str, Field]:
+    return {field.wire: field for field in struct.fields if not (own and field.inherited)}
+
+
+def _renamed(context: Context, before: dict[str, Field], after: dict[str, Field]) -> dict[str, str]:
+    """The properties that have another name: by the words in it or by a type of its own, which must be the same."""
+    found: dict[str, str] = {}
+    for wire, field in before.items():
+        free = [each for each in after.values() if each.wire not in before and each.wire not in found.values()]
+        like = [each for each in free if wire not in after and _is_renamed(context, field, each)]
+        if len(like) == 1:
+            found[wire] = like[0].wire
+    return found
+
+
+def _is_renamed(context: Context, old: Field, new: Field) -> bool:
+    given, wanted = _bare(old.type), _bare(new.type)
+    if same_words(old.wire, new.wire):
+        return context.agree(given, wanted) or context.kind_of_difference(given, wanted) == "type-respelled"
+    return isinstance(given, Ref) and context.agree(given, wanted) and old.required == new.required
+
+
+def _bare(expression: TypeExpr) -> TypeExpr:
+    return expression.inner if isinstance(expression, Nullable) else expression
+
+
+def _rename(old: Field, new: Field, owner: str) -> Change:
+    return change(
+        "field-renamed",
+        Place(type=owner, member=new.wire),
+        f"is the new name of {cut(old.wire)}",
+        effect=Effect(
+            forward=Wire.BREAKS if new.required else Wire.LOSES, backward=Wire.BREAKS if old.required else Wire.LOSES
+        ),
+        source=_GONE,
+    )
+
+
+def _removed(field: Field, owner: str) -> Change:
+    return change(
+        "field-removed-required" if field.required else "field-removed-optional",
+        Place(type=owner, member=field.wire),
+        f"{_must(field)} property removed: {shown(field.type)}",
+        effect=Effect(forward=Wire.LOSES, backward=Wire.BREAKS if field.required else Wire.OK),
+        source=_GONE,
+    )
+
+
+def _added(field: Field, owner: str) -> Change:
+    return change(
+        "field-added-required" if field.required else "field-added-optional",
+        Place(type=owner, member=field.wire),
+        f"new {_must(field)} property: {shown(field.type)}",
+        effect=Effect(forward=Wire.BREAKS if field.required else Wire.OK, backward=Wire.LOSES),
+        source=(Source.BREAKS, (Use.CONSTRUCT,)) if field.required else (Source.OK, ()),
+    )
+
+
+def _must(field: Field) -> str:
+    return "required" if field.required else "optional"
+
+
+def _compare(context: Context, old: Field, new: Field, place: Place) -> Iterator[Change]:
+    if old.required != new.required:
+        yield _requirement(new, place)
+    if not context.agree(old.type, new.type):
+        yield _type(context, old, new, place)
+    if not old.required and not new.required:
+        yield from _default(context, old, new, place)
+    if old.leniency != new.leniency:
+        message = f"readers: {shown_leniency(new.leniency)}; before: {shown_leniency(old.leniency)}"
+        yield change("field-leniency-changed", place, message, effect=FINE)
+
+
+def _requirement(new: Field, place: Place) -> Change:
+    if new.required:
+        return change(
+            "field-made-required",
+            place,
+            "is required now",
+            effect=Effect(forward=Wire.BREAKS, backward=Wire.OK),
+            source=(Source.BREAKS, (Use.CONSTRUCT,)),
+        )
+    return change(
+        "field-made-optional",
+        place,
+        "may be left out now" + (f", which means {shown_value(new.default)}" if new.default is not None else ""),
+        effect=Effect(forward=Wire.OK, backward=Wire.BREAKS),
+        source=source_of(constructs=True, reads=not new.may_be_unset),
+    )
+
+
+def _type(context: Context, old: Field, new: Field, place: Place) -> Change:
+    kind = context.kind_of_difference(old.type, new.type)
+    given, wanted = context.old_types.atoms(old.type), context.new_types.atoms(new.type)
+    return change(
+        f"field-{kind}",
+        place,
+        type_message(kind, old.type, new.type),
+        effect=Effect(forward=context.forward.value(old, new), backward=context.backward.value(new, old)),
+        source=source_of(constructs=fits(given, wanted), reads=fits(wanted, given)),
+    )
+
+
+def _default(context: Context, old: Field, new: Field, place: Place) -> Iterator[Change]:
+    match old.default, new.default:
+        case None, None:
+            return
+        case None, value:
+            yield change(
+                "field-default-added",
+                place,
+                f"left out, it means {shown_value(value)} now",
+                effect=FINE,
+                source=(Source.RISK, (Use.CONSTRUCT, Use.READ)),
+            )
+        case value, None:
+            yield change(
+                "field-default-removed",
+                place,
+                f"left out, it no longer means {shown_value(value)}",
+                effect=FINE,
+                source=(Source.BREAKS, (Use.READ,)),
+            )
+        case before, value if before and value and not same_value(before, value, context.pairs.forward):
+            yield change(
+                "field-default-changed",
+                place,
+                f"left out, it means {shown_value(value)} now; before: {shown_value(before)}",
+                effect=Effect(forward=context.forward.absence(old, new), backward=context.backward.absence(new, old)),
+                source=(Source.RISK, (Use.CONSTRUCT,)),
+            )

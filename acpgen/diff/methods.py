@@ -1,0 +1,184 @@
+"""Compare the methods of two models, and what else the protocol as a whole agrees on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from acpgen.diff.context import Context, change
+from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
+from acpgen.diff.rules import DOCUMENTATION
+from acpgen.diff.spelling import cut, shown
+from acpgen.ir.model import Kind, Method, Model, Role
+
+BOTH = tuple(Role)
+_GONE = (Source.BREAKS, (Use.CALL, Use.HANDLE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed:
+    """A change of no type: `senders` are those whose messages it is about."""
+
+    change: Change
+    senders: tuple[Role, ...]
+
+
+def compare_protocols(old: Model, new: Model) -> Iterator[Routed]:
+    """The changes that are about no method and no type."""
+    for found in _protocol(old, new):
+        yield Routed(change=found, senders=BOTH)
+
+
+def _protocol(old: Model, new: Model) -> Iterator[Change]:
+    breaks = Effect(forward=Wire.BREAKS, backward=Wire.BREAKS)
+    if old.protocol != new.protocol:
+        message = f"the protocol is version {new.protocol} now; before: {old.protocol}"
+        yield change("protocol-changed", Place(), message, effect=breaks, source=(Source.RISK, (Use.IMPORT,)))
+    for name, what, before, after in (
+        ("batches", "arrays of messages", old.envelope.batches, new.envelope.batches),
+        ("null-ids", "requests whose id is null", old.envelope.null_ids, new.envelope.null_ids),
+    ):
+        if after and not before:
+            effect = Effect(forward=Wire.OK, backward=Wire.BREAKS)
+            yield change(f"{name}-added", Place(), f"{what} are allowed now", effect=effect)
+        if before and not after:
+            effect = Effect(forward=Wire.BREAKS, backward=Wire.OK)
+            yield change(f"{name}-removed", Place(), f"{what} are allowed no more", effect=effect)
+    yield from _errors(old, new)
+
+
+def _errors(old: Model, new: Model) -> Iterator[Change]:
+    before, after = ({each.code: each.name for each in model.errors.codes} for model in (old, new))
+    gone = (Source.BREAKS, (Use.IMPORT,))
+    for code, name in before.items():
+        place = Place(member=f"error {code}")
+        if code not in after:
+            yield change("error-code-removed", place, f"has no name any more; before: {name}", source=gone)
+        elif after[code] != name:
+            yield change("error-code-renamed", place, f"is called {after[code]} now; before: {name}", source=gone)
+    for code, name in after.items():
+        if code not in before:
+            yield change("error-code-added", Place(member=f"error {code}"), f"has a name now: {name}")
+
+
+def compare_methods(context: Context) -> Iterator[Routed]:
+    """The changes of methods, but for those of the types that they carry."""
+    for method in context.pairs.added:
+        yield _added(method)
+    for method in context.pairs.removed:
+        yield _removed(method)
+    for old, new in context.pairs.methods:
+        if old.wire != new.wire:
+            yield _renamed(old, new)
+        elif old.kind is not new.kind:
+            message = f"is a {new.kind.value} now; before: a {old.kind.value}"
+            breaks = Effect(forward=Wire.BREAKS, backward=Wire.BREAKS)
+            found = change("method-kind-changed", Place(method=new.wire), message, effect=breaks, source=_GONE)
+            yield Routed(change=found, senders=_callers(new))
+        else:
+            yield from _handlers(old, new)
+            yield from _types(context, old, new)
+        yield from _gates(context, old, new)
+        yield from _documentation(old, new)
+
+
+def _callers(method: Method) -> tuple[Role, ...]:
+    return tuple(handler.peer for handler in method.handlers)
+
+
+def _unanswered(method: Method) -> Wire:
+    """What becomes of a call that reaches a peer without the method, where callers do not look beforehand."""
+    if method.gate is not None:
+        return Wire.OK
+    return Wire.BREAKS if method.kind is Kind.REQUEST else Wire.LOSES
+
+
+def described(method: Method) -> str:
+    """The method in words: kind, handlers, gate."""
+    who = " and ".join(role.value for role in method.handlers)
+    gate = f", gated by {method.gate}" if method.gate is not None else ""
+    return cut(f"{method.kind.value} to the {who}{gate}", 200)
+
+
+def _added(method: Method) -> Routed:
+    effect = Effect(forward=Wire.OK, backward=_unanswered(method))
+    message = f"new method: {described(method)}"
+    return Routed(
+        change=change("method-added", Place(method=method.wire), message, effect=effect), senders=_callers(method)
+    )
+
+
+def _removed(method: Method) -> Routed:
+    effect = Effect(forward=_unanswered(method), backward=Wire.OK)
+    message = f"method removed: {described(method)}"
+    found = change("method-removed", Place(method=method.wire), message, effect=effect, source=_GONE)
+    return Routed(change=found, senders=_callers(method))
+
+
+def _renamed(old: Method, new: Method) -> Routed:
+    effect = Effect(forward=_unanswered(old), backward=_unanswered(new))
+    message = f"is the new name of {cut(old.wire)}"
+    found = change("method-renamed", Place(method=new.wire), message, effect=effect, source=_GONE)
+    return Routed(change=found, senders=_callers(new))
+
+
+def _handlers(old: Method, new: Method) -> Iterator[Routed]:
+    if old.side == new.side:
+        return
+    lost, won = set(old.handlers) - set(new.handlers), set(new.handlers) - set(old.handlers)
+    effect = Effect(forward=_refused(old) if lost else Wire.OK, backward=_refused(new) if won else Wire.OK)
+    message = f"the side is {cut(new.side)} now; before: {cut(old.side)}"
+    source = _GONE if lost else (Source.OK, ())
+    found = change("method-side-changed", Place(method=new.wire), message, effect=effect, source=source)
+    yield Routed(change=found, senders=tuple(role for role in Role if role.peer in lost | won) or _callers(new))
+
+
+def _refused(method: Method) -> Wire:
+    return Wire.BREAKS if method.kind is Kind.REQUEST else Wire.LOSES
+
+
+def _types(context: Context, old: Method, new: Method) -> Iterator[Routed]:
+    for rule, before, after, senders, what in (
+        ("method-params-changed", old.params, new.params, _callers(new), "the parameters are"),
+        ("method-result-changed", old.result, new.result, new.handlers, "the result is"),
+    ):
+        if before is None or after is None or context.agree(before, after):
+            continue
+        found = change(
+            rule,
+            Place(method=new.wire),
+            f"{what} {shown(after)} now; before: {shown(before)}",
+            effect=context.effect(before, after),
+            source=_GONE,
+        )
+        yield Routed(change=found, senders=senders)
+
+
+def states_gates(model: Model) -> bool:
+    """Whether it is known which capability opens which method: the schema itself does not say."""
+    return model.release is not None or any(method.gate is not None for method in model.methods)
+
+
+def _gates(context: Context, old: Method, new: Method) -> Iterator[Routed]:
+    if old.gate == new.gate or not (states_gates(context.old) and states_gates(context.new)):
+        return
+    place = Place(method=new.wire)
+    refused = _refused(new)
+    if old.gate is None:
+        message = f"needs a capability now: {new.gate}"
+        effect = Effect(forward=refused, backward=Wire.LOSES)
+        found = change("method-gate-added", place, message, effect=effect, source=(Source.RISK, (Use.CALL,)))
+    elif new.gate is None:
+        message = f"needs no capability any more; before: {old.gate}"
+        found = change("method-gate-removed", place, message, effect=Effect(forward=Wire.LOSES, backward=refused))
+    else:
+        message = f"needs {new.gate} now; before: {old.gate}"
+        effect = Effect(forward=Wire.LOSES, backward=Wire.LOSES)
+        found = change("method-gate-changed", place, message, effect=effect, source=(Source.RISK, (Use.HANDLE,)))
+    yield Routed(change=found, senders=_callers(new))
+
+
+def _documentation(old: Method, new: Method) -> Iterator[Routed]:
+    if old.doc != new.doc:
+        found = change(DOCUMENTATION, Place(method=new.wire), "other text about the method")
+        yield Routed(change=found, senders=())

@@ -1,0 +1,136 @@
+"""Type expressions as text: for messages, and to compare what two models say in one notation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from acpgen.emit.hints import hint
+from acpgen.ir.model import (
+    Choice,
+    Const,
+    Construct,
+    Leniency,
+    ListOf,
+    ListValue,
+    Literal,
+    MapOf,
+    MapValue,
+    Nullable,
+    Ref,
+    Scalar,
+    TypeExpr,
+    Value,
+)
+
+_CUT = 80
+
+
+def cut(text: str, length: int = _CUT) -> str:
+    """`text`, or its start where it is long."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def shown(expression: TypeExpr) -> str:
+    """The type as it stands in generated code, with its bounds."""
+    return cut(str(hint(expression)) + _bounds(expression))
+
+
+def _bounds(expression: TypeExpr) -> str:
+    match expression:
+        case Nullable(inner):
+            return _bounds(inner)
+        case ListOf(item=item, min_items=least):
+            return (f", {least} or more items" if least else "") + _bounds(item)
+        case MapOf(inner):
+            return _bounds(inner)
+        case Scalar():
+            return _limits(expression)
+        case _:
+            return ""
+
+
+def _limits(scalar: Scalar) -> str:
+    parts = [
+        f"{text} {bound:g}" if isinstance(bound, float) else f"{text} {bound}"
+        for text, bound in (
+            ("at least", scalar.minimum),
+            ("at most", scalar.maximum),
+            ("of length at least", scalar.min_length),
+        )
+        if bound is not None
+    ]
+    return ", " + ", ".join(parts) if parts else ""
+
+
+def shown_annotations(expression: TypeExpr) -> str:
+    """The `format`, `pattern`, … of the type; "none" where it has none."""
+    found = ", ".join(f"{key} {text}" for key, text in _annotations(expression))
+    return cut(found) or "none"
+
+
+def _annotations(expression: TypeExpr) -> tuple[tuple[str, str], ...]:
+    match expression:
+        case Nullable(inner) | MapOf(inner) | ListOf(item=inner):
+            return _annotations(inner)
+        case Scalar(annotations=annotations):
+            return annotations
+        case _:
+            return ()
+
+
+def spelled(
+    expression: TypeExpr, name: Callable[[str], str], *, bounds: bool = True, annotations: bool = True
+) -> tuple[object, ...]:
+    """The type in a form to compare; `name` gives the name that a definition goes by in both models."""
+    match expression:
+        case Ref(target):
+            return ("ref", name(target))
+        case Scalar():
+            limits = (expression.minimum, expression.maximum, expression.min_length) if bounds else ()
+            return ("scalar", expression.primitive, limits, expression.annotations if annotations else ())
+        case Const(value):
+            return ("const", type(value).__name__, value)
+        case Choice(primitive=primitive, values=values, open=is_open):
+            return ("choice", primitive, frozenset(values), is_open)
+        case ListOf(item=item, min_items=least):
+            inner = spelled(item, name, bounds=bounds, annotations=annotations)
+            return ("list", inner, least if bounds else 0)
+        case MapOf(inner):
+            return ("map", spelled(inner, name, bounds=bounds, annotations=annotations))
+        case Nullable(inner):
+            return ("nullable", spelled(inner, name, bounds=bounds, annotations=annotations))
+        case _:
+            return ("any",)
+
+
+def shown_value(value: Value | None) -> str:
+    """A default as text."""
+    match value:
+        case None:
+            return "none"
+        case Literal(None):
+            return "null"
+        case Literal(bool() as flag):
+            return str(flag).lower()
+        case Literal(scalar):
+            return cut(repr(scalar) if isinstance(scalar, str) else str(scalar), 40)
+        case ListValue(items):
+            return "[]" if not items else "[…]"
+        case MapValue(items):
+            return "{}" if not items else "{…}"
+        case Construct(name=name, arguments=arguments):
+            return f"{name}()" if not arguments else f"{name}(…)"
+
+
+def shown_leniency(leniency: Leniency) -> str:
+    """What a property forgives, in words."""
+    parts = [
+        text
+        for flag, text in (
+            (leniency.default_on_error, "replace values that do not fit"),
+            (leniency.skip_invalid_items, "leave out items that do not fit"),
+            (leniency.default_on_null, "take null for the default"),
+        )
+        if flag
+    ]
+    return ", ".join(parts) or "forgive nothing"

@@ -1,0 +1,110 @@
+"""Read files as they were in a revision of a git repository, with the user's own git."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from acpgen.diagnostics import InputError, input_error
+from acpgen.schema.document import MAX_BYTES
+
+_TIMEOUT = 30.0
+_QUIET = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+"""What keeps git from translating its messages, from the network, from locks, and from asking."""
+
+
+def read_in_revision(spec: str, *, in_folder: str) -> tuple[str, bytes]:
+    """The file that `spec`, `REV:PATH`, names, with its own spec; of a folder, the file `in_folder` in it.
+
+    As everywhere in git, PATH starts at the top of the repository, and `./PATH` where acpgen runs. Raises `InputError`
+    where there is no git, no repository, no such revision or no such file.
+    """
+    revision, _, path = spec.partition(":")
+    _check(spec, revision)
+    commit = _resolve(f"{revision}^{{commit}}")
+    if commit is None:
+        raise _no_revision(spec, revision)
+    blob, kind = _object(commit, path.rstrip("/"))
+    if kind == "tree":
+        spec = f"{spec.rstrip('/')}{'' if spec.endswith(':') else '/'}{in_folder}"
+        blob, kind = _object(commit, spec.partition(":")[2])
+    if blob is None:
+        raise input_error(
+            "no-such-file",
+            f"the revision {revision!r} has no {spec.partition(':')[2]!r}",
+            hint="paths start at the top of the repository; with ./ they start here",
+        )
+    if kind != "blob":
+        raise input_error("no-such-file", f"{spec!r} is no file, but a {kind}")
+    return spec, _content(spec, blob)
+
+
+def _check(spec: str, revision: str) -> None:
+    """Refuse what git would take for an option, or for something else than a revision."""
+    if not revision or revision.startswith("-") or not spec.isprintable():
+        raise input_error(
+            "bad-revision", f"{spec!r} does not start with a revision", hint="write REV:PATH, as in HEAD:src/app/acp"
+        )
+
+
+def _object(commit: str, path: str) -> tuple[str | None, str]:
+    """The id and kind of what stands at `path`; no id where nothing does."""
+    found = _resolve(f"{commit}:{path}")
+    return found, (_git("cat-file", "-t", found).decode().strip() if found is not None else "")
+
+
+def _resolve(name: str) -> str | None:
+    """The id of the object that `name` stands for, None where there is none."""
+    ran = _run("rev-parse", "--verify", "--quiet", "--end-of-options", name)
+    return ran.stdout.decode().strip() if ran.returncode == 0 else None
+
+
+def _content(spec: str, blob: str) -> bytes:
+    if int(_git("cat-file", "-s", blob)) > MAX_BYTES:
+        size = f"{MAX_BYTES // 1024**2} MiB"
+        raise input_error("file-too-large", f"{spec} is larger than {size}", hint="is this a schema?")
+    return _git("cat-file", "blob", blob)
+
+
+def _git(*arguments: str) -> bytes:
+    """What git prints; raises `InputError` with what it complains about."""
+    ran = _run(*arguments)
+    if ran.returncode:
+        raise input_error("git-failed", f"git {arguments[0]} failed: {_complaint(ran)}")
+    return ran.stdout
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    git = shutil.which("git")
+    if git is None:
+        raise input_error("no-git", "git is not installed, or not on the PATH", hint="it is needed for REV:PATH")
+    environment = {**os.environ, **_QUIET}
+    try:
+        return subprocess.run(  # noqa: S603 - no shell, and no argument that git would take for an option
+            [git, *arguments],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise input_error("git-failed", f"git cannot be run: {error}") from None
+
+
+def _complaint(ran: subprocess.CompletedProcess[bytes]) -> str:
+    lines = ran.stderr.decode(errors="replace").strip().splitlines()
+    return lines[0] if lines else f"exit code {ran.returncode}"
+
+
+def _no_revision(spec: str, revision: str) -> InputError:
+    """Either the revision is unknown, or this is no repository at all: git says which."""
+    ran = _run("rev-parse", "--git-dir")
+    if ran.returncode:
+        return input_error("no-repository", f"{spec!r} cannot be looked up: {_complaint(ran)}")
+    return input_error(
+        "no-revision",
+        f"git knows no revision {revision!r}",
+        hint="a file that has a colon in its name is given with ./ before it",
+    )
