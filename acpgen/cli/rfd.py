@@ -14,11 +14,12 @@ from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.cli.tables import print_data
 from acpgen.config import DEFAULT_PROTOCOL
-from acpgen.diagnostics import AcpgenError
+from acpgen.diagnostics import AcpgenError, Severity
 from acpgen.inputs import find_inputs
 from acpgen.output import write_file
 from acpgen.schema.bundled import load_gates
 from acpgen.schema.layers import schema_map
+from acpgen.schema.marks import find_marks
 
 rfd_app = typer.Typer(name="rfd", help="Read RFDs: make the draft of an extension from the text.", no_args_is_help=True)
 
@@ -35,7 +36,8 @@ def extract_command(
     release: options.Release = None,
     schema: options.Schema = None,
     rfd: Annotated[
-        str | None, typer.Option("--rfd", help="The address of the RFD, where the text does not have it.", metavar="URL")
+        str | None,
+        typer.Option("--rfd", help="The address of the RFD, where the text does not have it.", metavar="URL"),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the draft to a file; else to stdout.", metavar="FILE")
@@ -57,7 +59,7 @@ def extract_command(
     - `acpgen rfd extract logout.txt --release 0.10.8 --rfd https://example.org/logout`
     """
     # imported here: no other command needs it
-    from acpgen.rfd import Base, extract, read_source
+    from acpgen.rfd import Base, check_draft, extract, read_source
 
     try:
         inputs = find_inputs(options.sources(protocol, release=release, schema=schema))
@@ -70,17 +72,22 @@ def extract_command(
         )
         found = extract(read_source(file), base, rfd=rfd)
         text = _draft_text(found.draft)
+        diagnostics = found.diagnostics
+        if not any(find_marks(found.draft)):
+            label = out.as_posix() if out else "draft"
+            diagnostics += check_draft(text, label=label, base=document, protocol=protocol, gates=base.gates)
         if out is not None:
             write_file(out, text + "\n", force=force)
     except AcpgenError as error:
         print_diagnostics(error.diagnostics, form)
         raise typer.Exit(error.exit_code) from None
-    print_diagnostics(found.diagnostics, form)
+    print_diagnostics(diagnostics, form)
     if out is None:
         print_data(text)
-    elif sys.stderr.isatty():
-        print(f"{out}: {'complete' if found.is_complete else 'to be completed'}", file=sys.stderr)
-    if not found.is_complete:
+    is_complete = all(each.severity is Severity.NOTE for each in diagnostics)
+    if out is not None and sys.stderr.isatty():
+        print(f"{out}: {'complete' if is_complete else 'to be completed'}", file=sys.stderr)
+    if not is_complete:
         raise typer.Exit(1)
 
 

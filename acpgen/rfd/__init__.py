@@ -4,7 +4,8 @@ Nothing here writes or prints. The text is untrusted: it has bounds, and never b
 """
 
 from acpgen.rfd.base import Base
+from acpgen.rfd.checking import check_draft
 from acpgen.rfd.draft import Extraction, extract
 from acpgen.rfd.source import Source, parse_source, read_source
 
-__all__ = ["Base", "Extraction", "Source", "extract", "parse_source", "read_source"]
+__all__ = ["Base", "Extraction", "Source", "check_draft", "extract", "parse_source", "read_source"]

@@ -69,7 +69,7 @@ def _slots(
     for holder, wire, node in properties_of(owner, definitions):
         yield Slot(root=root, path=(*path, wire), owner=holder, node=node, sender=sender)
         target = single_reference(node)
-        if target in definitions and len(path) < _DEPTH:
+        if target is not None and target in definitions and len(path) < _DEPTH:
             yield from _slots(target, definitions, root=root, path=(*path, wire), sender=sender)
 
 

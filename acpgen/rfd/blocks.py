@@ -19,7 +19,9 @@ _DECLARATION = re.compile(
     r"(?:interface\s+[\w$]+[^{}()]{0,200}\{|(?:const\s+)?enum\s+[\w$]+\s*\{|type\s+[\w$]+\s*(?:<[^=]{0,100})?=)"
 )
 _JSON_START = re.compile(r"\s*(?:\{\s*(?:[\"}/]|$)|\[\s*(?:[\"{\]]|$))")
-_STRAY = re.compile(r"\s*(?:\"[^\"]{1,100}\"\s*:|[}\]]+[,;)]*\s*$|(?:readonly\s+)?[\w$]{1,100}\??:\s*[\w$\"'{\[(|][^.]{0,200};\s*$)")
+_STRAY = re.compile(
+    r"\s*(?:\"[^\"]{1,100}\"\s*:|[}\]]+[,;)]*\s*$" r"|(?:readonly\s+)?[\w$]{1,100}\??:\s*[\w$\"'{\[(|][^.]{0,200};\s*$)"
+)
 _PATCH_LINE = re.compile(r"[+-](?![+-])")
 
 
@@ -63,6 +65,11 @@ class Block:
     def last(self) -> int:
         """The last line of the block in the source."""
         return self.first + len(self.offsets) - 1
+
+    @property
+    def lines(self) -> str:
+        """The lines of the block in a message."""
+        return f"line {self.first}" if self.first == self.last else f"lines {self.first} to {self.last}"
 
     def line(self, offset: int) -> int:
         """The line of the source for an offset into the text."""
@@ -129,7 +136,7 @@ def _block(source: Source, start: int, lines: list[str], language: str) -> Block
         first=start + 1,
         text=text,
         offsets=offsets or (0,),
-        intro=_intro(source, start - 1),
+        intro=_intro(source, start - 2),
     )
 
 

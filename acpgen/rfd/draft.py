@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
+from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input_error
 from acpgen.ir.model import Role
 from acpgen.ir.names import pascal
 from acpgen.rfd.base import Base, Slot, capability_slots
@@ -36,11 +36,6 @@ class Extraction:
     draft: dict[str, Any]
     diagnostics: tuple[Diagnostic, ...]
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is left for a person to decide."""
-        return all(found.severity is Severity.NOTE for found in self.diagnostics)
-
 
 def extract(source: Source, base: Base, *, rfd: str | None = None) -> Extraction:
     """The draft of the fragment that `source` describes, as an extension of `base`; `rfd` is the address of the text.
@@ -55,17 +50,23 @@ def extract(source: Source, base: Base, *, rfd: str | None = None) -> Extraction
     entries = {**{entry.name: entry for entry in inferred.entries if entry.name not in entries}, **entries}
     check_names(entries, base, findings)
     methods, orphans = find_methods(entries, messages, drawn_handlers(source), base=base)
+    _note_messages(messages, methods, findings)
+    _note_values(sorted_.values, inferred, findings)
     if not entries and not methods:
-        raise input_error(
-            "rfd-nothing-found",
-            f"{source.label} adds nothing to {base.origin}: no definitions, no changes, no new methods",
-            location=source.location(1),
-            hint="definitions are read from JSON Schema and TypeScript, methods from examples of messages",
-        )
-    _note_examples(messages, sorted_, inferred, methods, findings)
+        raise InputError([*findings.found, _nothing_found(source, base)])
     draft = _Draft(source=source, base=base, entries=entries, methods=methods, findings=findings)
     root = draft.build(read_metadata(source), rfd=rfd, orphans=orphans)
     return Extraction(draft=root, diagnostics=tuple(findings.found))
+
+
+def _nothing_found(source: Source, base: Base) -> Diagnostic:
+    return Diagnostic(
+        code="rfd-nothing-found",
+        severity=Severity.ERROR,
+        message=f"{source.label} adds nothing to {base.origin}: no definitions, no changes, no new methods",
+        location=source.location(1),
+        hint="definitions are read from JSON Schema and TypeScript, methods from examples of messages",
+    )
 
 
 def _read(source: Source, base: Base, findings: Findings) -> tuple[Sorted, list[Declared]]:
@@ -87,7 +88,7 @@ def _read(source: Source, base: Base, findings: Findings) -> tuple[Sorted, list[
 
 def _report_other(block: Block, findings: Findings) -> None:
     what = f"the block of {block.language} in" if block.language else "the block in"
-    message = f"{what} lines {block.first} to {block.last} is not read"
+    message = f"{what} {block.lines} is not read"
     if block.language in ("diff", "patch"):
         findings.warn("rfd-block", f"{message}: neither JSON nor TypeScript", block.location(0))
     else:
@@ -104,18 +105,20 @@ def _entries(sorted_: Sorted, declared: list[Declared], base: Base, findings: Fi
     return dict(sorted(kept.items(), key=lambda item: (item[1].location, item[0])))
 
 
-def _note_examples(
-    messages: tuple[Message, ...], sorted_: Sorted, inferred: Inferred, methods: list[Method], findings: Findings
-) -> None:
-    """Say of every example what became of it, so that nobody has to wonder."""
+def _note_messages(messages: tuple[Message, ...], methods: list[Method], findings: Findings) -> None:
+    """Say of every message what it was taken for, so that nobody has to wonder."""
     new = {method.name for method in methods}
     for message in messages:
         if message.kind in (MessageKind.REQUEST, MessageKind.NOTIFICATION):
-            text = f"a {message.kind.value} of {message.method}" if message.method in new else "a message of a known method"
+            text = f"a {message.kind.value} of {message.method}"
+            text += "" if message.method in new else ", which the schema has"
         else:
-            text = f"an answer to {message.method}" if message.method else "an answer to a request that is not shown"
-        findings.note("rfd-example", f"{text}: an example", message.location)
-    for piece in sorted_.values:
+            text = f"an answer to {message.method or 'a request that is not shown'}"
+        findings.note("rfd-example", f"an example: {text}", message.location)
+
+
+def _note_values(values: tuple[Piece, ...], inferred: Inferred, findings: Findings) -> None:
+    for piece in values:
         if piece not in inferred.used:
             findings.note("rfd-value", "a value, and no definition: nothing follows from it", piece.location(""))
 
@@ -196,8 +199,9 @@ class _Draft:
             if gate is not None:
                 gates.setdefault(gate.root, {})[method.name] = ".".join(gate.path)
                 continue
-            root = next((name for name, sender in roots.items() if sender == side), None)
-            root = root or mark(" or ".join(roots))
+            # a request waits for a capability of whoever handles it, a notification for one of either side
+            senders = [name for name, sender in roots.items() if sender == side and not method.is_notification]
+            root = senders[0] if senders else mark(f"{' or '.join(roots)}, whichever has the capability")
             wanted = f"the capability that {method.name} waits for, names joined by dots; no entry if it waits for none"
             gates.setdefault(root, {})[method.name] = mark(wanted)
             places[join("", "gates", root)] = places[join("", "gates", root, method.name)] = method.location

@@ -20,7 +20,9 @@ from acpgen.schema.sameness import same_shape
 from acpgen.schema.walk import walk
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
-_STRUCTURE = frozenset({"properties", "items", "const", "enum", "$ref", "anyOf", "oneOf", "allOf", "additionalProperties"})
+_STRUCTURE = frozenset(
+    {"properties", "items", "const", "enum", "$ref", "anyOf", "oneOf", "allOf", "additionalProperties"}
+)
 _BESIDE = frozenset({"$schema", "$id", "$comment", "title", "description"})
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,99}")
 
@@ -122,9 +124,7 @@ def _entry(piece: Piece, pointer: str, name: str, *, base: Base) -> Entry:
         node = node[token.replace("~1", "/").replace("~0", "~")]
     added = None
     if isinstance(node, dict) and not piece.is_added(pointer):
-        added = {
-            wire for wire in schema_map(node, "properties") if piece.is_added(join(pointer, "properties", wire))
-        }
+        added = {wire for wire in schema_map(node, "properties") if piece.is_added(join(pointer, "properties", wire))}
     change = _change(name, node, added=added, base=base)
     return Entry(
         name=name,
@@ -180,9 +180,11 @@ def unite(entries: Iterable[Entry], findings: Findings) -> dict[str, Entry]:
         elif first.is_change != entry.is_change:
             findings.warn(
                 "rfd-twice",
-                f"{entry.name} is a definition here, and a change of one in line {first.location.line}"
-                if first.is_change
-                else f"{entry.name} is a change here, and a definition in line {first.location.line}",
+                (
+                    f"{entry.name} is a definition here, and a change of one in line {first.location.line}"
+                    if first.is_change
+                    else f"{entry.name} is a change here, and a definition in line {first.location.line}"
+                ),
                 entry.location,
                 hint="the draft has what stands first",
             )
@@ -235,8 +237,8 @@ def check_names(entries: Mapping[str, Entry], base: Base, findings: Findings) ->
                 "rfd-name-taken",
                 f"{base.origin} has a definition {name} already, and it differs",
                 entry.location,
-                hint="for the one that is there: move what is new to `changes`; for another one: choose another name, or"
-                " the release that the text was written for (--release)",
+                hint="for the one that is there, move what is new to `changes`; for another one, choose another name,"
+                " or the release that the text was written for (--release)",
             )
         for _, node in _schemas(entry):
             target = node.get("$ref") if isinstance(node, dict) else None
@@ -250,5 +252,3 @@ def _schemas(entry: Entry) -> Iterator[tuple[str, Any]]:
         return
     for node in [*schema_map(entry.node, "properties").values(), *schema_list(entry.node, "members")]:
         yield from walk(node)
-
-

@@ -71,15 +71,11 @@ def _variants(values: Sequence[Piece], base: Base, source: Source) -> Iterator[_
     for owner, pieces in by_owner.items():
         known = {wire for _, wire, _ in properties_of(owner, base.definitions)}
         tag = _tag(pieces, known)
-        for piece in pieces if tag else ():
-            comment = piece.comment(join("", tag))
-            yield _Variant(
-                owner=owner,
-                piece=piece,
-                tag=str(tag),
-                value=piece.root[tag],
-                is_optional=bool(_OPTIONAL.search(comment)),
-            )
+        if tag is None:
+            continue
+        for piece in pieces:
+            is_optional = bool(_OPTIONAL.search(piece.comment(join("", tag))))
+            yield _Variant(owner=owner, piece=piece, tag=tag, value=piece.root[tag], is_optional=is_optional)
 
 
 def _owner(value: Mapping[str, Any], named: list[str], base: Base) -> str | None:

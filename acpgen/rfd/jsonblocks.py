@@ -34,6 +34,8 @@ class Piece:
 
     def location(self, pointer: str) -> Location:
         """The place in the source of the value at `pointer`."""
+        if not pointer:
+            return self.block.location(_skip(self.document.text, 0))
         found = self.document.location(pointer)
         return self.block.at(found.line - 1, found.column - 1)
 
@@ -41,8 +43,9 @@ class Piece:
         """The first and the last line of the source that the value at `pointer` takes."""
         found, text = self.document.location(pointer), self.document.text
         start = sum(len(line) + 1 for line in text.split("\n")[: found.line - 1]) + found.column - 1
-        _, end = _DECODER.raw_decode(text, _skip(text, start))
-        return self.block.first + found.line - 1, self.block.line(end)
+        start = _skip(text, start)
+        _, end = _DECODER.raw_decode(text, start)
+        return self.block.line(start), self.block.line(end)
 
     def comment(self, pointer: str) -> str:
         """The comment at the end of the line in which the value at `pointer` begins."""
@@ -78,9 +81,7 @@ def read_pieces(block: Block, findings: Findings) -> Iterator[Piece]:
             position = _skip(text, position + 1)
 
 
-def _piece(
-    block: Block, findings: Findings, *, text: str, start: int, comments: Mapping[int, str]
-) -> Iterator[Piece]:
+def _piece(block: Block, findings: Findings, *, text: str, start: int, comments: Mapping[int, str]) -> Iterator[Piece]:
     padded = re.sub(r"[^\n]", " ", text[:start]) + text[start:]
     try:
         document = parse_document(padded.encode(), label=block.source.label, origin=block.source.label)
@@ -92,7 +93,7 @@ def _piece(
 
 
 def _report(block: Block, findings: Findings, message: str, location: Location) -> None:
-    what = f"the block in lines {block.first} to {block.last} cannot be read"
+    what = f"the block in {block.lines} cannot be read"
     findings.warn("rfd-bad-json", f"{what}: {message}", location, hint=_HINT)
 
 

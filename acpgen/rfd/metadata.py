@@ -10,7 +10,10 @@ from datetime import date
 from acpgen.rfd.source import Source
 
 _DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
-_FIELD = re.compile(r"[>*\s-]{0,10}(title|status|revision|date|updated|rfd|url)(?:\*\*)?\s*:\s*(?:\*\*)?\s*(\S.{0,300})", re.IGNORECASE)
+_FIELD = re.compile(
+    r"[>*\s-]{0,10}(title|status|revision|date|updated|rfd|url)(?:\*\*)?\s*:\s*(?:\*\*)?\s*(\S.{0,300})", re.IGNORECASE
+)
+_PREFIX = re.compile(r"rfd\s{0,3}[:-]\s{0,3}", re.IGNORECASE)
 _HEADING = re.compile(r"#\s+(\S.{0,300})")
 _URL = re.compile(r"https?://[!-~]{1,300}")
 _HISTORY = re.compile(r"#{0,6}\s*revision history\s*$", re.IGNORECASE)
@@ -44,7 +47,7 @@ def read_metadata(source: Source) -> Metadata:
     revision, revision_line = _revision(source, fields)
     status, status_line = fields.get("status", ("", 1))
     url, url_line = fields.get("rfd") or fields.get("url") or ("", 1)
-    address = _URL.match(url)
+    address = _URL.search(url)
     words = re.findall(r"[a-z]+", status.lower())
     return Metadata(
         id=_identity(source.name) or (_identity(title) if title else None),
@@ -77,7 +80,9 @@ def _heading(source: Source) -> tuple[str, int] | None:
 
 def _clean(text: str) -> str:
     """`text` without quotation marks, emphasis and "RFD:" around it, as one line that can be printed."""
-    text = re.sub(r"^rfd\s{0,3}[:-]\s{0,3}", "", text.strip().strip("\"'*`").strip().rstrip("#").strip(), flags=re.IGNORECASE)
+    text = text.strip().strip("\"'*`").strip().rstrip("#").strip()
+    if prefix := _PREFIX.match(text):
+        text = text[prefix.end() :]
     return "".join(char for char in text if char.isprintable())
 
 

@@ -62,7 +62,7 @@ def _names(entries: Mapping[str, Entry], messages: list[Message], base: Base) ->
     """The methods that definitions or examples name, and where the first of them does."""
     found = {
         entry.node["x-method"]: entry.location
-        for entry in reversed(entries.values())
+        for entry in reversed(list(entries.values()))
         if isinstance(entry.node, dict) and isinstance(entry.node.get("x-method"), str)
     }
     for message in messages:

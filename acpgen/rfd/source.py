@@ -64,7 +64,5 @@ class Findings:
         """Record what was left out because nothing follows from it for a fragment."""
         self._add(Severity.NOTE, code, message, location, hint=hint)
 
-    def _add(
-        self, severity: Severity, code: str, message: str, location: Location | None, *, hint: str | None
-    ) -> None:
+    def _add(self, severity: Severity, code: str, message: str, location: Location | None, *, hint: str | None) -> None:
         self.found.append(Diagnostic(code=code, severity=severity, message=message, location=location, hint=hint))

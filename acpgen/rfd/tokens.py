@@ -70,9 +70,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
             tokens.append(_token(_KINDS[group], match, comments, starts_line=starts_line))
             comments, starts_line = [], False
     end = len(text)
-    tokens.append(
-        Token(kind=TokenKind.END, text="", start=end, end=end, comments=tuple(comments), starts_line=True)
-    )
+    tokens.append(Token(kind=TokenKind.END, text="", start=end, end=end, comments=tuple(comments), starts_line=True))
     return tuple(tokens)
 
 

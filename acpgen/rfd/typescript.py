@@ -32,7 +32,7 @@ _OPENING, _CLOSING = frozenset("{[("), frozenset("}])")
 _EXCERPT = 80
 
 
-class _SyntaxProblem(Exception):
+class _NotUnderstoodError(Exception):
     """Something that the parser does not understand; caught where it can go on."""
 
     def __init__(self, message: str, token: Token) -> None:
@@ -87,9 +87,9 @@ class _Parser:
             raise self.unexpected("a name")
         return self.next().text
 
-    def unexpected(self, wanted: str) -> _SyntaxProblem:
+    def unexpected(self, wanted: str) -> _NotUnderstoodError:
         found = f"`{self.token.text[:_EXCERPT]}`" if self.token.text else self.token.kind.value
-        return _SyntaxProblem(f"expected {wanted}, found {found}", self.token)
+        return _NotUnderstoodError(f"expected {wanted}, found {found}", self.token)
 
     @property
     def at_end(self) -> bool:
@@ -102,7 +102,7 @@ class _Parser:
             start = self.index
             try:
                 self.declaration()
-            except _SyntaxProblem as stop:
+            except _NotUnderstoodError as stop:
                 self.problems.append(stop.problem)
                 self.skip_declaration(start)
 
@@ -175,7 +175,7 @@ class _Parser:
             docs.append(_doc(self.token.comments))
             self.name()
             if not self.take("="):
-                raise _SyntaxProblem(f"the enum {name} does not say which values are sent", self.token)
+                raise _NotUnderstoodError(f"the enum {name} does not say which values are sent", self.token)
             members.append(self.constant())
             if not self.take(","):
                 break
@@ -184,7 +184,7 @@ class _Parser:
 
     def no_parameters(self) -> None:
         if self.at("<"):
-            raise _SyntaxProblem("a type with parameters has no counterpart in a schema", self.token)
+            raise _NotUnderstoodError("a type with parameters has no counterpart in a schema", self.token)
 
     # --- Objects ---
 
@@ -220,7 +220,7 @@ class _Parser:
             self.expect(":")
             type_ = self.union(depth + 1)
             self.end_of_member()
-        except _SyntaxProblem as stop:
+        except _NotUnderstoodError as stop:
             self.problems.append(stop.problem)
             self.skip_member(start)
             return None
@@ -234,17 +234,17 @@ class _Parser:
             name = self.property_name()
             is_optional = self.take("?")
             if self.at("(", "<"):
-                raise _SyntaxProblem(f"{name} is a function, which nothing sends", self.token)
+                raise _NotUnderstoodError(f"{name} is a function, which nothing sends", self.token)
             self.expect(":")
             type_ = self.union(depth + 1)
             self.end_of_member()
-        except _SyntaxProblem as stop:
+        except _NotUnderstoodError as stop:
             self.problems.append(stop.problem)
             text = self.skip_member(start)
             return Member(
                 name=_plain_name(first),
                 type=NotUnderstood(text, first.start),
-                is_optional=False,
+                is_optional=self.tokens[start + 1].text == "?",
                 doc=_doc(first.comments),
                 start=first.start,
             )
@@ -277,7 +277,7 @@ class _Parser:
 
     def union(self, depth: int) -> TypeNode:
         if depth > MAX_DEPTH:
-            raise _SyntaxProblem(f"types nest more than {MAX_DEPTH} deep", self.token)
+            raise _NotUnderstoodError(f"types nest more than {MAX_DEPTH} deep", self.token)
         self.take("|")
         members: list[TypeNode] = []
         docs: list[str] = []
@@ -308,7 +308,7 @@ class _Parser:
         while self.at("[") and not self.token.starts_line:
             self.next()
             if not self.take("]"):
-                raise _SyntaxProblem("the type of a property of another type is not followed", self.token)
+                raise _NotUnderstoodError("the type of a property of another type is not followed", self.token)
             found = ArrayOf(found)
         return found
 
@@ -321,7 +321,7 @@ class _Parser:
             found = self.union(depth + 1)
             self.expect(")")
             if self.at("=>"):
-                raise _SyntaxProblem("a function is nothing that can be sent", self.token)
+                raise _NotUnderstoodError("a function is nothing that can be sent", self.token)
             return found
         if token.kind is TokenKind.NAME and token.text not in ("true", "false"):
             return self.named(depth)
@@ -329,13 +329,13 @@ class _Parser:
 
     def named(self, depth: int) -> TypeNode:
         if self.at("keyof", "typeof", "infer", "unique", "asserts", "new"):
-            raise _SyntaxProblem(f"`{self.token.text}` has no counterpart in a schema", self.token)
+            raise _NotUnderstoodError(f"`{self.token.text}` has no counterpart in a schema", self.token)
         if self.at("readonly"):
             self.next()
             return self.postfix(depth + 1)
         token = self.next()
         if self.at("."):
-            raise _SyntaxProblem("names with dots are not followed", self.token)
+            raise _NotUnderstoodError("names with dots are not followed", self.token)
         arguments: list[TypeNode] = []
         if self.take("<"):
             arguments.append(self.union(depth + 1))
@@ -356,21 +356,21 @@ class _Parser:
             token = self.next()
             if token.text.isdecimal() and len(token.text) < 16:
                 return Constant(sign * int(token.text))
-            raise _SyntaxProblem("only whole numbers below 10^15 can be constants", token)
+            raise _NotUnderstoodError("only whole numbers below 10^15 can be constants", token)
         raise self.unexpected("a type")
 
     def string(self) -> str:
         token = self.next()
         inner = token.text[1:-1]
         if len(token.text) < 2 or token.text[-1] != token.text[0]:
-            raise _SyntaxProblem("a string that does not end", token)
+            raise _NotUnderstoodError("a string that does not end", token)
         if token.text[0] == "'":
             inner = inner.replace("\\'", "'").replace('"', '\\"')
         try:
             found = json.loads(f'"{inner}"', strict=False)
             found.encode()
         except (ValueError, UnicodeEncodeError):
-            raise _SyntaxProblem("a string with an escape that is not JSON's", token) from None
+            raise _NotUnderstoodError("a string with an escape that is not JSON's", token) from None
         return str(found)
 
 
@@ -381,7 +381,8 @@ def _plain_name(token: Token) -> str:
 def _doc(comments: tuple[Comment, ...]) -> str:
     """What the comments before something say of it."""
     docs = [comment.text for comment in comments if comment.is_doc]
-    return docs[-1] if docs else " ".join(each.text for each in comments if each.text and not _ELISION.search(each.text))
+    plain = [comment.text for comment in comments if comment.text and not _ELISION.search(comment.text)]
+    return docs[-1] if docs else " ".join(plain)
 
 
 def _is_elision(comments: tuple[Comment, ...]) -> bool:
