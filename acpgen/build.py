@@ -136,7 +136,7 @@ def compile_loaded(
             release=loaded.release.name if loaded.release else None,
             gates=gates,
         )
-        report = _checked(composed)
+        report = check_composed(composed)
     with timings.stage("lower"):
         model = lower(composed, options, report)
     if strict:
@@ -149,7 +149,8 @@ def load_base(inputs: Inputs) -> Document:
     return read_document(inputs.schema.path, label=inputs.schema.label, origin=inputs.origin)
 
 
-def _checked(composed: Composed) -> Report:
+def check_composed(composed: Composed) -> Report:
+    """What there is to say about a composed schema before it is lowered; raises `InputError` where it cannot be."""
     report = Report(locate=composed.locate, found=list(composed.diagnostics))
     report.raise_errors()
     check_dialect(composed.root, report)

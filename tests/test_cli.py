@@ -32,7 +32,7 @@ OUTPUT_FILES = {
     *("transport.py", "types.py"),
 }
 
-COMMANDS = ("build", "extensions", "init", "methods")
+COMMANDS = ("build", "extensions", "init", "methods", "rfd")
 
 
 class Folder:

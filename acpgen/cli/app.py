@@ -14,6 +14,7 @@ from acpgen.cli.diff import diff_command
 from acpgen.cli.extensions import extensions_command
 from acpgen.cli.init import init_command
 from acpgen.cli.methods import methods_command
+from acpgen.cli.rfd import rfd_app
 
 app = typer.Typer(
     name="acpgen",
@@ -30,6 +31,7 @@ app.command("diff")(diff_command)
 app.command("extensions")(extensions_command)
 app.command("methods")(methods_command)
 app.command("init")(init_command)
+app.add_typer(rfd_app)
 
 
 def _print_version(wanted: bool) -> None:

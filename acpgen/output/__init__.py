@@ -1,10 +1,10 @@
 """The last two stages of the compiler: compare the generated files with the disk, then write what differs.
 
 `plan` only reads and `apply` only does what a plan says, so that `check`, `diff` and `--dry-run` are a plan which is
-never applied. `apply` is the one function of acpgen that writes.
+never applied. Only `apply`, and for a single file `write_file`, write.
 """
 
-from acpgen.output.applying import apply
+from acpgen.output.applying import apply, write_file
 from acpgen.output.manifest import Manifest, read_manifest, unchanged
 from acpgen.output.paths import LOCK_NAME, MARKER, STAGE_PREFIX
 from acpgen.output.planning import Change, Kind, Plan, plan
@@ -21,4 +21,5 @@ __all__ = [
     "plan",
     "read_manifest",
     "unchanged",
+    "write_file",
 ]

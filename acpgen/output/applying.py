@@ -25,7 +25,7 @@ from acpgen.output.staging import make_folders, make_stage, remove_folder, remov
 
 
 def apply(plan: Plan) -> None:
-    """Make the output folder what `plan` says. The only function of acpgen that writes.
+    """Make the output folder what `plan` says. Apart from `write_file`, the only function of acpgen that writes.
 
     Raises `InputError`, with the folder as it was before: if something got in the way since the plan was made, if the
     folder takes no changes, or if the system refuses midway.
@@ -51,6 +51,47 @@ def _changed(plan: Plan) -> InputError:
         f"the output folder {plan.folder.as_posix()} was changed while acpgen was at work",
         hint="run acpgen again",
     )
+
+
+def write_file(target: Path, text: str, *, force: bool = False) -> None:
+    """Write `text` to the file `target`, all of it or nothing; a file that is there is replaced with `force` only.
+
+    Raises `InputError`, with everything as it was before, where the file is there, is no plain file, or the system
+    refuses.
+    """
+    name = target.as_posix()
+    if os.path.lexists(target) and (os.path.islink(target) or not os.path.isfile(target)):
+        raise input_error("foreign-file", f"{name} is in the way: it is no plain file", hint="choose another name")
+    stage: Path | None = None
+    try:
+        stage = _make_stage(target.parent)
+        _write(stage / "new", text)
+        if force:
+            os.replace(stage / "new", target)
+        else:
+            _put_new(stage / "new", target)
+    except FileExistsError:
+        hint = "choose another name, or overwrite it with --force"
+        raise input_error("file-exists", f"{name} exists already", hint=hint) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise input_error("write-failed", f"cannot write {name}: {reason}") from None
+    finally:
+        if stage is not None:
+            _remove_tree(stage)
+
+
+def _put_new(staged: Path, target: Path) -> None:
+    """Give a file its name, unless another has it: raises `FileExistsError` then."""
+    try:
+        os.link(staged, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Some file systems have no hard links; there the test and the renaming are two steps.
+        if os.path.lexists(target):
+            raise FileExistsError from None
+        os.replace(staged, target)
 
 
 def _create(plan: Plan, root: Path) -> None:

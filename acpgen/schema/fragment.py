@@ -15,6 +15,7 @@ from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, read_document
 from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
 from acpgen.schema.layers import schema_map
+from acpgen.schema.marks import find_marks
 from acpgen.schema.pointer import join
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragm
     if isinstance(source, Path):
         name = label or source.as_posix()
         source = read_document(source, label=name, origin=name)
-    problems = list(dict.fromkeys(_problems(source))) or list(_contradictions(source))
+    problems = list(_unfilled(source)) or list(dict.fromkeys(_problems(source))) or list(_contradictions(source))
     if problems:
         raise InputError(problems)
     return _read(source)
@@ -123,6 +124,19 @@ def _read_change(change: Mapping[str, Any]) -> Change:
         members=tuple(change.get("members", ())),
         replacement=replacement and Replacement(expect=replacement["expect"], result=replacement["with"]),
     )
+
+
+def _unfilled(document: Document) -> Iterator[Diagnostic]:
+    """The marks that are left in a draft."""
+    for at, wanted in find_marks(document.root):
+        yield Diagnostic(
+            code="fragment-draft",
+            severity=Severity.ERROR,
+            message=f"this is a draft, to be filled in here: {_short(wanted)}",
+            location=document.location(at),
+            pointer=at,
+            hint="write what the RFD left open in the place of `<fill in: …>`, or remove the entry",
+        )
 
 
 @cache

@@ -77,7 +77,7 @@ class Union:
         name = self.tag or ""
         return {
             "type": "object",
-            "properties": {name: {"type": _type_name(tags[name]), "const": tags[name]}},
+            "properties": {name: {"type": type_of_constant(tags[name]), "const": tags[name]}},
             "required": [name],
         }
 
@@ -127,7 +127,8 @@ def _untagged_name(member: dict[str, Any]) -> str:
     return title if isinstance(title, str) else json_text(canonical(member))
 
 
-def _type_name(value: Any) -> str:
+def type_of_constant(value: Any) -> str:
+    """The name of the JSON type that a constant of a schema has."""
     match value:
         case bool():
             return "boolean"

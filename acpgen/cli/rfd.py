@@ -1,0 +1,97 @@
+"""`acpgen rfd`: what an RFD says, as the draft of an extension fragment."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from acpgen.build import load_base
+from acpgen.cli import options
+from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
+from acpgen.cli.tables import print_data
+from acpgen.config import DEFAULT_PROTOCOL
+from acpgen.diagnostics import AcpgenError, Severity
+from acpgen.inputs import find_inputs
+from acpgen.output import write_file
+from acpgen.schema.bundled import load_gates
+from acpgen.schema.layers import schema_map
+from acpgen.schema.marks import find_marks
+
+rfd_app = typer.Typer(name="rfd", help="Read RFDs: make the draft of an extension from the text.", no_args_is_help=True)
+
+
+@rfd_app.callback()
+def rfd_options() -> None:
+    """Read RFDs: make the draft of an extension from the text."""
+
+
+@rfd_app.command("extract")
+def extract_command(
+    file: Annotated[Path, typer.Argument(help="The RFD, as Markdown or as a page saved as text.", metavar="FILE")],
+    protocol: options.Protocol = DEFAULT_PROTOCOL,
+    release: options.Release = None,
+    schema: options.Schema = None,
+    rfd: Annotated[
+        str | None,
+        typer.Option("--rfd", help="The address of the RFD, where the text does not have it.", metavar="URL"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the draft to a file; else to stdout.", metavar="FILE")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file that --out names.")] = False,
+    form: Annotated[
+        DiagnosticFormat, typer.Option("--format", help="How diagnostics are printed.")
+    ] = DiagnosticFormat.TEXT,
+) -> None:
+    """Make the draft of an extension file from the text of an RFD.
+
+    JSON Schema, TypeScript and examples of messages are read; everything that looks like code and is not understood
+    is listed. What the text does not say stands in the draft as `<fill in: …>`, and the draft cannot be used before
+    each of these is replaced. Exit code 1 says that there is something to fill in or to look at.
+
+    **Examples**
+
+    - `acpgen rfd extract logout.md --out logout.json`
+    - `acpgen rfd extract logout.txt --release 0.10.8 --rfd https://example.org/logout`
+    """
+    # imported here: no other command needs it
+    from acpgen.rfd import Base, check_draft, extract, read_source
+
+    try:
+        inputs = find_inputs(options.sources(protocol, release=release, schema=schema))
+        document = load_base(inputs)
+        base = Base(
+            origin=document.origin,
+            protocol=protocol,
+            definitions=schema_map(document.root, "$defs"),
+            gates=load_gates(inputs.release) if inputs.release else {},
+        )
+        found = extract(read_source(file), base, rfd=rfd)
+        text = _draft_text(found.draft)
+        diagnostics = found.diagnostics
+        if not any(find_marks(found.draft)):
+            label = out.as_posix() if out else "draft"
+            diagnostics += check_draft(text, label=label, base=document, protocol=protocol, gates=base.gates)
+        if out is not None:
+            write_file(out, text + "\n", force=force)
+    except AcpgenError as error:
+        print_diagnostics(error.diagnostics, form)
+        raise typer.Exit(error.exit_code) from None
+    print_diagnostics(diagnostics, form)
+    if out is None:
+        print_data(text)
+    is_complete = all(each.severity is Severity.NOTE for each in diagnostics)
+    if out is not None and sys.stderr.isatty():
+        print(f"{out}: {'complete' if is_complete else 'to be completed'}", file=sys.stderr)
+    if not is_complete:
+        raise typer.Exit(1)
+
+
+def _draft_text(draft: object) -> str:
+    """The draft as JSON, with an escape for everything that a terminal would act upon."""
+    text = json.dumps(draft, indent=2, ensure_ascii=False)
+    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)

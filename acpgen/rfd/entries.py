@@ -1,0 +1,254 @@
+"""Collect the definitions of an RFD: each name once, as something new or as a change of what the schema has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from acpgen.diagnostics import Location
+from acpgen.ir.names import class_name
+from acpgen.rfd.base import Base, properties_of
+from acpgen.rfd.jsonblocks import Piece
+from acpgen.rfd.messages import is_message
+from acpgen.rfd.source import Findings
+from acpgen.rfd.style import styled
+from acpgen.schema.layers import schema_list, schema_map
+from acpgen.schema.pointer import join
+from acpgen.schema.sameness import same_shape
+from acpgen.schema.walk import walk
+
+_TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
+_STRUCTURE = frozenset(
+    {"properties", "items", "const", "enum", "$ref", "anyOf", "oneOf", "allOf", "additionalProperties"}
+)
+_BESIDE = frozenset({"$schema", "$id", "$comment", "title", "description"})
+_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Entry:
+    """What the text says under one name.
+
+    `node` is the whole schema; of a change, what it adds to the definition that the schema has already:
+    `properties`, `required` and `members` as a fragment has them.
+    """
+
+    name: str
+    node: Any
+    is_change: bool
+    location: Location
+    lines: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sorted:
+    """The JSON objects of a text by what they are."""
+
+    entries: tuple[Entry, ...]
+    messages: tuple[Piece, ...]
+    values: tuple[Piece, ...]
+
+
+def sort_pieces(pieces: Iterable[Piece], base: Base, findings: Findings) -> Sorted:
+    """Tell schemas, messages and other values apart."""
+    entries: list[Entry] = []
+    messages: list[Piece] = []
+    values: list[Piece] = []
+    for piece in pieces:
+        if is_message(piece.root):
+            messages.append(piece)
+            continue
+        found = list(_definitions(piece, findings))
+        entries += [_entry(piece, pointer, name, base=base) for name, pointer in found]
+        if not found:
+            values.append(piece)
+    return Sorted(entries=tuple(entries), messages=tuple(messages), values=tuple(values))
+
+
+def _definitions(piece: Piece, findings: Findings) -> Iterator[tuple[str, str]]:
+    """The names and pointers of the schemas in a JSON object."""
+    root = piece.root
+    if isinstance(root.get("$defs"), dict):
+        for key in root.keys() - _BESIDE - {"$defs"}:
+            findings.warn("rfd-schema", f"`{key}` beside `$defs` is not read", piece.location(join("", key)))
+        for name, node in root["$defs"].items():
+            pointer = join("", "$defs", name)
+            if isinstance(node, dict | bool):
+                yield name, pointer
+            else:
+                findings.warn("rfd-schema", f"the definition {name} is no schema", piece.location(pointer))
+    elif root and all(_NAME.fullmatch(name) and looks_like_schema(node) for name, node in root.items()):
+        yield from ((name, join("", name)) for name in root)
+    elif looks_like_schema(root) and {"properties", "anyOf", "oneOf"} & root.keys():
+        name = _name_of(piece)
+        if name:
+            yield name, ""
+        else:
+            findings.warn(
+                "rfd-schema",
+                "a schema without a name",
+                piece.location(""),
+                hint="give it a `title`, or put it under its name into `$defs` of the draft",
+            )
+
+
+def looks_like_schema(node: Any) -> bool:
+    """Whether a value has the look of a JSON Schema."""
+    if not isinstance(node, dict):
+        return False
+    stated = node.get("type")
+    kinds = stated if isinstance(stated, list) else [stated]
+    is_typed = bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
+    has_structure = bool(_STRUCTURE & node.keys()) and not any(
+        isinstance(node.get(key, {}), str) for key in ("properties", "items")
+    )
+    return (is_typed and (has_structure or node.keys() <= {"type", "description", "title", "format"})) or (
+        has_structure and stated is None
+    )
+
+
+def _name_of(piece: Piece) -> str | None:
+    """The name of a schema that stands alone: its title, or the line before it where that is nothing but a name."""
+    title = piece.root.get("title")
+    for text in (title if isinstance(title, str) else "", piece.block.intro[:200].strip("#*`: \t")):
+        if _NAME.fullmatch(text):
+            return text
+    return None
+
+
+def _entry(piece: Piece, pointer: str, name: str, *, base: Base) -> Entry:
+    node: Any = piece.root
+    for token in pointer.split("/")[1:]:
+        node = node[token.replace("~1", "/").replace("~0", "~")]
+    added = None
+    if isinstance(node, dict) and not piece.is_added(pointer):
+        added = {wire for wire in schema_map(node, "properties") if piece.is_added(join(pointer, "properties", wire))}
+    change = _change(name, node, added=added, base=base)
+    return Entry(
+        name=name,
+        node=styled(node) if change is None else change,
+        is_change=change is not None,
+        location=piece.location(pointer),
+        lines=piece.lines(pointer),
+    )
+
+
+def _change(name: str, node: Any, *, added: set[str] | None, base: Base) -> dict[str, Any] | None:
+    """What a schema adds to the definition of the same name; None where it is a definition of its own.
+
+    `added` are the properties that a patch adds. Without a patch, a schema that repeats all properties of the present
+    definition and has others is taken for its new state.
+    """
+    properties = schema_map(node, "properties")
+    if added is None:
+        present = present_properties(name, base)
+        if not present or not present < properties.keys():
+            return None
+        added = properties.keys() - present
+    required = [wire for wire in schema_list(node, "required") if wire in added]
+    return change_of({wire: properties[wire] for wire in properties if wire in added}, required)
+
+
+def change_of(properties: Mapping[str, Any], required: list[Any]) -> dict[str, Any]:
+    """A change that adds properties, in the notation of fragments."""
+    change: dict[str, Any] = {}
+    if properties:
+        change["properties"] = {wire: styled(node) for wire, node in properties.items()}
+    if required:
+        change["required"] = required
+    return change
+
+
+def present_properties(name: str, base: Base) -> set[str]:
+    """The properties that the base has for a definition, if it has the definition."""
+    if name not in base.definitions:
+        return set()
+    return {wire for _, wire, _ in properties_of(name, base.definitions)}
+
+
+def unite(entries: Iterable[Entry], findings: Findings) -> dict[str, Entry]:
+    """One entry for each name: the first, with what later ones add to a change; what disagrees is reported."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        first = found.setdefault(entry.name, entry)
+        if first is entry:
+            continue
+        if first.is_change and entry.is_change:
+            found[entry.name] = _merged(first, entry, findings)
+        elif first.is_change != entry.is_change:
+            findings.warn(
+                "rfd-twice",
+                (
+                    f"{entry.name} is a definition here, and a change of one in line {first.location.line}"
+                    if first.is_change
+                    else f"{entry.name} is a change here, and a definition in line {first.location.line}"
+                ),
+                entry.location,
+                hint="the draft has what stands first",
+            )
+        elif disagreement := _disagreement(first.node, entry.node):
+            findings.warn(
+                "rfd-twice",
+                f"{entry.name} is defined in line {first.location.line} already, and differently: {disagreement}",
+                entry.location,
+                hint="the draft has what stands in the JSON Schema, or else what stands first",
+            )
+    return found
+
+
+def _merged(first: Entry, second: Entry, findings: Findings) -> Entry:
+    properties = dict(schema_map(first.node, "properties"))
+    for wire, node in schema_map(second.node, "properties").items():
+        if wire in properties and not same_shape(properties[wire], node):
+            findings.warn(
+                "rfd-twice",
+                f"the property {wire} of {first.name} is added in line {first.location.line} already, and differently",
+                second.location,
+                hint="the draft has what stands first",
+            )
+        properties.setdefault(wire, node)
+    required = [*schema_list(first.node, "required"), *schema_list(second.node, "required")]
+    rest = {key: value for key, value in first.node.items() if key not in ("properties", "required")}
+    members = [*rest.pop("members", []), *second.node.get("members", [])]
+    node = change_of(properties, list(dict.fromkeys(required))) | rest | ({"members": members} if members else {})
+    return Entry(name=first.name, node=node, is_change=True, location=first.location, lines=first.lines)
+
+
+def _disagreement(one: Any, other: Any) -> str:
+    """How two descriptions of one type differ in what both notations can say: properties, and which are required."""
+    for key, what in (("properties", "properties"), ("required", "required properties")):
+        first, second = set(map(str, (one or {}).get(key, ()))), set(map(str, (other or {}).get(key, ())))
+        only_first, only_second = sorted(first - second), sorted(second - first)
+        if only_first or only_second:
+            return f"{what} {', '.join(only_first) or '-'} there, {', '.join(only_second) or '-'} here"
+    return ""
+
+
+def check_names(entries: Mapping[str, Entry], base: Base, findings: Findings) -> None:
+    """Report definitions whose name the base has for something else, names of no use, and references to nowhere."""
+    known = base.definitions.keys() | entries.keys()
+    for name, entry in entries.items():
+        if class_name(name) != name:
+            findings.warn("rfd-name", f"{name!r} is no name of a type", entry.location, hint="use PascalCase")
+        if not entry.is_change and name in base.definitions and not same_shape(entry.node, base.definitions[name]):
+            findings.warn(
+                "rfd-name-taken",
+                f"{base.origin} has a definition {name} already, and it differs",
+                entry.location,
+                hint="for the one that is there, move what is new to `changes`; for another one, choose another name,"
+                " or the release that the text was written for (--release)",
+            )
+        for _, node in _schemas(entry):
+            target = node.get("$ref") if isinstance(node, dict) else None
+            if target is not None and not (isinstance(target, str) and target.removeprefix("#/$defs/") in known):
+                findings.warn("rfd-reference", f"{name} refers to {target!s}, which nothing defines", entry.location)
+
+
+def _schemas(entry: Entry) -> Iterator[tuple[str, Any]]:
+    if not entry.is_change:
+        yield from walk(entry.node)
+        return
+    for node in [*schema_map(entry.node, "properties").values(), *schema_list(entry.node, "members")]:
+        yield from walk(node)

@@ -1,0 +1,340 @@
+"""`acpgen rfd extract` as a user meets it: from the text of an RFD to a fragment that can be built with."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acpgen.schema.data import data_folder
+from acpgen.schema.fragment import load_fragment
+from acpgen.schema.marks import find_marks
+from acpgen.schema.pointer import split
+from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
+from tests.command_line import Outcome, run_acpgen
+from tests.support import REPOSITORY, SHARED, require
+
+RFDS = SHARED / "rfd"
+EDITS = REPOSITORY / "tests" / "rfd"
+
+BUNDLED = {
+    "logout-2026-02-02": "logout@2026-02-02",
+    "auth-state-2026-03-07": "auth-state@2026-03-07",
+    "auth-methods-2026-01-14": "auth-methods@2026-01-14",
+}
+"""The texts that bundled fragments follow."""
+
+WAVE = """
+# Waving
+
+RFD: https://example.org/rfds/waving
+
+```ts
+interface AgentCapabilities {
+  // ... existing fields ...
+  wave?: boolean;
+}
+interface WaveRequest { hand: "left" | "right"; speed?: number }
+interface WaveResponse { seen: boolean }
+```
+
+```json
+{ "jsonrpc": "2.0", "id": 1, "method": "wave", "params": { "hand": "left" } }
+```
+
+## Revision history
+
+* 2026-05-01: First version
+"""
+"""A text that says everything."""
+
+
+def extract(folder: Path, text: str | bytes, *arguments: str, name: str = "wave.md") -> Outcome:
+    data = text if isinstance(text, bytes) else text.encode()
+    (folder / name).write_bytes(data)
+    return run_acpgen("rfd", "extract", name, *arguments, cwd=folder)
+
+
+def draft_of(ran: Outcome) -> dict[str, Any]:
+    draft: dict[str, Any] = json.loads(ran.stdout)
+    return draft
+
+
+def edited(root: Any, edits: list[dict[str, Any]]) -> Any:
+    """`root` after edits: each puts a value at a pointer, or removes what is there, and says why."""
+    for edit in edits:
+        assert edit.keys() <= {"at", "value", "why"}
+        assert edit["why"]
+        *parents, last = split(edit["at"])
+        node = root
+        for token in parents:
+            node = node[int(token)] if isinstance(node, list) else node[token]
+        if "value" in edit:
+            assert node.get(last) != edit["value"], f"{edit['at']} needs no edit"
+            node[last] = edit["value"]
+        else:
+            del node[last]
+    return root
+
+
+def without_descriptions(node: Any) -> Any:
+    """A schema without descriptions, and the types of a union in one order; property names stay what they are."""
+    if not isinstance(node, dict):
+        return node
+    found = {}
+    for key, value in node.items():
+        if key == "description":
+            continue
+        if key in MAPS_OF_SCHEMAS:
+            value = {name: without_descriptions(child) for name, child in value.items()}
+        elif key in LISTS_OF_SCHEMAS:
+            value = [without_descriptions(child) for child in value]
+        elif key in SINGLE_SCHEMAS:
+            value = without_descriptions(value)
+        found[key] = value
+    return found
+
+
+def comparable(fragment: Mapping[str, Any]) -> dict[str, Any]:
+    """A fragment without its descriptions."""
+    found = {key: value for key, value in fragment.items() if key != "description"}
+    found["$defs"] = {name: without_descriptions(node) for name, node in fragment.get("$defs", {}).items()}
+    found["changes"] = {
+        name: {
+            key: (
+                [without_descriptions(member) for member in part]
+                if key == "members"
+                else part if key == "required" else {each: without_descriptions(node) for each, node in part.items()}
+            )
+            for key, part in change.items()
+        }
+        for name, change in fragment.get("changes", {}).items()
+    }
+    return found
+
+
+# --- The real texts --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", BUNDLED)
+def test_a_bundled_fragment_is_the_draft_after_a_few_edits(page: str) -> None:
+    require(RFDS.is_dir(), "the RFDs")
+    ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", "--release", "0.10.8", cwd=REPOSITORY)
+    assert ran.code == 1, ran.stderr
+    draft = draft_of(ran)
+    edits = json.loads((EDITS / f"{page}.patch.json").read_text(encoding="utf-8"))
+    bundled = data_folder() / "schema" / "extensions" / "v1" / f"{BUNDLED[page]}.json"
+    assert comparable(edited(draft, edits)) == comparable(json.loads(bundled.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", BUNDLED)
+def test_each_edit_but_those_of_style_is_asked_for(page: str) -> None:
+    """What has to be edited stands in the draft as a mark, or is a matter of this project's taste."""
+    require(RFDS.is_dir(), "the RFDs")
+    ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", "--release", "0.10.8", cwd=REPOSITORY)
+    edits = json.loads((EDITS / f"{page}.patch.json").read_text(encoding="utf-8"))
+    places = {edit["at"] for edit in edits}
+    marks = {pointer for pointer, _ in find_marks(draft_of(ran))}
+    assert {pointer for pointer in marks if not any(pointer.startswith(place) for place in places)} == set()
+    taste = {place for place in places if not any(pointer.startswith(place) for pointer in marks)}
+    assert taste <= {
+        *("/title", "/extracted"),
+        "/changes/AgentCapabilities/properties/getAuthState/x-deserialize-default-on-error",
+    }
+
+
+def test_a_page_about_a_later_protocol_asks_for_what_it_does_not_define() -> None:
+    require(RFDS.is_dir(), "the RFDs")
+    page = RFDS / "authentication-v2-page.txt"
+    ran = run_acpgen("rfd", "extract", page, "--protocol", "2", cwd=REPOSITORY)
+    assert ran.code == 1
+    wanted = {pointer for pointer, _ in find_marks(draft_of(ran)["$defs"])}
+    assert wanted == {"/AuthenticateRequest", "/AuthenticateResponse", "/LogoutRequest", "/LogoutResponse"}
+
+
+@pytest.mark.parametrize("page", ["authentication-v2-page", "schema-v1-page-2025"])
+def test_a_page_that_adds_nothing_is_unusable(page: str) -> None:
+    require(RFDS.is_dir(), "the RFDs")
+    ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", cwd=REPOSITORY)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "[rfd-nothing-found]" in ran.stderr
+
+
+# --- What comes out --------------------------------------------------------------------------------------------------
+
+
+def test_a_text_that_says_everything_is_complete(tmp_path: Path) -> None:
+    ran = extract(tmp_path, WAVE, "--release", "0.10.8")
+    assert ran.code == 0, ran.stderr
+    draft = draft_of(ran)
+    assert list(find_marks(draft)) == []
+    assert (draft["id"], draft["title"], draft["revision"]) == ("wave", "Waving", "2026-05-01")
+    assert (draft["rfd"], draft["status"]) == ("https://example.org/rfds/waving", "draft")
+    assert draft["$defs"]["WaveRequest"] == {
+        "type": "object",
+        "properties": {
+            "hand": {"anyOf": [{"type": "string", "const": "left"}, {"type": "string", "const": "right"}]},
+            "speed": {"type": ["number", "null"]},
+        },
+        "required": ["hand"],
+        "x-side": "agent",
+        "x-method": "wave",
+    }
+    assert draft["gates"] == {"InitializeResponse": {"wave": "agentCapabilities.wave"}}
+    # only notes, and each example is accounted for
+    assert "wave.md:15:1: note: an example: a request of wave [rfd-example]" in ran.stderr
+    assert "warning" not in ran.stderr
+
+
+def test_a_complete_draft_can_be_built_with(tmp_path: Path) -> None:
+    assert extract(tmp_path, WAVE, "--release", "0.10.8", "--out", "wave.json").code == 0
+    fragment = load_fragment(tmp_path / "wave.json")
+    assert fragment.spec == "wave@2026-05-01"
+    ran = run_acpgen(
+        *("build", "--release", "0.10.8", "--extension", "./wave.json", "--role", "both", "--out", "acp"), cwd=tmp_path
+    )
+    assert ran.code == 0, ran.stderr
+    assert 'hand: Literal["left", "right"]' in (tmp_path / "acp" / "types.py").read_text(encoding="utf-8")
+
+
+def test_the_draft_says_where_it_comes_from(tmp_path: Path) -> None:
+    extracted = draft_of(extract(tmp_path, WAVE))["extracted"]
+    assert extracted["file"] == "wave.md"
+    assert len(extracted["sha256"]) == 64
+    assert extracted["lines"] == {
+        "/changes/AgentCapabilities": "7-10",
+        "/$defs/WaveRequest": "11",
+        "/$defs/WaveResponse": "12",
+    }
+
+
+def test_a_draft_with_marks_is_refused_with_what_is_to_be_filled_in(tmp_path: Path) -> None:
+    text = WAVE.replace("RFD: https://example.org/rfds/waving", "")
+    assert extract(tmp_path, text, "--out", "wave.json").code == 1
+    ran = run_acpgen("build", "--extension", "./wave.json", "--out", "acp", cwd=tmp_path)
+    assert ran.code == 2
+    assert "wave.json:6:10: error: this is a draft, to be filled in here: " in ran.stderr
+    assert '"the address of the text, http or https, or null where there is none"' in ran.stderr
+    assert "[fragment-draft]" in ran.stderr
+    assert not (tmp_path / "acp").exists()
+
+
+def test_the_address_can_be_given(tmp_path: Path) -> None:
+    ran = extract(tmp_path, WAVE.replace("RFD:", "See"), "--rfd", "https://example.org/elsewhere")
+    assert ran.code == 0, ran.stderr
+    assert draft_of(ran)["rfd"] == "https://example.org/elsewhere"
+
+
+def test_a_complete_draft_that_the_schema_does_not_take_is_not_passed_off_as_fine(tmp_path: Path) -> None:
+    ran = extract(tmp_path, WAVE, "--rfd", "gopher://example.org")
+    assert ran.code == 1
+    assert "draft:6:10: error: " in ran.stderr
+    assert "[fragment-format]" in ran.stderr
+    ran = extract(tmp_path, WAVE.replace("interface AgentCapabilities", "interface NoCapabilities"))
+    assert ran.code == 1
+    assert "changes /$defs/NoCapabilities, which ACP v1, 2026-11-02 does not have" in ran.stderr
+
+
+# --- Files and options -----------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_overwritten_with_force_only(tmp_path: Path) -> None:
+    (tmp_path / "wave.json").write_text("mine", encoding="utf-8")
+    ran = extract(tmp_path, WAVE, "--out", "wave.json")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "wave.json exists already" in ran.stderr
+    assert "--force" in ran.stderr
+    assert (tmp_path / "wave.json").read_text(encoding="utf-8") == "mine"
+    assert extract(tmp_path, WAVE, "--out", "wave.json", "--force").code == 0
+    assert load_fragment(tmp_path / "wave.json").id == "wave"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["wave.json", "wave.md"]
+
+
+def test_a_written_file_is_what_stdout_has(tmp_path: Path) -> None:
+    printed = extract(tmp_path, WAVE)
+    written = extract(tmp_path, WAVE, "--out", "wave.json")
+    assert (written.code, written.stdout, written.stderr) == (0, "", printed.stderr)
+    assert (tmp_path / "wave.json").read_text(encoding="utf-8") == printed.stdout
+    assert stat.S_IMODE((tmp_path / "wave.json").stat().st_mode) & 0o444 == 0o444 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_nothing_is_written_where_it_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "target").write_text("x", encoding="utf-8")
+    (tmp_path / "link").symlink_to("target")
+    for out, code in (("folder", "foreign-file"), ("link", "foreign-file"), ("none/wave.json", "write-failed")):
+        ran = extract(tmp_path, WAVE, "--out", out, "--force")
+        assert (ran.code, ran.stdout) == (2, "")
+        assert f"[{code}]" in ran.stderr
+    assert (tmp_path / "target").read_text(encoding="utf-8") == "x"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "target", "wave.md"]
+
+
+def test_nothing_is_left_behind_when_the_disk_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("acpgen.output.applying._write", refuse)
+    ran = extract(tmp_path, WAVE, "--out", "wave.json")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "cannot write wave.json: No space left on device" in ran.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["wave.md"]
+
+
+def test_without_hard_links_a_new_file_is_renamed_into_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert extract(tmp_path, WAVE, "--out", "wave.json").code == 0
+    assert load_fragment(tmp_path / "wave.json").id == "wave"
+    ran = extract(tmp_path, WAVE, "--out", "wave.json")
+    assert "[file-exists]" in ran.stderr
+
+
+def test_diagnostics_for_programs(tmp_path: Path) -> None:
+    ran = extract(tmp_path, WAVE.replace("RFD: ", ""), "--format", "json")
+    found = json.loads(ran.stderr)
+    (mark,) = (each for each in found if each["code"] == "rfd-fill-in")
+    assert (mark["severity"], mark["file"], mark["line"]) == ("warning", "wave.md", 1)
+    ran = extract(tmp_path, WAVE.replace("RFD: ", ""), "--format", "github")
+    assert "::warning file=wave.md,line=1,col=1,title=rfd-fill-in::" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\xff\xfe", "is not UTF-8"),
+        (b"x" * (256 * 1024 + 1), "is larger than 256 KiB"),
+        (b"\n" * 10_000, "has more than 10000 lines"),
+        (b"", "adds nothing to"),
+        (b"```ts\n" + b"interface A {}\n" * 501, "has more than 500 definitions"),
+    ],
+)
+def test_unusable_input(tmp_path: Path, data: bytes, message: str) -> None:
+    ran = extract(tmp_path, data)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert message in ran.stderr
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    ran = run_acpgen("rfd", "extract", "none.md", cwd=tmp_path)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "cannot read none.md: No such file or directory" in ran.stderr
+
+
+def test_the_command_without_arguments_shows_help(tmp_path: Path) -> None:
+    ran = run_acpgen("rfd", "extract", "--help", cwd=tmp_path)
+    assert ran.code == 0
+    assert "acpgen rfd extract" in ran.stdout.partition("Examples")[2]
