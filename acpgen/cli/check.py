@@ -11,10 +11,11 @@ import typer
 
 from acpgen.check import Checked, Flaw, check, unified_diff
 from acpgen.cli import options
-from acpgen.cli.printing import CAP, DiagnosticFormat, annotation, print_diagnostics, printable
+from acpgen.cli.printing import CAP, DiagnosticFormat, annotation, print_diagnostics
 from acpgen.cli.tables import print_data
 from acpgen.config.resolve import Output
 from acpgen.diagnostics import AcpgenError
+from acpgen.printable import printable
 
 FINDINGS = 1
 """The exit code for findings."""

@@ -18,7 +18,7 @@ from acpgen.schema.compose import Summary, summarise
 COLUMNS = ("extension", "status", "here", "adds", "title")
 
 
-@options.takes_sources
+@options.takes_schema
 def extensions_command(
     asked: options.Asked,
     form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,

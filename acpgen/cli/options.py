@@ -198,17 +198,21 @@ def takes_sources(command: CommandFunction) -> CommandFunction:
     return _with_options(command, _source_options)
 
 
+def takes_schema(command: CommandFunction) -> CommandFunction:
+    """Give a command the options that say which schema to read, without extensions; it gets them as `asked`."""
+    return _with_options(command, _source_options, without="extension")
+
+
 def takes_outputs(command: CommandFunction) -> CommandFunction:
     """Give a command the options that say what to build; it gets them as `asked`, but for those that it has itself."""
     return _with_options(command, _output_options)
 
 
-def _with_options(command: CommandFunction, gather: Callable[..., Asked]) -> CommandFunction:
+def _with_options(command: CommandFunction, gather: Callable[..., Asked], without: str = "") -> CommandFunction:
     """`command` with the parameters of `gather` in the place of its parameter `asked`, as typer will see them."""
     own = inspect.signature(command, eval_str=True)
-    shared = [
-        each for name, each in inspect.signature(gather, eval_str=True).parameters.items() if name not in own.parameters
-    ]
+    has = {without, *own.parameters}
+    shared = [each for name, each in inspect.signature(gather, eval_str=True).parameters.items() if name not in has]
 
     @wraps(command)
     def wrapper(**values: Any) -> None:

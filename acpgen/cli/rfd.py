@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,6 @@ from acpgen.build import load_base
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.cli.tables import print_data
-from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.diagnostics import AcpgenError, Severity
 from acpgen.inputs import find_inputs
 from acpgen.output import write_file
@@ -30,11 +30,10 @@ def rfd_options() -> None:
 
 
 @rfd_app.command("extract")
+@options.takes_schema
 def extract_command(
+    asked: options.Asked,
     file: Annotated[Path, typer.Argument(help="The RFD, as Markdown or as a page saved as text.", metavar="FILE")],
-    protocol: options.Protocol = DEFAULT_PROTOCOL,
-    release: options.Release = None,
-    schema: options.Schema = None,
     rfd: Annotated[
         str | None,
         typer.Option("--rfd", help="The address of the RFD, where the text does not have it.", metavar="URL"),
@@ -62,11 +61,11 @@ def extract_command(
     from acpgen.rfd import Base, check_draft, extract, read_source
 
     try:
-        inputs = find_inputs(options.sources(protocol, release=release, schema=schema))
+        inputs = find_inputs(replace(asked.sources(), extensions=()))
         document = load_base(inputs)
         base = Base(
             origin=document.origin,
-            protocol=protocol,
+            protocol=inputs.protocol,
             definitions=schema_map(document.root, "$defs"),
             gates=load_gates(inputs.release) if inputs.release else {},
         )
@@ -75,7 +74,7 @@ def extract_command(
         diagnostics = found.diagnostics
         if not any(find_marks(found.draft)):
             label = out.as_posix() if out else "draft"
-            diagnostics += check_draft(text, label=label, base=document, protocol=protocol, gates=base.gates)
+            diagnostics += check_draft(text, label=label, base=document, protocol=inputs.protocol, gates=base.gates)
         if out is not None:
             write_file(out, text + "\n", force=force)
     except AcpgenError as error:

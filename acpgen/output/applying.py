@@ -64,8 +64,8 @@ def write_file(target: Path, text: str, *, force: bool = False) -> None:
         raise input_error("foreign-file", f"{name} is in the way: it is no plain file", hint="choose another name")
     stage: Path | None = None
     try:
-        stage = _make_stage(target.parent)
-        _write(stage / "new", text)
+        stage = make_stage(target.parent)
+        write_new(stage / "new", text)
         if force:
             os.replace(stage / "new", target)
         else:
@@ -78,7 +78,7 @@ def write_file(target: Path, text: str, *, force: bool = False) -> None:
         raise input_error("write-failed", f"cannot write {name}: {reason}") from None
     finally:
         if stage is not None:
-            _remove_tree(stage)
+            remove_tree(stage)
 
 
 def _put_new(staged: Path, target: Path) -> None:
