@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import random
@@ -155,6 +156,37 @@ def test_members_for_values_of_the_future_and_those_without_tag_stay_last(protoc
         assert ours[len(ours) - last :] == theirs[len(theirs) - last :], name
         grown += bool(last and len(ours) > last)
     assert grown > 10
+
+
+@EITHER
+def test_the_models_are_the_same(protocol: int) -> None:
+    """What packages are made of: the one of the unstable schema as published, the other of extensions."""
+    require(UPSTREAM.is_dir(), "the published schemas")
+    published, _ = model_of(
+        Sources(protocol=protocol, schema=UPSTREAM / f"v{protocol}" / DATE / "schema.unstable.json")
+    )
+    ours, theirs = compiled(protocol, *extensions(protocol)), published
+    assert len(ours.definitions) > 250
+    assert {each.name: meaning(each) for each in ours.definitions} == {
+        each.name: meaning(each) for each in theirs.definitions
+    }
+    assert {meaning(each) for each in ours.methods} == {meaning(each) for each in theirs.methods}
+    assert (meaning(ours.errors), ours.envelope) == (meaning(theirs.errors), theirs.envelope)
+
+
+WHERE_AND_WHY = {"doc", "pointer", "origin", "gate"}
+"""The parts of a model that say in which words and in which file something stands; schemas alone have no gates."""
+
+
+def meaning(node: Any) -> str:
+    """A part of a model as text, whatever the order of its parts."""
+    if dataclasses.is_dataclass(node):
+        parts = {each.name: getattr(node, each.name) for each in dataclasses.fields(node)}
+        texts = sorted(f"{name}={meaning(part)}" for name, part in parts.items() if name not in WHERE_AND_WHY)
+        return f"{type(node).__name__}({', '.join(texts)})"
+    if isinstance(node, (tuple, list)):
+        return f"[{', '.join(sorted(map(meaning, node)))}]"
+    return repr(node)
 
 
 def untagged(member: Any) -> str:

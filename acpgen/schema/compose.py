@@ -52,7 +52,7 @@ class Composed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a fragment would do to a base. `reasons` are the messages behind a verdict other than "applies"."""
+    """What a fragment would do to a base. `reasons` are messages: what is in the way, there already, or left out."""
 
     fragment: Fragment
     methods: tuple[str, ...]
