@@ -19,7 +19,7 @@ from acpgen.config import Sources
 from acpgen.ir.model import Enum
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.walk import walk
-from tests.support import UPSTREAM, model_of, require, upstream_schemas
+from tests.support import UPSTREAM, fitting_fragments, model_of, require, upstream_schemas
 
 RELEASES = list_releases()
 EVERY = pytest.mark.parametrize("release", RELEASES, ids=lambda release: f"v{release.protocol}/{release.name}")
@@ -229,3 +229,15 @@ def texts_of(node: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
         case list():
             for index, child in enumerate(node):
                 yield from texts_of(child, f"{pointer}/{index}")
+
+
+# --- Extensions -----------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_every_extension_that_fits_can_be_built_alone(release: Release) -> None:
+    fitting = fitting_fragments(release)
+    assert len(fitting) > 10
+    for spec in fitting:
+        model, _ = model_of(Sources(protocol=release.protocol, release=release.name, extensions=(spec,)))
+        assert model.definitions, spec

@@ -287,6 +287,33 @@ def test_a_change_to_what_is_not_there_says_which_releases_have_it() -> None:
     assert second.hint == "no bundled release of protocol 1 has it"
 
 
+OPTIONAL = {"New": {"optional": True, "properties": {"x": {"type": "string"}}}}
+
+
+def test_an_optional_change_is_left_out_where_there_is_nothing_to_change() -> None:
+    composed = fine(fragment(changes=OPTIONAL))
+    assert composed.root == BASE
+    (found,) = composed.diagnostics
+    assert (found.code, found.severity, found.pointer) == ("left-out", Severity.NOTE, "/changes/New")
+    assert found.message == "New is not changed by one, 1, as it is not there"
+    assert codes(composed) == [("left-out", "one.json", "/changes/New")]
+
+
+def test_an_optional_change_is_made_where_another_fragment_has_the_definition() -> None:
+    both = [fragment(changes=OPTIONAL), fragment("two", defs={"New": {"type": "object"}})]
+    for order in itertools.permutations(both):
+        composed = fine(*order)
+        assert composed.diagnostics == ()
+        assert composed.root["$defs"]["New"] == {"type": "object", "properties": {"x": {"type": "string"}}}
+        assert composed.origin("/$defs/New/properties/x") == "one, 1"
+
+
+def test_an_optional_change_can_conflict() -> None:
+    other = fragment("two", defs={"New": {"type": "object", "properties": {"x": {"type": "integer"}}}})
+    composed = put(fragment(changes=OPTIONAL), other)
+    assert codes(composed) == [("fragment-conflict", "one.json", "/changes/New/properties/x")]
+
+
 def test_a_required_name_has_to_be_a_property() -> None:
     composed = put(fragment(changes={"Caps": {"required": ["nothing"]}}))
     assert codes(composed) == [("fragment-required", "one.json", "/changes/Caps/required/0")]
@@ -497,3 +524,27 @@ def test_the_verdicts_of_a_summary() -> None:
     needy = fragment("needy", requires=["one"], changes={"New": {"properties": {"x": {}}}})
     assert summary(needy).verdict == "lacks a definition"
     assert summary(needy, fragment(defs={"New": {"type": "object"}}), fragment("two")).verdict == "applies"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"defs": {"New": {"type": "object", "properties": {"x": ref("Gone")}}}},
+        {"changes": {"Caps": {"properties": {"x": ref("Gone")}}}},
+        {"changes": {"Shape": {"members": [tagged("gone", "Gone")]}}},
+        {"changes": {"Name": {"replace": {"expect": {"type": "string"}, "with": ref("Gone")}}}},
+    ],
+)
+def test_a_fragment_that_refers_to_what_is_not_there_does_not_apply(content: dict[str, Any]) -> None:
+    found = summary(fragment(**content))
+    assert (found.verdict, found.reasons) == (
+        "lacks a definition",
+        ("one, 1 refers to /$defs/Gone, which ACP v1, 0.3 does not have",),
+    )
+    has_it = fragment("two", defs={"Gone": {"type": "object"}})
+    assert summary(fragment(requires=["two"], **content), has_it).verdict == "applies"
+
+
+def test_what_is_left_out_may_refer_to_anything() -> None:
+    change = {"New": {"optional": True, "properties": {"x": ref("Gone")}}}
+    assert summary(fragment(changes=change, defs={"More": {}})).verdict == "applies"

@@ -25,6 +25,9 @@ MINIMAL: dict[str, Any] = {
 }
 
 
+IDS_OF_2 = [found.id for found in bundled.bundled_fragments(2)]
+
+
 def document(root: dict[str, Any], *, label: str = "wave.json") -> Document:
     return parse_document(json.dumps(root, indent=2).encode(), label=label, origin=label)
 
@@ -51,7 +54,7 @@ def test_a_full_fragment_is_read_as_it_stands() -> None:
         "$defs": {"WaveRequest": {"type": "object"}, "Anything": True},
         "changes": {
             "Gesture": {"members": [{"const": "wave"}], "properties": {"speed": {}}, "required": ["speed"]},
-            "Old": {"replace": {"expect": {"type": "string"}, "with": {"type": "integer"}}},
+            "Old": {"optional": True, "replace": {"expect": {"type": "string"}, "with": {"type": "integer"}}},
         },
         "gates": {"InitializeResponse": {"wave": ["a.wave", "b"], "bow": "c"}},
     }
@@ -60,6 +63,7 @@ def test_a_full_fragment_is_read_as_it_stands() -> None:
     assert fragment.changes["Gesture"].members == ({"const": "wave"},)
     assert fragment.changes["Gesture"].required == ("speed",)
     assert fragment.changes["Gesture"].replacement is None
+    assert [fragment.changes[name].optional for name in ("Gesture", "Old")] == [False, True]
     replacement = fragment.changes["Old"].replacement
     assert replacement is not None
     assert replacement.result == {"type": "integer"}
@@ -98,6 +102,8 @@ def test_a_problem_has_a_line_and_a_hint() -> None:
         ({"requires": ["wave"]}, "/requires/0"),
         ({"$defs": {"X": 3}}, "/$defs/X"),
         ({"changes": {"X": {}}}, "/changes/X"),
+        ({"changes": {"X": {"optional": True}}}, "/changes/X"),
+        ({"changes": {"X": {"optional": 1, "required": ["y"]}}}, "/changes/X/optional"),
         ({"changes": {"X": {"replace": {"expect": {}}}}}, "/changes/X/replace"),
         ({"gates": {"R": {"m": "a..b"}}}, "/gates/R/m"),
         ({"gates": {"R": {"m": []}}}, "/gates/R/m"),
@@ -131,7 +137,10 @@ def test_every_bundled_fragment_is_what_its_file_name_says() -> None:
 def test_a_fragment_without_a_revision_is_the_newest_one() -> None:
     assert bundled.find_fragment("auth-state", 1).revision == "2026-11-02"
     assert bundled.find_fragment("auth-state@2026-03-07", 1).revision == "2026-03-07"
-    assert [found.spec for found in bundled.bundled_fragments(2)] == ["auth-state@2026-11-02"]
+    assert [found.spec for found in bundled.bundled_fragments(1)][1:3] == [
+        "auth-state@2026-03-07",
+        "auth-state@2026-11-02",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +148,7 @@ def test_a_fragment_without_a_revision_is_the_newest_one() -> None:
     [
         ("logot", 1, "did you mean 'logout'?"),
         ("auth-state@2020-01-01", 1, "there are: 2026-03-07, 2026-11-02"),
-        ("zzz", 2, "there are: auth-state; a file is given with its path"),
+        ("zzz", 2, f"there are: {', '.join(IDS_OF_2)}; a file is given with its path"),
     ],
 )
 def test_an_unknown_extension_is_answered_with_what_there_is(spec: str, protocol: int, hint: str) -> None:

@@ -11,9 +11,11 @@ from acpgen.schema.bundled import BUNDLED, Catalogue
 from acpgen.schema.document import Document
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.gates import Gate
+from acpgen.schema.layers import schema_map
 from acpgen.schema.merge import Merger
 from acpgen.schema.origins import Source, find_source
 from acpgen.schema.pointer import join
+from acpgen.schema.walk import definition_pointer, referenced_definition, walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +52,7 @@ class Composed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a fragment would do to a base. `reasons` are the messages behind a verdict other than "applies"."""
+    """What a fragment would do to a base. `reasons` are messages: what is in the way, there already, or left out."""
 
     fragment: Fragment
     methods: tuple[str, ...]
@@ -167,17 +169,28 @@ def _refuse_protocol(merger: Merger, fragment: Fragment) -> None:
 
 
 def _notes(merger: Merger, fragment: Fragment) -> list[Diagnostic]:
-    """One note for each thing that was there already, or a single one where that is all there is."""
+    """One note for each thing that was there already, or a single one where that is all there is; others for omissions."""
     log = merger.logs[fragment.spec]
+    left_out = [
+        _note(
+            fragment,
+            "left-out",
+            f"{name} is not changed by {fragment.origin}, as it is not there",
+            join("/changes", name),
+        )
+        for name in log.left_out
+    ]
     if not log.superseded or log.added or log.errors:
-        return [_superseded(fragment, f"{what} is part of {origin} already", at) for at, what, origin in log.superseded]
-    origins = " and of ".join(sorted({origin for _, _, origin in log.superseded}))
-    return [_superseded(fragment, f"{fragment.origin} is superseded: all of it is part of {origins}", "")]
+        present = [(at, f"{what} is part of {origin} already") for at, what, origin in log.superseded]
+    else:
+        origins = " and of ".join(sorted({origin for _, _, origin in log.superseded}))
+        present = [("", f"{fragment.origin} is superseded: all of it is part of {origins}")]
+    return [*(_note(fragment, "superseded", message, at) for at, message in present), *left_out]
 
 
-def _superseded(fragment: Fragment, message: str, at: str) -> Diagnostic:
+def _note(fragment: Fragment, code: str, message: str, at: str) -> Diagnostic:
     return Diagnostic(
-        code="superseded",
+        code=code,
         severity=Severity.NOTE,
         message=message,
         location=fragment.document.location(at),
@@ -199,10 +212,11 @@ def summarise(
     merger = _merge(base, [fragment, *needed], protocol=protocol, gates=gates, catalogue=catalogue)
     log = merger.logs[fragment.spec]
     missing = [found for found in log.errors if found.code == "fragment-missing"]
+    lost = _lost_references(merger, fragment)
     serious = [found for found in log.errors if found.code not in ("fragment-missing", "fragment-requires")]
     if serious:
         verdict = "conflicts"
-    elif missing:
+    elif missing or lost:
         verdict = "lacks a definition"
     else:
         verdict = "superseded" if log.superseded and not log.added else "applies"
@@ -213,8 +227,19 @@ def summarise(
         definitions=tuple(sorted(log.definitions)),
         changed=tuple(sorted(log.changed)),
         verdict=verdict,
-        reasons=tuple(found.message for found in reasons),
+        reasons=(*(found.message for found in reasons), *lost),
     )
+
+
+def _lost_references(merger: Merger, fragment: Fragment) -> list[str]:
+    """A message for each definition that nothing has, though what `fragment` adds refers to it."""
+    changes = [change for name, change in fragment.changes.items() if name not in merger.logs[fragment.spec].missing]
+    added = [*fragment.definitions.values(), *(node for change in changes for node in change.added)]
+    names = {name for schema in added for _, node in walk(schema) if (name := referenced_definition(node)) is not None}
+    return [
+        f"{fragment.origin} refers to {definition_pointer(name)}, which {merger.base.origin} does not have"
+        for name in sorted(names - schema_map(merger.root, "$defs").keys())
+    ]
 
 
 def _required(fragment: Fragment, others: Sequence[Fragment]) -> list[Fragment]:

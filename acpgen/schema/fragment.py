@@ -34,12 +34,19 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a fragment does to one definition that exists already."""
+    """What a fragment does to one definition that exists already, or, if `optional`, may exist."""
 
     properties: Mapping[str, Any]
     required: tuple[str, ...]
     members: tuple[Any, ...]
     replacement: Replacement | None
+    optional: bool
+
+    @property
+    def added(self) -> tuple[Any, ...]:
+        """The schemas that the change brings along."""
+        replaced = () if self.replacement is None else (self.replacement.result,)
+        return (*self.properties.values(), *self.members, *replaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +130,7 @@ def _read_change(change: Mapping[str, Any]) -> Change:
         required=tuple(change.get("required", ())),
         members=tuple(change.get("members", ())),
         replacement=replacement and Replacement(expect=replacement["expect"], result=replacement["with"]),
+        optional=change.get("optional", False),
     )
 
 
@@ -190,6 +198,9 @@ def _contradictions(document: Document) -> Iterator[Diagnostic]:
     for index, required in enumerate(root.get("requires", ())):
         if required.partition("@")[0] == root["id"]:
             yield _problem(document, join("/requires", index), "the fragment requires itself")
+    for name, change in root.get("changes", {}).items():
+        if list(change) == ["optional"]:
+            yield _problem(document, join("/changes", name), "the change changes nothing")
     for gate_root, method in gated_twice(root.get("gates", {})):
         yield _problem(document, gate_pointer(gate_root, method), f"{_short(method)} has a gate at another definition")
 

@@ -24,7 +24,10 @@ _KINDS = ("Request", "Response", "Notification")
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """What came of one fragment. `superseded` holds a pointer into it, what stands there, and who has it already."""
+    """What came of one fragment. `superseded` holds a pointer into it, what stands there, and who has it already.
+
+    `missing` are the definitions to change that nothing has; those among them that are optional are `left_out`.
+    """
 
     fragment: Fragment
     errors: list[Diagnostic] = field(default_factory=list)
@@ -34,6 +37,7 @@ class Log:
     definitions: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
+    left_out: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,10 +110,13 @@ class Merger:
 
     def check_targets(self, fragment: Fragment) -> None:
         """Report the changes to definitions that nothing in the composition has; the later steps pass over them."""
-        for name in fragment.changes:
+        for name, change in fragment.changes.items():
             if name in self._definitions:
                 continue
             self._log(fragment).missing.add(name)
+            if change.optional:
+                self._log(fragment).left_out.append(name)
+                continue
             releases = ", ".join(self.catalogue.releases_defining(name, self.protocol))
             of_protocol = f"of protocol {self.protocol}"
             self.error(

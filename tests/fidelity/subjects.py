@@ -13,7 +13,7 @@ from acpgen.build import load_base
 from acpgen.config import Sources
 from acpgen.inputs import find_inputs
 from acpgen.ir.context import Options
-from acpgen.schema.bundled import find_release, list_releases, load_gates
+from acpgen.schema.bundled import find_fragment, find_release, list_releases, load_gates
 from acpgen.schema.compose import compose
 from acpgen.schema.fragment import load_fragments
 from acpgen.schema.walk import definition_pointer
@@ -159,9 +159,10 @@ def is_free_string(layers: Layers, wire: str) -> bool:
 
 
 def bundled_subjects() -> Iterator[Subject]:
-    """Every bundled schema as it is, with each extension that fits, and the newest ones with options.
+    """Every bundled schema as it is, with all extensions that fit, with each draft of one, and the newest with options.
 
-    Deep runs take every one with options, and with all extensions at once.
+    Drafts say in one way what other schemas say in another. What has landed says the same alone as in company, so
+    that only deep runs take it alone; they take every schema with options, too.
     """
     for release in list_releases():
         known = {"protocol": release.protocol, "release": release.name}
@@ -170,9 +171,11 @@ def bundled_subjects() -> Iterator[Subject]:
         for suffix, options in OPTIONS.items():
             if is_newest or DEEP or not suffix:
                 yield Subject(label=label + suffix, sources=Sources(**known), options=options)
-        fragments = fitting_fragments(release)
-        for chosen in {(one,) for one in fragments} | ({fragments} if DEEP else set()):
-            yield Subject(label="+".join((label, *chosen)), sources=Sources(**known, extensions=chosen))
+        fitting = fitting_fragments(release)
+        yield Subject(label=f"{label}+all", sources=Sources(**known, extensions=fitting))
+        for spec in fitting:
+            if DEEP or find_fragment(spec, release.protocol).status != "landed":
+                yield Subject(label=f"{label}+{spec}", sources=Sources(**known, extensions=(spec,)))
 
 
 def published_subjects() -> Iterator[Subject]:
