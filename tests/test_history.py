@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from tests.history.comparison import Found, gone_names, parse
 from tests.history.edits import edited
 from tests.history.timeline import BUNDLED, SMALL, STABLE, TAGS, UNSTABLE, Pair, facts, method_changes, renamed_fields
 from tests.support import UPSTREAM, require
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
 
 CONFIG = """\
 [tool.acpgen]
