@@ -29,8 +29,8 @@ def snake(name: str) -> str:
 def edited(body: str, findings: Sequence[Found]) -> tuple[str, list[str]]:
     """The source after the edits that `findings` name as breaking source, and those findings that it took.
 
-    Names come first, as the other findings use the new ones. Findings of code that is not there change nothing. Where an
-    edit needs a decision, it is in the tables.
+    Names come first, as the other findings use the new ones. Findings of code that is not there change nothing. Where
+    an edit needs a decision, it is in the tables.
     """
     taken: list[str] = []
     breaking = [finding for finding in findings if finding.verdict == "breaks"]
