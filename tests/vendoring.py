@@ -26,7 +26,7 @@ def hook() -> Mapping[str, Any]:
 
 
 def make_project(folder: Path) -> Path:
-    """A project in git, whose package is up to date with a schema that is committed, too; `origin/main` is that state."""
+    """A project in git, whose package and schema are committed and fit; `origin/main` is that state."""
     (folder / "vendor").mkdir(parents=True)
     write_schema(folder, "name")
     config = '[tool.acpgen]\nschema = "vendor/schema.json"\nout = "acp"\n'
