@@ -17,6 +17,7 @@ from tests.command_line import Outcome, run_acpgen, tree
 from tests.history.agents import WRITTEN, Talk, complaint, talk, written
 from tests.history.comparison import Found, gone_names, parse
 from tests.history.edits import edited
+from tests.history.surface import read_surface, unfound
 from tests.history.timeline import BUNDLED, SMALL, STABLE, TAGS, UNSTABLE, Pair, facts, method_changes, renamed_fields
 from tests.support import UPSTREAM, require
 from tests.vendoring import git
@@ -179,15 +180,17 @@ def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
 
     found = project.compare("HEAD:vendor/schema.json", "--protocol", str(pair.protocol))
     assert found == project.compare("acp", "--source", "HEAD:vendor/schema.json")
-    before = project.names
+    before, surface = project.names, read_surface(folder / "acp")
     said = project.build()
     assert dropped(said) == sorted(before - project.names) == sorted(gone_names(found))
+    assert unfound(surface, read_surface(folder / "acp"), found) == []
     assert project.check().code == 0
     BUILT[pair.files[1]] = tree(folder / "acp")
 
     edited_body, edits = edited(body, found)
     assert sorted(edits) == sorted(taken)
     if edits:
+        assert unfound(surface, read_surface(folder / "acp"), []) != []
         assert project.complaint(pair.new), f"the agent runs as it was, without {edits}"
         project.write(edited_body)
     assert project.complaint(pair.new) is None
