@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.command_line import Outcome, run_acpgen
 from tests.support import schema_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["Project", "ping_schema", "read_toml"]
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """The content of a TOML file."""
+    return tomllib.loads(text)
 
 
 def ping_schema(*names: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from acpgen.config.keys import KEYS
 from tests.command_line import run_acpgen
-from tests.project_support import Project
+from tests.project_support import Project, read_toml
 
 ONE = 'out = "src/acp"\nschema = "schema.json"\n'
 TWO = """schema = "schema.json"
@@ -289,8 +289,4 @@ def test_the_json_schema_takes_what_acpgen_takes(project: Project, text: str) ->
 
 
 def table(text: str) -> Any:
-    try:
-        import tomllib
-    except ImportError:
-        import tomli as tomllib  # type: ignore[no-redef]
-    return tomllib.loads(text)["tool"]["acpgen"]
+    return read_toml(text)["tool"]["acpgen"]

@@ -86,18 +86,15 @@ def without_descriptions(node: Any) -> Any:
     """A schema without descriptions, and the types of a union in one order; property names stay what they are."""
     if not isinstance(node, dict):
         return node
-    found = {}
-    for key, value in node.items():
-        if key == "description":
-            continue
-        if key in MAPS_OF_SCHEMAS:
-            value = {name: without_descriptions(child) for name, child in value.items()}
-        elif key in LISTS_OF_SCHEMAS:
-            value = [without_descriptions(child) for child in value]
-        elif key in SINGLE_SCHEMAS:
-            value = without_descriptions(value)
-        found[key] = value
-    return found
+    return {key: _without_descriptions_at(key, value) for key, value in node.items() if key != "description"}
+
+
+def _without_descriptions_at(key: str, value: Any) -> Any:
+    if key in MAPS_OF_SCHEMAS:
+        return {name: without_descriptions(child) for name, child in value.items()}
+    if key in LISTS_OF_SCHEMAS:
+        return [without_descriptions(child) for child in value]
+    return without_descriptions(value) if key in SINGLE_SCHEMAS else value
 
 
 def comparable(fragment: Mapping[str, Any]) -> dict[str, Any]:
