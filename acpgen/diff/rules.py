@@ -92,7 +92,7 @@ _METHODS = (
     *_same(
         "method-side-changed",
         "others handle the method",
-        wire="breaks where who handled it handles it no more; ok where handlers are the same under another word",
+        wire="breaks towards a side that does not handle it in the release of the reader (a notification: loses)",
         source="breaks: it moved to another class; ok where handlers are the same",
     ),
     *_same(

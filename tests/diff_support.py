@@ -1,0 +1,99 @@
+"""What the tests of comparisons share: models and packages of two schemas, and messages sent from one to the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+from acpgen.config import Sources
+from acpgen.diff.compare import compare
+from acpgen.diff.findings import Comparison, Finding, Wire, worst_wire
+from acpgen.ir.model import Model
+from tests.fidelity.schemas import same
+from tests.fidelity.subjects import Subject
+from tests.support import Packages, model_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two ways to build a package, and what lies between them."""
+
+    old: Subject
+    new: Subject
+
+    @property
+    def models(self) -> tuple[Model, Model]:
+        """Both models."""
+        return model_of(self.old.sources)[0], model_of(self.new.sources)[0]
+
+    def comparison(self) -> Comparison:
+        """What changes from old to new."""
+        return compare(*self.models)
+
+    def reversed(self) -> Pair:
+        """The way back."""
+        return Pair(old=self.new, new=self.old)
+
+
+def pair_of(old: Sources, new: Sources) -> Pair:
+    """A pair of packages."""
+    return Pair(old=Subject(label="old", sources=old), new=Subject(label="new", sources=new))
+
+
+class Written:
+    """Files with schemas in them, each text once, so that packages of equal schemas are built once."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def __call__(self, schema: Mapping[str, Any], protocol: int = 1) -> Sources:
+        """The sources of a schema given as data."""
+        text = json.dumps(schema)
+        path = self._home / f"{abs(hash(text))}.json"
+        path.write_text(text, encoding="utf-8")
+        return Sources(protocol=protocol, schema=path)
+
+
+def holds(after: Any, before: Any) -> bool:
+    """Whether nothing of a value is lost, at any depth; what a reader adds is no loss."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return all(key in after and holds(after[key], item) for key, item in before.items())
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(holds, after, before))
+    return same(after, before)
+
+
+def fate(sender: ModuleType, reader: ModuleType, names: tuple[str, str], raw: Any) -> Wire:
+    """What becomes of a message that the package `sender` writes and `reader` reads; `names` are its types there."""
+    sent = sender.encode(value_of(sender, names[0], raw))
+    try:
+        read = value_of(reader, names[1], sent)
+    except reader.DecodeError:
+        return Wire.BREAKS
+    return Wire.OK if holds(reader.encode(read), sent) else Wire.LOSES
+
+
+def value_of(package: ModuleType, name: str, raw: Any) -> Any:
+    """`raw` decoded as the definition `name`, whatever kind that is."""
+    return package.decode(getattr(package, name), raw)
+
+
+def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: int = 60, seed: int = 1) -> Wire:
+    """The worst that becomes of `count` messages that the old schema admits, as the new package reads them."""
+    random = Random(seed)
+    sender, reader = pair.old.package(packages), pair.new.package(packages)
+    found = []
+    for _ in range(count):
+        raw = pair.old.maker.value(names[0], random)
+        found.append(fate(sender, reader, names, raw))
+    return worst_wire(found)
+
+
+def verdicts(finding: Finding) -> dict[str, tuple[str, str]]:
+    """The wire verdicts by sender: old to new, and new to old."""
+    return {each.sender.value: (each.old_to_new.value, each.new_to_old.value) for each in finding.wire}
