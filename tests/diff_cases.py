@@ -117,6 +117,7 @@ def _there_and_back(case: Case, rule: str, *, source: str, uses: tuple[str, ...]
     back = replace(
         case,
         rule=rule,
+        variant=case.variant if rule != case.rule else "back",
         old=case.new,
         new=case.old,
         wire={sender: (verdicts[1], verdicts[0]) for sender, verdicts in case.wire.items()},
@@ -668,19 +669,24 @@ TYPES = [
         uses=GONE,
         also=frozenset({"type-added"}),
     ),
-    Case(
-        rule="type-base-changed",
-        old=holding(one_of(*({**member(tag), "allOf": [ref("Shared")]} for tag in "ab")), Shared=SHARED),
-        new=holding(
-            one_of({**member("a"), "allOf": [ref("Shared")]}, member("b", text=TEXT)),
-            Shared=SHARED,
-            More=thing(shared=ref("Shared")),
+    *_there_and_back(
+        Case(
+            rule="type-base-changed",
+            old=holding(one_of(*({**member(tag), "allOf": [ref("Shared")]} for tag in "ab")), Shared=SHARED),
+            new=holding(
+                one_of({**member("a"), "allOf": [ref("Shared")]}, member("b", text=TEXT)),
+                Shared=SHARED,
+                More=thing(shared=ref("Shared")),
+            ),
+            place="ItemB",
+            wire=FINE,
+            source="risk",
+            uses=("read",),
+            also=frozenset({"type-added"}),
         ),
-        place="ItemB",
-        wire=FINE,
+        "type-base-changed",
         source="risk",
         uses=("read",),
-        also=frozenset({"type-added"}),
     ),
     *_there_and_back(
         Case(

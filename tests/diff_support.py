@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -13,10 +15,17 @@ from typing import Any
 from acpgen.config import Sources
 from acpgen.diff.compare import compare
 from acpgen.diff.findings import Comparison, Finding, Wire, worst_wire
-from acpgen.ir.model import Model
+from acpgen.diff.rules import RULES
+from acpgen.diff.uses import messages_of
+from acpgen.ir.model import Model, Ref, Role
 from tests.fidelity.schemas import same
 from tests.fidelity.subjects import Subject
 from tests.support import Packages, model_of
+
+
+@cache
+def _model(sources: Sources) -> Model:
+    return model_of(sources)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +38,7 @@ class Pair:
     @property
     def models(self) -> tuple[Model, Model]:
         """Both models."""
-        return model_of(self.old.sources)[0], model_of(self.new.sources)[0]
+        return _model(self.old.sources), _model(self.new.sources)
 
     def comparison(self) -> Comparison:
         """What changes from old to new."""
@@ -97,3 +106,39 @@ def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: i
 def verdicts(finding: Finding) -> dict[str, tuple[str, str]]:
     """The wire verdicts by sender: old to new, and new to old."""
     return {each.sender.value: (each.old_to_new.value, each.new_to_old.value) for each in finding.wire}
+
+
+def mirrored(findings: tuple[Finding, ...], *, back: bool = False) -> Counter[Any]:
+    """What an exchange of old and new must leave as it is; with `back` it is exchanged here."""
+    return Counter(
+        (
+            RULES[each.rule].reverse if back else each.rule,
+            tuple(
+                (one.sender, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
+                for one in each.wire
+            ),
+        )
+        for each in findings
+    )
+
+
+def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Role], tuple[str, str]]]:
+    """The messages that both releases know, by method and sender, with the names of their types."""
+    old, new = pair.models
+    known = {message: expression for method in new.methods for message, expression in messages_of(method)}
+    for method in old.methods:
+        for message, expression in messages_of(method):
+            other = known.get(message)
+            if isinstance(expression, Ref) and isinstance(other, Ref):
+                yield (message.method, message.role), (expression.name, other.name)
+
+
+def expected(findings: tuple[Finding, ...], method: str, sender: Role, *, back: bool) -> Wire:
+    """The worst that the findings say of messages of `method` from `sender`."""
+    return worst_wire(
+        each.new_to_old if back else each.old_to_new
+        for finding in findings
+        if method in finding.methods
+        for each in finding.wire
+        if each.sender is sender
+    )

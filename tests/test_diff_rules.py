@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from acpgen.diff.findings import Finding, Source, Use, Wire, worst_wire
+from acpgen.diff.findings import Source, Use
 from acpgen.diff.rules import RULES
-from acpgen.diff.uses import messages_of
-from acpgen.ir.model import Ref, Role
 from tests.diff_cases import CASES, Case
-from tests.diff_support import Pair, Written, observed, pair_of, verdicts
+from tests.diff_support import Pair, Written, expected, mirrored, observed, pair_of, shared_messages, verdicts
 from tests.support import Packages
 
 EVERY = pytest.mark.parametrize("case", CASES, ids=str)
@@ -47,20 +43,6 @@ def test_the_way_back_has_the_mirrored_findings(case: Case, written: Written) ->
     assert mirrored(there.reversed().comparison().findings) == mirrored(there.comparison().findings, back=True)
 
 
-def mirrored(findings: tuple[Finding, ...], *, back: bool = False) -> Counter[Any]:
-    """What an exchange of old and new must leave as it is; with `back` it is exchanged here."""
-    return Counter(
-        (
-            RULES[each.rule].reverse if back else each.rule,
-            tuple(
-                (one.sender, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
-                for one in each.wire
-            ),
-        )
-        for each in findings
-    )
-
-
 @EVERY
 def test_nothing_is_found_between_a_schema_and_itself(case: Case, written: Written) -> None:
     sources = written(case.old)
@@ -83,28 +65,6 @@ def test_wire_verdicts_are_what_becomes_of_messages(case: Case, written: Written
             predicted = expected(findings, *message, back=back)
             seen = observed(way, (names[1], names[0]) if back else names, packages)
             assert seen is predicted, (message, "new to old" if back else "old to new")
-
-
-def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Role], tuple[str, str]]]:
-    """The messages that both releases know, by method and sender, with the names of their types."""
-    old, new = pair.models
-    known = {message: expression for method in new.methods for message, expression in messages_of(method)}
-    for method in old.methods:
-        for message, expression in messages_of(method):
-            other = known.get(message)
-            if isinstance(expression, Ref) and isinstance(other, Ref):
-                yield (message.method, message.role), (expression.name, other.name)
-
-
-def expected(findings: tuple[Finding, ...], method: str, sender: Role, *, back: bool) -> Wire:
-    """The worst that the findings say of messages of `method` from `sender`."""
-    return worst_wire(
-        each.new_to_old if back else each.old_to_new
-        for finding in findings
-        if method in finding.methods
-        for each in finding.wire
-        if each.sender is sender
-    )
 
 
 def test_a_default_that_changed_is_put_in_by_readers(written: Written, packages: Packages) -> None:
