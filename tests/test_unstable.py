@@ -21,7 +21,8 @@ from acpgen.schema.compose import Composed, compose
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.layers import schema_list, schema_map
 from acpgen.schema.walk import referenced_definition, walk
-from tests.support import UPSTREAM, model_of, package_files, require
+from tests.runtime_support import agent_of, client_of, pair, run
+from tests.support import UPSTREAM, Packages, model_of, package_files, require
 from tests.test_compose_upstream import unordered, without_prose
 from tests.test_upstream_builds import imported
 
@@ -333,3 +334,52 @@ def test_all_of_them_make_a_package_in_which_everything_is_described(protocol: i
         handled = package.Agent.REQUESTS.keys() | package.Agent.NOTIFICATIONS.keys()
         handled |= package.Client.REQUESTS.keys() | package.Client.NOTIFICATIONS.keys()
         assert {wire for wires, _ in METHODS.values() for wire in wires} <= handled
+
+
+@EITHER
+def test_a_fork_with_a_prompt_reaches_a_server_of_the_client(packages: Packages, protocol: int) -> None:
+    """Three extensions in one exchange; `mcp/message` is a request one way, and a notification the other."""
+    acp = packages(sources(protocol, *extensions(protocol)))
+    seen: list[str] = []
+
+    async def initialize(self: Any, params: Any) -> Any:
+        told = acp.decode(acp.InitializeResponse, {"protocolVersion": protocol, "info": INFO, **CAPABILITIES[protocol]})
+        return acp.advertise(type(self), told)
+
+    async def fork(self: Any, params: Any) -> Any:
+        seen.append(params.system_prompt.mode)
+        request = acp.MessageMcpRequest(server_id="files", request_id="1", method="tools/list")
+        answer = await self.client.mcp_message(request)
+        assert answer == acp.MessageMcpResponseResult(result=None)
+        return acp.ForkSessionResponse(session_id="copy")
+
+    async def on_mcp_notification(self: Any, params: Any) -> None:
+        seen.append(params.method)
+
+    async def on_mcp_request(self: Any, params: Any) -> Any:
+        news = acp.MessageMcpNotification(server_id=params.server_id, request_id="1", method="notifications/progress")
+        await self.agent.mcp_message_notification(news)
+        return acp.MessageMcpResponseResult(result=None)
+
+    handlers = {"session_fork": fork, "mcp_message_notification": on_mcp_notification}
+    agent, client = agent_of(acp, initialize=initialize, **handlers), client_of(acp, mcp_message=on_mcp_request)
+    prompt = acp.SystemPrompt(mode="append", content=[acp.ContentBlockText(text="Be brief.")])
+    request = acp.ForkSessionRequest(session_id="first", cwd="/", mcp_servers=[], system_prompt=prompt)
+
+    async def main() -> str:
+        async with pair(acp, agent, client) as both:
+            with pytest.raises(acp.CapabilityError, match="session/fork"):
+                await both.agent.session_fork(request)
+            hello = {"protocolVersion": protocol, "info": INFO, "capabilities": {}}
+            await both.agent.initialize(acp.decode(acp.InitializeRequest, hello))
+            assert both.agent.supports("session/fork")
+            assert not both.agent.supports("session/archive")
+            forked = await both.agent.session_fork(request)
+            return str(forked.session_id)
+
+    assert run(main()) == "copy"
+    assert seen == ["append", "notifications/progress"]
+
+
+INFO = {"name": "test", "version": "1"}
+CAPABILITIES: dict[int, dict[str, Any]] = {1: {}, 2: {"capabilities": {"session": {}}}}
