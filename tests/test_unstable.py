@@ -17,7 +17,8 @@ from acpgen.config import Sources
 from acpgen.diagnostics import Severity
 from acpgen.ir.model import Enum, Model
 from acpgen.schema.bundled import Release, bundled_fragments, find_release, load_gates, load_release
-from acpgen.schema.compose import Composed, compose
+from acpgen.schema.compose import Composed, compose, summarise
+from acpgen.schema.document import read_document
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.layers import schema_list, schema_map
 from acpgen.schema.walk import referenced_definition, walk
@@ -134,6 +135,22 @@ def test_stable_and_extensions_make_unstable(protocol: int) -> None:
     changed = {name for name in stable if stable[name] != unstable[name]}
     assert len(unstable) > len(stable) + 50
     assert len(changed) >= 10
+
+
+@EACH
+def test_each_is_superseded_by_the_unstable_schema(protocol: int, extension: Fragment) -> None:
+    path = UPSTREAM / f"v{protocol}" / DATE / "schema.unstable.json"
+    require(path.exists(), "the published schemas")
+    document = read_document(path, label=path.name, origin="unstable")
+    gates = {**load_gates(release_of(protocol)), **extension.gates}
+    found = summarise(document, extension, protocol=protocol, gates=gates)
+    filled_in = {name for each in extensions(protocol) for name, change in each.changes.items() if change.optional}
+    if filled_in & extension.definitions.keys():
+        # a definition to which another extension adds is a larger one there, and that is said
+        assert found.verdict == "conflicts"
+        assert "disagree on the definition" in found.reasons[0]
+    else:
+        assert (found.verdict, len(found.reasons)) == ("superseded", 1)
 
 
 @EITHER
