@@ -187,7 +187,7 @@ def test_a_text_that_says_everything_is_complete(tmp_path: Path) -> None:
     }
     assert draft["gates"] == {"InitializeResponse": {"wave": "agentCapabilities.wave"}}
     # only notes, and each example is accounted for
-    assert "wave.md:15:1: note: an example: a request of wave [rfd-example]" in ran.stderr
+    assert "wave.md:16:1: note: an example: a request of wave [rfd-example]" in ran.stderr
     assert "warning" not in ran.stderr
 
 
@@ -199,7 +199,7 @@ def test_a_complete_draft_can_be_built_with(tmp_path: Path) -> None:
         *("build", "--release", "0.10.8", "--extension", "./wave.json", "--role", "both", "--out", "acp"), cwd=tmp_path
     )
     assert ran.code == 0, ran.stderr
-    assert 'hand: Literal["left", "right"]' in (tmp_path / "acp" / "types.py").read_text(encoding="utf-8")
+    assert 'WaveRequestHand: TypeAlias = Literal["left", "right"]' in (tmp_path / "acp" / "types.py").read_text(encoding="utf-8")
 
 
 def test_the_draft_says_where_it_comes_from(tmp_path: Path) -> None:
@@ -218,8 +218,7 @@ def test_a_draft_with_marks_is_refused_with_what_is_to_be_filled_in(tmp_path: Pa
     assert extract(tmp_path, text, "--out", "wave.json").code == 1
     ran = run_acpgen("build", "--extension", "./wave.json", "--out", "acp", cwd=tmp_path)
     assert ran.code == 2
-    assert "wave.json:6:10: error: this is a draft, to be filled in here: " in ran.stderr
-    assert '"the address of the text, http or https, or null where there is none"' in ran.stderr
+    assert "wave.json:6:10: error: this is a draft; fill in the address of the text, " in ran.stderr
     assert "[fragment-draft]" in ran.stderr
     assert not (tmp_path / "acp").exists()
 
@@ -237,7 +236,7 @@ def test_a_complete_draft_that_the_schema_does_not_take_is_not_passed_off_as_fin
     assert "[fragment-format]" in ran.stderr
     ran = extract(tmp_path, WAVE.replace("interface AgentCapabilities", "interface NoCapabilities"))
     assert ran.code == 1
-    assert "changes /$defs/NoCapabilities, which ACP v1, 2026-11-02 does not have" in ran.stderr
+    assert "wave.md:7:1: warning: NoCapabilities is changed here, and ACP v1, 2026-11-02 does not have it" in ran.stderr
 
 
 # --- Files and options -----------------------------------------------------------------------------------------------

@@ -240,6 +240,13 @@ def check_names(entries: Mapping[str, Entry], base: Base, findings: Findings) ->
                 hint="for the one that is there, move what is new to `changes`; for another one, choose another name,"
                 " or the release that the text was written for (--release)",
             )
+        if entry.is_change and name not in base.definitions:
+            findings.warn(
+                "rfd-not-there",
+                f"{name} is changed here, and {base.origin} does not have it",
+                entry.location,
+                hint="choose the release that the text was written for (--release)",
+            )
         for _, node in _schemas(entry):
             target = node.get("$ref") if isinstance(node, dict) else None
             if target is not None and not (isinstance(target, str) and target.removeprefix("#/$defs/") in known):

@@ -59,23 +59,18 @@ def tokenize(text: str) -> tuple[Token, ...]:
     for match in _TOKEN.finditer(text):
         group = match.lastgroup or ""
         if group == "space":
-            starts_line = starts_line or "\n" in match[0]
+            if "\n" in match[0] and not starts_line:
+                # only now it shows that the comments stand behind something, not before it
+                tokens[-1] = replace(tokens[-1], trailing=tuple(comments))
+                comments, starts_line = [], True
         elif group == "comment":
-            comment = _comment(match[0], match.start())
-            if tokens and not starts_line:
-                tokens[-1] = replace(tokens[-1], trailing=(*tokens[-1].trailing[:_MOST_TRAILING], comment))
-            else:
-                comments.append(comment)
+            comments.append(_comment(match[0], match.start()))
         else:
             tokens.append(_token(_KINDS[group], match, comments, starts_line=starts_line))
             comments, starts_line = [], False
     end = len(text)
     tokens.append(Token(kind=TokenKind.END, text="", start=end, end=end, comments=tuple(comments), starts_line=True))
     return tuple(tokens)
-
-
-_MOST_TRAILING = 3
-"""Comments behind one token that are kept."""
 
 
 def _token(kind: TokenKind, match: re.Match[str], comments: list[Comment], *, starts_line: bool) -> Token:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -90,6 +91,9 @@ class _Parser:
     def unexpected(self, wanted: str) -> _NotUnderstoodError:
         found = f"`{self.token.text[:_EXCERPT]}`" if self.token.text else self.token.kind.value
         return _NotUnderstoodError(f"expected {wanted}, found {found}", self.token)
+
+    def too_deep(self) -> _NotUnderstoodError:
+        return _NotUnderstoodError(f"types nest more than {MAX_DEPTH} deep", self.token)
 
     @property
     def at_end(self) -> bool:
@@ -214,8 +218,7 @@ class _Parser:
             self.next()
             self.name()
             self.expect(":")
-            if self.next().text != "string":
-                raise self.unexpected("`string`")
+            self.expect("string")
             self.expect("]")
             self.expect(":")
             type_ = self.union(depth + 1)
@@ -277,19 +280,20 @@ class _Parser:
 
     def union(self, depth: int) -> TypeNode:
         if depth > MAX_DEPTH:
-            raise _NotUnderstoodError(f"types nest more than {MAX_DEPTH} deep", self.token)
-        self.take("|")
+            raise self.too_deep()
         members: list[TypeNode] = []
         docs: list[str] = []
-        is_elided = False
+        is_elided, before = False, self.token.comments if self.at("|") else ()
+        self.take("|")
         while True:
-            comments = self.token.comments
+            comments = (*before, *self.token.comments)
             is_elided |= _is_elision(comments)
             if self.take("..."):
                 is_elided = True
             else:
                 members.append(self.intersection(depth))
                 docs.append(_doc(comments) or _doc(self.tokens[self.index - 1].trailing))
+            before = self.token.comments
             if not self.take("|"):
                 break
         if not members:
@@ -304,9 +308,14 @@ class _Parser:
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
     def postfix(self, depth: int) -> TypeNode:
-        found = self.primary(depth)
-        while self.at("[") and not self.token.starts_line:
+        while self.at("readonly"):
             self.next()
+        found = self.primary(depth)
+        for dimension in itertools.count(depth):
+            if self.token.starts_line or not self.take("["):
+                break
+            if dimension >= MAX_DEPTH:
+                raise self.too_deep()
             if not self.take("]"):
                 raise _NotUnderstoodError("the type of a property of another type is not followed", self.token)
             found = ArrayOf(found)
@@ -330,9 +339,8 @@ class _Parser:
     def named(self, depth: int) -> TypeNode:
         if self.at("keyof", "typeof", "infer", "unique", "asserts", "new"):
             raise _NotUnderstoodError(f"`{self.token.text}` has no counterpart in a schema", self.token)
-        if self.at("readonly"):
-            self.next()
-            return self.postfix(depth + 1)
+        if self.token.starts_line and self.at("export", "declare", "interface", "enum"):
+            raise self.unexpected("a type")
         token = self.next()
         if self.at("."):
             raise _NotUnderstoodError("names with dots are not followed", self.token)
