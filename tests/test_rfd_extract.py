@@ -83,21 +83,18 @@ def edited(root: Any, edits: list[dict[str, Any]]) -> Any:
 
 
 def without_descriptions(node: Any) -> Any:
-    """A schema without descriptions, and the types of a union in one order; property names stay what they are."""
+    """A schema without descriptions; a property of that name stays."""
     if not isinstance(node, dict):
         return node
-    found = {}
-    for key, value in node.items():
-        if key == "description":
-            continue
-        if key in MAPS_OF_SCHEMAS:
-            value = {name: without_descriptions(child) for name, child in value.items()}
-        elif key in LISTS_OF_SCHEMAS:
-            value = [without_descriptions(child) for child in value]
-        elif key in SINGLE_SCHEMAS:
-            value = without_descriptions(value)
-        found[key] = value
-    return found
+    return {key: _without_descriptions(key, value) for key, value in node.items() if key != "description"}
+
+
+def _without_descriptions(key: str, value: Any) -> Any:
+    if key in MAPS_OF_SCHEMAS:
+        return {name: without_descriptions(child) for name, child in value.items()}
+    if key in LISTS_OF_SCHEMAS:
+        return [without_descriptions(child) for child in value]
+    return without_descriptions(value) if key in SINGLE_SCHEMAS else value
 
 
 def comparable(fragment: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,17 +102,20 @@ def comparable(fragment: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in fragment.items() if key != "description"}
     found["$defs"] = {name: without_descriptions(node) for name, node in fragment.get("$defs", {}).items()}
     found["changes"] = {
-        name: {
-            key: (
-                [without_descriptions(member) for member in part]
-                if key == "members"
-                else part if key == "required" else {each: without_descriptions(node) for each, node in part.items()}
-            )
-            for key, part in change.items()
-        }
+        name: {key: without_descriptions_of_change(key, part) for key, part in change.items()}
         for name, change in fragment.get("changes", {}).items()
     }
     return found
+
+
+def without_descriptions_of_change(key: str, part: Any) -> Any:
+    """One part of a change: properties, members or a replacement."""
+    match key:
+        case "members":
+            return [without_descriptions(member) for member in part]
+        case "properties" | "replace":
+            return {name: without_descriptions(node) for name, node in part.items()}
+    return part
 
 
 # --- The real texts --------------------------------------------------------------------------------------------------
@@ -199,7 +199,9 @@ def test_a_complete_draft_can_be_built_with(tmp_path: Path) -> None:
         *("build", "--release", "0.10.8", "--extension", "./wave.json", "--role", "both", "--out", "acp"), cwd=tmp_path
     )
     assert ran.code == 0, ran.stderr
-    assert 'WaveRequestHand: TypeAlias = Literal["left", "right"]' in (tmp_path / "acp" / "types.py").read_text(encoding="utf-8")
+    assert 'WaveRequestHand: TypeAlias = Literal["left", "right"]' in (tmp_path / "acp" / "types.py").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_draft_says_where_it_comes_from(tmp_path: Path) -> None:

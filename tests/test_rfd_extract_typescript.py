@@ -34,8 +34,7 @@ def schema(type_: str) -> Any:
 
 
 def test_docs_stand_before_or_behind() -> None:
-    found = declarations(
-        """
+    found = declarations("""
         /** Old. */
         /**
          * About the thing,
@@ -48,8 +47,7 @@ def test_docs_stand_before_or_behind() -> None:
           c: boolean
           d: null // ... more fields
         }
-        """
-    )["Thing"]
+        """)["Thing"]
     assert found.doc == "About the thing, on two lines."
     assert isinstance(found.type, Record)
     assert [(each.name, each.doc, each.is_optional) for each in found.type.members] == [
@@ -63,7 +61,13 @@ def test_docs_stand_before_or_behind() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["// ... existing fields ...", "...", "/* other fields */", "a: string; // …", "// existing properties\n a: string"],
+    [
+        "// ... existing fields ...",
+        "...",
+        "/* other fields */",
+        "a: string; // …",
+        "// existing properties\n a: string",
+    ],
 )
 def test_what_stands_for_more_is_recognised(body: str) -> None:
     type_ = declarations(f"interface Thing {{\n{body}\n}}")["Thing"].type
@@ -206,7 +210,9 @@ def test_types(type_: str, expected: Any) -> None:
 
 
 def test_an_optional_property_may_be_null_and_one_that_may_be_undefined_is_optional() -> None:
-    thing = draft_of_typescript("interface Thing { a?: string; b: string | undefined; c: string | null; /** D. */ d?: Thing }")
+    thing = draft_of_typescript(
+        "interface Thing { a?: string; b: string | undefined; c: string | null; /** D. */ d?: Thing }"
+    )
     assert thing["$defs"]["Thing"] == {
         "type": "object",
         "properties": {
@@ -225,15 +231,13 @@ def test_a_described_reference_is_wrapped() -> None:
 
 
 def test_capabilities_that_are_absent_have_the_value_that_says_no() -> None:
-    draft = draft_of_typescript(
-        """
+    draft = draft_of_typescript("""
         interface ClientCapabilities { ...; dance?: Dance; plain?: Marker; sure: boolean }
         interface Dance { tango?: Tango; waltz?: boolean }
         interface Tango { slow?: boolean }
         interface Marker { _meta?: Record<string, unknown> }
         interface Elsewhere { waltz?: boolean }
-        """
-    )
+        """)
     changed = draft["changes"]["ClientCapabilities"]
     assert changed["properties"] == {
         "dance": {"allOf": [{"$ref": "#/$defs/Dance"}], "default": {"tango": {"slow": False}, "waltz": False}},

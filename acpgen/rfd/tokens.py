@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -48,6 +49,9 @@ _TOKEN = re.compile(
     r"|(?P<string>\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?)"
     r"|(?P<sign>\.\.\.|=>|`[^`]*`?|.)",
 )
+_ELISION = re.compile(
+    r"\.\.\.|…|\b(?:existing|other|remaining) (?:fields|properties|members|variants|values)", re.IGNORECASE
+)
 _KINDS = {"name": TokenKind.NAME, "number": TokenKind.NUMBER, "string": TokenKind.STRING, "sign": TokenKind.SIGN}
 
 
@@ -89,3 +93,15 @@ def _comment(raw: str, start: int) -> Comment:
         return Comment(text=raw.lstrip("/").strip(), start=start, is_doc=False)
     lines = [line.strip().lstrip("*").strip() for line in raw[2:].removesuffix("*/").split("\n")]
     return Comment(text=" ".join(line for line in lines if line), start=start, is_doc=raw.startswith("/**"))
+
+
+def doc_of(comments: Sequence[Comment]) -> str:
+    """What the comments beside something say of it: the last one for documentation, else all."""
+    docs = [comment.text for comment in comments if comment.is_doc]
+    plain = [comment.text for comment in comments if comment.text and not _ELISION.search(comment.text)]
+    return docs[-1] if docs else " ".join(plain)
+
+
+def is_elision(comments: Sequence[Comment]) -> bool:
+    """Whether one of the comments stands for code that is left out."""
+    return any(not comment.is_doc and _ELISION.search(comment.text) for comment in comments)
