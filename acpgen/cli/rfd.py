@@ -26,7 +26,12 @@ rfd_app = typer.Typer(name="rfd", help="Read RFDs: make the draft of an extensio
 
 @rfd_app.callback()
 def rfd_options() -> None:
-    """Read RFDs: make the draft of an extension from the text."""
+    """Read RFDs: make the draft of an extension from the text.
+
+    **Examples**
+
+    - `acpgen rfd extract logout.md`
+    """
 
 
 @rfd_app.command("extract")

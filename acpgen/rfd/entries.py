@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Location
-from acpgen.ir.names import class_name
+from acpgen.ir.names import class_name, words
 from acpgen.rfd.base import Base, properties_of
 from acpgen.rfd.jsonblocks import Piece
 from acpgen.rfd.messages import is_message
@@ -112,10 +112,13 @@ def looks_like_schema(node: Any) -> bool:
 def _name_of(piece: Piece) -> str | None:
     """The name of a schema that stands alone: its title, or the line before it where that is nothing but a name."""
     title = piece.root.get("title")
-    for text in (title if isinstance(title, str) else "", piece.block.intro[:200].strip("#*`: \t")):
-        if _NAME.fullmatch(text):
-            return text
-    return None
+    if isinstance(title, str) and _NAME.fullmatch(title):
+        return title
+    intro = piece.block.intro[:200]
+    name = intro.strip("#*`: \t")
+    # a single word that is neither a heading nor code introduces rather than names: "Example:"
+    is_name = intro.startswith(("#", "`")) or len(words(name)) > 1
+    return name if is_name and _NAME.fullmatch(name) else None
 
 
 def _entry(piece: Piece, pointer: str, name: str, *, base: Base) -> Entry:
@@ -239,6 +242,13 @@ def check_names(entries: Mapping[str, Entry], base: Base, findings: Findings) ->
                 entry.location,
                 hint="for the one that is there, move what is new to `changes`; for another one, choose another name,"
                 " or the release that the text was written for (--release)",
+            )
+        if entry.is_change and name not in base.definitions:
+            findings.warn(
+                "rfd-not-there",
+                f"{name} is changed here, and {base.origin} does not have it",
+                entry.location,
+                hint="choose the release that the text was written for (--release)",
             )
         for _, node in _schemas(entry):
             target = node.get("$ref") if isinstance(node, dict) else None
