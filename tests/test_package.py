@@ -113,7 +113,11 @@ def readme_text() -> str:
 
 def blocks() -> list[Block]:
     found = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", readme_text(), flags=re.DOTALL | re.MULTILINE)
-    return [Block(language, name or f"snippet_{at}.py", text) for at, (language, name, text) in enumerate(found)]
+    ends = {"python": "py"}
+    return [
+        Block(language, name or f"snippet_{at}.{ends.get(language, 'txt')}", text)
+        for at, (language, name, text) in enumerate(found)
+    ]
 
 
 INSTALL, TEST, *REST = blocks()
