@@ -187,7 +187,7 @@ def test_the_table_of_extensions_is_complete() -> None:
 
 def test_the_table_of_options_is_complete(programs: Path, used: Path) -> None:
     shown = run("COLUMNS=200 acpgen build --help", used, path=programs)
-    options = set(re.findall(r"(?<=│) +\*? +(--[a-z-]+)", shown)) - {"--help"}
+    options = set(re.findall(r"(?<=│) +\*? *(--[a-z-]+)", shown)) - {"--help"}
     assert "--role" in options
     assert set(re.findall(r"^\| `(--[a-z-]+)", readme_text(), flags=re.MULTILINE)) == options
 
