@@ -22,6 +22,7 @@ from acpgen.format import format_files
 from acpgen.ir.model import Role
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen
+from tests.fidelity.subjects import DEEP
 from tests.hostile import subject
 from tests.hostile.texts import SURROGATES, texts
 from tests.hostile.vocabulary import strangers
@@ -29,9 +30,8 @@ from tests.support import import_folder, model_of, write_package
 
 pytestmark = pytest.mark.slow
 
-DEEP = os.environ.get("ACPGEN_DEEP") == "1"
 HOSTILE = settings(
-    max_examples=1500 if DEEP else 30,
+    max_examples=500 if DEEP else 30,
     derandomize=True,
     deadline=None,
     database=None,
@@ -132,7 +132,7 @@ def test_a_text_alone(position: str) -> None:
     """Nothing but the text, in one position: half of what becomes a name can become none."""
     verdicts: list[bool] = []
 
-    @settings(HOSTILE, max_examples=150 if DEEP else 6)
+    @settings(HOSTILE, max_examples=40 if DEEP else 6)
     @given(texts())
     def check(text: str) -> None:
         with _folder() as folder:
@@ -150,7 +150,7 @@ def test_half_a_surrogate_pair_is_refused(position: str, tmp_path: Path) -> None
         assert not _check({**subject.HARMLESS, position: f"a{text}"}, tmp_path)
 
 
-@settings(HOSTILE, max_examples=200 if DEEP else 6)
+@settings(HOSTILE, max_examples=60 if DEEP else 6)
 @given(texts() | st.sampled_from(SURROGATES))
 def test_the_name_of_a_file(text: str) -> None:
     name = text.replace("/", "").replace("\0", "")[:40] + ".json"
