@@ -6,7 +6,7 @@ import sys
 import traceback
 
 from acpgen.cli.app import app
-from acpgen.cli.printing import print_diagnostics
+from acpgen.cli.printing import print_diagnostics, printable
 from acpgen.diagnostics import AcpgenError, internal_error
 
 
@@ -18,7 +18,8 @@ def main() -> None:
         print_diagnostics(error.diagnostics)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a report to send
-        traceback.print_exc()
+        for line in traceback.format_exc().splitlines():
+            print(printable(line), file=sys.stderr)
         found = internal_error(f"{type(error).__name__}: {error}")
         print_diagnostics(found.diagnostics)
         sys.exit(found.exit_code)

@@ -10,7 +10,7 @@ import typer
 
 from acpgen.build import Built, Timings, build
 from acpgen.cli import options
-from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
+from acpgen.cli.printing import DiagnosticFormat, print_diagnostics, printable
 from acpgen.config import DEFAULT_PROTOCOL, BuildOptions
 from acpgen.diagnostics import AcpgenError, Diagnostic
 from acpgen.ir.context import Options
@@ -88,18 +88,18 @@ build_command.__doc__ = f"{build_command.__doc__}\n{EXAMPLES}"
 def _print_plan(planned: Plan | None) -> None:
     for change in planned.changes if planned else ():
         if change.kind is not Kind.KEEP:
-            print(f"{change.kind.value} {change.path}")
+            print(f"{change.kind.value} {printable(change.path)}")
 
 
 def _print_result(built: Built, out: Path, *, verbose: bool, dry_run: bool) -> None:
     changes = [change for change in built.plan.changes if change.kind is not Kind.KEEP] if built.plan else []
     if verbose:
         for change in changes if not dry_run else ():
-            print(f"{change.kind.value} {out / change.path}", file=sys.stderr)
+            print(f"{change.kind.value} {printable(str(out / change.path))}", file=sys.stderr)
         _print_timings(built.timings)
     if verbose or sys.stderr.isatty():
         what = f"{len(changes)} files {'would change' if dry_run else 'changed'}" if changes else "up to date"
-        print(f"{out}: {what}", file=sys.stderr)
+        print(f"{printable(str(out))}: {what}", file=sys.stderr)
 
 
 def _print_timings(timings: Timings) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import options
-from acpgen.cli.printing import print_diagnostics
+from acpgen.cli.printing import print_diagnostics, printable
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.ir.model import Role
 from acpgen.output import apply
@@ -51,4 +51,4 @@ def init_command(
     print_diagnostics(diagnostics, notes=False)
     apply(plan)
     if sys.stderr.isatty():
-        print(f"{folder}: {len(plan.files)} files; README.md says how to run it", file=sys.stderr)
+        print(f"{printable(str(folder))}: {len(plan.files)} files; README.md says how to run it", file=sys.stderr)

@@ -13,6 +13,10 @@ CAP = 20
 """More diagnostics than this are counted, not shown: the first ones explain the rest, mostly."""
 
 
+_LONGEST = 2000
+"""Characters of a message; those of names are in it as often as it says them."""
+
+
 class DiagnosticFormat(str, Enum):
     """How diagnostics are printed."""
 
@@ -48,15 +52,20 @@ def _text(diagnostics: Sequence[Diagnostic]) -> list[str]:
 
 
 def _paragraph(found: Diagnostic) -> list[str]:
-    where = f"{found.location}: " if found.location else ""
-    lines = [f"{where}{found.severity.value}: {printable(found.message)} [{found.code}]"]
+    where = f"{printable(str(found.location))}: " if found.location else ""
+    lines = [f"{where}{found.severity.value}: {_short(found.message)} [{found.code}]"]
     if found.location and found.location.excerpt.strip(" {["):
         lines.append(f"  {found.location.line} | {printable(found.location.excerpt.strip())}")
     if found.pointer:
-        lines.append(f"  at {printable(found.pointer)}")
+        lines.append(f"  at {_short(found.pointer)}")
     if found.hint:
-        lines.append(f"  hint: {printable(found.hint)}")
+        lines.append(f"  hint: {_short(found.hint)}")
     return lines
+
+
+def _short(text: str) -> str:
+    """`text` for people, who read no message of thousands of characters; `--format json` has all of it."""
+    return printable(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
 
 
 def printable(text: str) -> str:
@@ -88,7 +97,7 @@ def _annotation(found: Diagnostic) -> str:
     properties = ",".join(
         f"{key}={_escaped(str(value), in_property=True)}" for key, value in [*where, ("title", found.code)]
     )
-    lines = [found.message, *([f"hint: {found.hint}"] if found.hint else [])]
+    lines = [_short(found.message), *([f"hint: {_short(found.hint)}"] if found.hint else [])]
     return f"::{_GITHUB_LEVELS[found.severity]} {properties}::{'%0A'.join(map(_escaped, lines))}"
 
 
