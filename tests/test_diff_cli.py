@@ -390,7 +390,11 @@ def test_hostile_text(form: str, tmp_path: Path) -> None:
 
 def assert_harmless(text: str) -> None:
     """A page has no HTML but line breaks, no links, and no mentions outside of code."""
-    tokens = [each for block in MarkdownIt("commonmark").enable("table").parse(text) for each in (block, *(block.children or ()))]
+    tokens = [
+        each
+        for block in MarkdownIt("commonmark").enable("table").parse(text)
+        for each in (block, *(block.children or ()))
+    ]
     assert {each.content for each in tokens if each.type in ("html_inline", "html_block")} <= {"<br>"}
     assert not {each.type for each in tokens} & {"link_open", "image"}
     shown = "".join(each.content for each in tokens if each.type == "text")
