@@ -17,7 +17,7 @@ from acpgen.rfd.examples import Inferred, infer
 from acpgen.rfd.jsonblocks import Piece, read_pieces
 from acpgen.rfd.messages import Message, MessageKind, drawn_handlers, read_messages
 from acpgen.rfd.metadata import Metadata, read_metadata
-from acpgen.rfd.methods import Method, find_gate, find_methods, new_slots, side_of
+from acpgen.rfd.methods import Method, find_gate, find_leaves, find_methods, new_slots, side_of
 from acpgen.rfd.source import Findings, Source
 from acpgen.rfd.style import styled
 from acpgen.schema.marks import find_marks, mark
@@ -187,11 +187,11 @@ class _Draft:
     def _gates(self, places: dict[str, Location]) -> tuple[dict[str, Any], dict[str, str | None]]:
         """The gates of the new methods, and who handles each."""
         definitions = self._composed()
-        slots, roots = new_slots(self.entries, definitions), _roots(definitions)
+        leaves, roots = find_leaves(new_slots(self.entries, definitions), definitions), _roots(definitions)
         gates: dict[str, dict[str, str]] = {}
         sides: dict[str, str | None] = {}
         for method in self.methods:
-            gate = find_gate(method, slots, definitions)
+            gate = find_gate(method, leaves)
             side = sides[method.name] = side_of(method, gate)
             known = self.base.gates.get(method.name)
             if known is not None or not roots:

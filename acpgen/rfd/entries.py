@@ -60,9 +60,10 @@ def sort_pieces(pieces: Iterable[Piece], base: Base, findings: Findings) -> Sort
         if is_message(piece.root):
             messages.append(piece)
             continue
+        said = len(findings.found)
         found = list(_definitions(piece, findings))
         entries += [_entry(piece, pointer, name, base=base) for name, pointer in found]
-        if not found:
+        if not found and len(findings.found) == said:
             values.append(piece)
     return Sorted(entries=tuple(entries), messages=tuple(messages), values=tuple(values))
 
