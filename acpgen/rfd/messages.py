@@ -120,6 +120,6 @@ def belongs_to(stem: str, methods: Sequence[str]) -> str | None:
 
 
 @lru_cache(maxsize=2_000)
-def lower_words(text: str) -> list[str]:
+def lower_words(text: str) -> tuple[str, ...]:
     """The words of a name in lower case."""
-    return [word.lower() for word in words(text)]
+    return tuple(word.lower() for word in words(text))

@@ -107,9 +107,9 @@ def _method(
 ) -> Method:
     definitions = {ending: owners[name, ending] for ending in ENDINGS if (name, ending) in owners}
     kinds = {message.kind for message in messages if message.method == name}
-    stated = {
-        side for definition in definitions.values() if isinstance(side := entries[definition].node.get("x-side"), str)
-    }
+    nodes = [entries[definition].node for definition in definitions.values()]
+    sides = [node.get("x-side") for node in nodes if isinstance(node, dict)]
+    stated = {side for side in sides if isinstance(side, str)}
     is_asking = MessageKind.REQUEST in kinds or bool(set(_ASKING) & definitions.keys())
     return Method(
         name=name,
@@ -142,7 +142,7 @@ def find_gate(method: Method, leaves: Iterable[Leaf]) -> Slot | None:
     It has the words of the method's name in its path, or names the method in its description.
     """
     leaves = list(leaves)
-    wanted = tuple(lower_words(method.name))
+    wanted = lower_words(method.name)
     name = re.compile(rf"(?<![\w/]){re.escape(method.name)}(?![\w/])")
     by_name = [leaf.slot for leaf in leaves if wanted in leaf.ends]
     by_text = [leaf.slot for leaf in leaves if method.name in leaf.text and name.search(leaf.text)]
@@ -153,13 +153,14 @@ def find_gate(method: Method, leaves: Iterable[Leaf]) -> Slot | None:
 
 
 def _ends(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    return (tuple(lower_words(".".join(path[start:]))) for start in range(len(path)))
+    return (lower_words(".".join(path[start:])) for start in range(len(path)))
 
 
 def _can_say_yes(slot: Slot, definitions: Mapping[str, Any]) -> bool:
     for _, layer in layers(slot.node, "", definitions):
         stated = layer.get("type")
-        if {"boolean", "object"} & set(stated if isinstance(stated, list) else [stated]):
+        kinds = stated if isinstance(stated, list) else [stated]
+        if "boolean" in kinds or "object" in kinds:
             return True
     return False
 
