@@ -21,7 +21,7 @@ from acpgen.schema.bundled import load_gates
 from acpgen.schema.layers import schema_map
 from acpgen.schema.marks import find_marks
 
-rfd_app = typer.Typer(name="rfd", help="Read RFDs: make the draft of an extension from the text.", no_args_is_help=True)
+rfd_app = typer.Typer(name="rfd", no_args_is_help=True)
 
 
 @rfd_app.callback()

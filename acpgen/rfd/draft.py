@@ -20,6 +20,7 @@ from acpgen.rfd.metadata import Metadata, read_metadata
 from acpgen.rfd.methods import Method, find_gate, find_leaves, find_methods, new_slots, side_of
 from acpgen.rfd.source import Findings, Source
 from acpgen.rfd.style import styled
+from acpgen.schema.layers import schema_map
 from acpgen.schema.marks import find_marks, mark
 from acpgen.schema.pointer import join
 
@@ -214,8 +215,8 @@ class _Draft:
             if not entry.is_change:
                 found[name] = entry.node
             elif isinstance(found.get(name), dict):
-                added = entry.node.get("properties", {})
-                found[name] = {**found[name], "properties": {**found[name].get("properties", {}), **added}}
+                properties = {**schema_map(found[name], "properties"), **schema_map(entry.node, "properties")}
+                found[name] = {**found[name], "properties": properties}
         return found
 
     def _definitions(
