@@ -313,6 +313,11 @@ def test_diagnostics_for_programs(tmp_path: Path) -> None:
     assert "::warning file=wave.md,line=1,col=1,title=rfd-fill-in::" in ran.stderr
 
 
+def test_every_finding_of_a_text_of_some_size_is_printed(tmp_path: Path) -> None:
+    ran = extract(tmp_path, WAVE + "\n\n".join(['"a": 1'] * 100))
+    assert ran.stderr.count("[rfd-stray-code]") == 100
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

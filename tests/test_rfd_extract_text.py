@@ -72,7 +72,8 @@ def test_fences_are_found_wherever_markdown_has_them() -> None:
     )
     kinds = [(Kind.TYPESCRIPT, 4, 4), (Kind.JSON, 7, 7), (Kind.JSON, 11, 11), (Kind.TYPESCRIPT, 15, 15)]
     assert blocks(text, "a.md") == kinds
-    assert [(each.offsets, each.intro) for each in found_blocks(text, "a.md")][0] == ((3,), "1. One:")
+    first = found_blocks(text, "a.md")[0]
+    assert (first.offsets, first.intro) == ((3,), "1. One:")
 
 
 def test_an_example_of_a_fence_is_no_fence() -> None:
@@ -177,7 +178,12 @@ def test_what_is_not_json_is_listed_by_place(code: str, line: int, column: int) 
 
 
 def test_comments_and_several_values_in_one_block_are_read() -> None:
-    text = '```json\n// "a": {\n{ "Thing": /* x */ { "type": "string", "description": "// no comment" } } // b\n,\n{ "Other": { "type": "null" } }\n```'
+    text = """```json
+// "a": {
+{ "Thing": /* x */ { "type": "string", "description": "// no comment" } } // b
+,
+{ "Other": { "type": "null" } }
+```"""
     assert draft(text)["$defs"] == {
         "Thing": {"description": "// no comment", "type": "string"},
         "Other": {"type": "null"},
@@ -214,8 +220,8 @@ Here:
     assert {
         (3, "the definition B is no schema"),
         (3, "`more` beside `$defs` is not read"),
-        (16, "a schema without a name"),
-        (19, "a value, and no definition: nothing follows from it"),
+        (17, "a schema without a name"),
+        (20, "a value, and no definition: nothing follows from it"),
     } <= messages
 
 
@@ -269,7 +275,12 @@ def test_additions_to_one_definition_are_put_together() -> None:
 
 
 def test_a_name_that_the_schema_has_for_something_else_is_reported() -> None:
-    text = '```json\n{ "$defs": { "Plan": { "type": "object", "properties": { "x": {} } }, "bad name": { "$ref": "#/definitions/A" } } }\n```'
+    text = """```json
+{ "$defs": {
+  "Plan": { "type": "object", "properties": { "x": {} } },
+  "bad name": { "$ref": "#/definitions/A" }
+} }
+```"""
     codes = [code for code, _, _ in findings_of(text)]
     assert {"rfd-name-taken", "rfd-name", "rfd-reference"} <= set(codes)
 

@@ -27,16 +27,20 @@ class DiagnosticFormat(str, Enum):
 
 
 def print_diagnostics(
-    diagnostics: Iterable[Diagnostic], form: DiagnosticFormat = DiagnosticFormat.TEXT, *, notes: bool = True
+    diagnostics: Iterable[Diagnostic],
+    form: DiagnosticFormat = DiagnosticFormat.TEXT,
+    *,
+    notes: bool = True,
+    cap: int = CAP,
 ) -> None:
-    """Print `diagnostics` to stderr by place; notes only where they were asked for."""
+    """Print `diagnostics` to stderr by place; notes only where they were asked for, and as text no more than `cap`."""
     shown = sorted(
         {found for found in diagnostics if notes or found.severity is not Severity.NOTE},
         key=lambda found: found.sort_key,
     )
     match form:
         case DiagnosticFormat.TEXT:
-            lines = _text(shown)
+            lines = _text(shown, cap)
         case DiagnosticFormat.JSON:
             lines = [json.dumps([_as_json(found) for found in shown], indent=2)]
         case DiagnosticFormat.GITHUB:
@@ -45,10 +49,10 @@ def print_diagnostics(
         print(line, file=sys.stderr)
 
 
-def _text(diagnostics: Sequence[Diagnostic]) -> list[str]:
-    lines = [line for found in diagnostics[:CAP] for line in _paragraph(found)]
-    if len(diagnostics) > CAP:
-        lines.append(f"… and {len(diagnostics) - CAP} more")
+def _text(diagnostics: Sequence[Diagnostic], cap: int) -> list[str]:
+    lines = [line for found in diagnostics[:cap] for line in _paragraph(found)]
+    if len(diagnostics) > cap:
+        lines.append(f"… and {len(diagnostics) - cap} more")
     return lines
 
 

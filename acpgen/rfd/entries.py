@@ -60,9 +60,10 @@ def sort_pieces(pieces: Iterable[Piece], base: Base, findings: Findings) -> Sort
         if is_message(piece.root):
             messages.append(piece)
             continue
+        said = len(findings.found)
         found = list(_definitions(piece, findings))
         entries += [_entry(piece, pointer, name, base=base) for name, pointer in found]
-        if not found:
+        if not found and len(findings.found) == said:
             values.append(piece)
     return Sorted(entries=tuple(entries), messages=tuple(messages), values=tuple(values))
 
@@ -150,7 +151,7 @@ def _change(name: str, node: Any, *, added: set[str] | None, base: Base) -> dict
         if not present or not present < properties.keys():
             return None
         added = properties.keys() - present
-    required = [wire for wire in schema_list(node, "required") if wire in added]
+    required = [wire for wire in schema_list(node, "required") if isinstance(wire, str) and wire in added]
     return change_of({wire: properties[wire] for wire in properties if wire in added}, required)
 
 
@@ -222,11 +223,15 @@ def _merged(first: Entry, second: Entry, findings: Findings) -> Entry:
 def _disagreement(one: Any, other: Any) -> str:
     """How two descriptions of one type differ in what both notations can say: properties, and which are required."""
     for key, what in (("properties", "properties"), ("required", "required properties")):
-        first, second = set(map(str, (one or {}).get(key, ()))), set(map(str, (other or {}).get(key, ())))
+        first, second = _names(one, key), _names(other, key)
         only_first, only_second = sorted(first - second), sorted(second - first)
         if only_first or only_second:
             return f"{what} {', '.join(only_first) or '-'} there, {', '.join(only_second) or '-'} here"
     return ""
+
+
+def _names(node: Any, key: str) -> set[str]:
+    return set(map(str, [*schema_map(node, key), *schema_list(node, key)]))
 
 
 def check_names(entries: Mapping[str, Entry], base: Base, findings: Findings) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +19,7 @@ from acpgen.rfd.syntax import (
     Record,
     Reference,
     TypeNode,
+    nests_deeper,
 )
 from acpgen.rfd.tokens import Token, TokenKind, doc_of, is_elision, tokenize
 
@@ -312,14 +312,12 @@ class _Parser:
         while self.at("readonly"):
             self.next()
         found = self.primary(depth)
-        for dimension in itertools.count(depth):
-            if self.token.starts_line or not self.take("["):
-                break
-            if dimension >= MAX_DEPTH:
-                raise self.too_deep()
+        while not self.token.starts_line and self.take("["):
             if not self.take("]"):
                 raise _NotUnderstoodError("the type of a property of another type is not followed", self.token)
             found = ArrayOf(found)
+            if nests_deeper(found, MAX_DEPTH):
+                raise self.too_deep()
         return found
 
     def primary(self, depth: int) -> TypeNode:
