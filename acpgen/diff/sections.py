@@ -16,7 +16,7 @@ from acpgen.diff.findings import (
     worst_wire,
 )
 from acpgen.diff.rules import DOCUMENTATION, QUIET
-from acpgen.diff.uses import ERRORS
+from acpgen.ir.messages import ERRORS
 from acpgen.ir.model import Role
 
 NAME = 80
