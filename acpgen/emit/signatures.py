@@ -50,8 +50,11 @@ class Signatures:
         """The class with its attributes and the parameters of its constructor, or the union, enum or alias."""
         source = self._type_source(definition)
         (node,) = (each for each in ast.parse(source).body if not isinstance(each, ast.Expr))
-        code = _cut(source, node) if isinstance(node, ast.ClassDef) else ast.get_source_segment(source, node)
-        return Signature("types.py", _formatted(code or ""))
+        if isinstance(node, ast.ClassDef):
+            code = _cut(source, node)
+        else:
+            code = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+        return Signature("types.py", _formatted(code))
 
     def of_method(self, method: Method) -> list[Signature]:
         """The handlers and the stubs of a method, each in its class."""

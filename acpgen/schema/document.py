@@ -7,7 +7,9 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,24 +63,29 @@ def _skip_space(text: str, offset: int) -> int:
 
 def _offset_of_child(text: str, offset: int, token: str) -> int | None:
     """The offset of the member or element `token` of the container that starts at or after `offset`."""
+    return _offsets_of_children(text, offset).get(token)
+
+
+@lru_cache(maxsize=8)
+def _offsets_of_children(text: str, offset: int) -> Mapping[str, int]:
+    """The offsets of all that is directly in a container; kept, as whoever asks for one often asks for the next."""
     start = _skip_space(text, offset)
     is_object = text[start] == "{"
     if not is_object and text[start] != "[":
-        return None
-    position, index = _skip_space(text, start + 1), 0
+        return {}
+    offsets: dict[str, int] = {}
+    position = _skip_space(text, start + 1)
     while text[position] not in "}]":
-        name = str(index)
+        name = str(len(offsets))
         if is_object:
             name, position = _DECODER.raw_decode(text, position)
             position = _skip_space(text, _skip_space(text, position) + 1)
-        if name == token:
-            return position
+        offsets[name] = position
         _, position = _DECODER.raw_decode(text, position)
         position = _skip_space(text, position)
         if text[position] == ",":
             position = _skip_space(text, position + 1)
-        index += 1
-    return None
+    return offsets
 
 
 def _location(label: str, text: str, offset: int) -> Location:

@@ -30,6 +30,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
 )
 from acpgen.ir.order import references
+from acpgen.ir.shapes import Definitions
 from acpgen.schema.compose import Composed
 from acpgen.schema.gates import Gate
 from acpgen.schema.layers import schema_map
@@ -109,7 +110,21 @@ class Describer:
             extended_by=tuple(self._extended_by(pointer)),
             gates=(),
             uses=Uses(fields=(), unions=(), aliases=(), subclasses=(), messages=()),
-            note="The package has no type for it: it is an envelope of JSON-RPC, or all of it stands in other types.",
+            note=f"The package has no type for it: {self._why_untyped(name)}.",
+        )
+
+    def _why_untyped(self, name: str) -> str:
+        """What became of a definition that has no type: the runtime speaks it, or others have its properties."""
+        if name in Definitions(schema_map(self._composed.root, "$defs")).envelopes:
+            return "it is an envelope of JSON-RPC"
+        start = definition_pointer(name) + "/"
+        heirs = [
+            definition.name
+            for definition in self._model.definitions
+            if isinstance(definition, Struct) and any(field.pointer.startswith(start) for field in definition.fields)
+        ]
+        return (
+            f"its properties stand in {', '.join(heirs)}" if heirs else "it adds nothing to the types that refer to it"
         )
 
     def _note(self, definition: Definition) -> str | None:
