@@ -32,7 +32,7 @@ OUTPUT_FILES = {
     *("transport.py", "types.py"),
 }
 
-COMMANDS = ("build", "extensions", "init", "methods", "rfd")
+COMMANDS = ("build", "extensions", "init", "methods", "rfd", "show")
 
 
 class Folder:

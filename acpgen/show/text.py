@@ -47,8 +47,7 @@ def _type(entry: TypeEntry) -> Iterator[str]:
     tagged = f" by {entry.tag!r}" if entry.tag is not None else ""
     yield f"{entry.name}: {entry.kind}{tagged}"
     yield from _origin("from", entry.origin)
-    for origin in entry.extended_by:
-        yield from _origin("extended by", origin)
+    yield from _bounded(line for origin in entry.extended_by for line in _origin("extended by", origin))
     if entry.gates:
         yield f"  needs: {'; '.join(entry.gates)}"
     if entry.note is not None:
