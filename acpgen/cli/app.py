@@ -15,6 +15,7 @@ from acpgen.cli.extensions import extensions_command
 from acpgen.cli.init import init_command
 from acpgen.cli.methods import methods_command
 from acpgen.cli.rfd import rfd_app
+from acpgen.cli.show import show_command
 
 app = typer.Typer(
     name="acpgen",
@@ -30,6 +31,7 @@ app.command("config")(config_command)
 app.command("diff")(diff_command)
 app.command("extensions")(extensions_command)
 app.command("methods")(methods_command)
+app.command("show")(show_command)
 app.command("init")(init_command)
 app.add_typer(rfd_app)
 

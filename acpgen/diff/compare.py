@@ -9,7 +9,8 @@ from acpgen.diff.definitions import added, compare_definitions, removed
 from acpgen.diff.findings import Change, Comparison, Direction, Effect, Finding, Wire, worst_wire
 from acpgen.diff.methods import Routed, compare_methods, compare_protocols, states_gates
 from acpgen.diff.pairing import pair
-from acpgen.diff.uses import Message, Uses, uses_of
+from acpgen.diff.uses import Uses, uses_of
+from acpgen.ir.messages import Message
 from acpgen.ir.model import Definition, Model, Role
 
 

@@ -17,7 +17,7 @@ from acpgen.diff.findings import (
 )
 from acpgen.diff.rules import DOCUMENTATION, QUIET
 from acpgen.diff.spelling import cut
-from acpgen.diff.uses import ERRORS
+from acpgen.ir.messages import ERRORS
 from acpgen.ir.model import Role
 
 NAME = 80

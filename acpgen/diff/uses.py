@@ -2,70 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from acpgen.diff.acceptance import Acceptance, forgives, leaves_out_items
 from acpgen.diff.findings import Wire
+from acpgen.ir.messages import Message, messages
 from acpgen.ir.model import (
     Alias,
     Candidate,
     Enum,
     Field,
-    Kind,
     ListOf,
     MapOf,
-    Method,
     Model,
     Nullable,
     OtherVariant,
     Ref,
-    Role,
     Struct,
     TaggedUnion,
     TypeExpr,
     UntaggedUnion,
 )
 
-ERRORS = "error responses"
-"""What stands for a method in the uses of the error object, which any request may be answered with."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Message:
-    """A kind of message: the method, "request", "response" or "notification", and who sends it ("agent", …)."""
-
-    method: str
-    part: str
-    sender: str
-
-    @property
-    def role(self) -> Role:
-        """Who sends it."""
-        return Role(self.sender)
-
-
 Uses = Mapping[str, Mapping[Message, bool]]
 """By definition, the messages that carry it; the flag says whether some reader of it forgives nothing on the way."""
-
-
-def messages_of(method: Method) -> Iterator[tuple[Message, TypeExpr]]:
-    """The messages of `method` with the type that each carries; the handler's peer sends the first."""
-    for handler in method.handlers:
-        yield Message(method.wire, method.kind.value, handler.peer.value), method.params
-        if method.kind is Kind.REQUEST and method.result is not None:
-            yield Message(method.wire, "response", handler.value), method.result
 
 
 def uses_of(model: Model) -> Uses:
     """The messages by the definitions that they carry, directly or inside of others."""
     walk = _Walk(model, Acceptance(model, model, {name: name for name in model.by_name}))
-    for method in model.methods:
-        for message, expression in messages_of(method):
-            walk.expression(message, expression, strict=True)
-    if model.errors.object is not None:
-        for role in Role:
-            walk.expression(Message(ERRORS, "response", role.value), Ref(model.errors.object), strict=True)
+    for message, expression in messages(model):
+        walk.expression(message, expression, strict=True)
     return walk.found
 
 

@@ -68,7 +68,7 @@ def docstring(text: str, indent: int = 4) -> Code:
     Empty where there is nothing to say. Paragraphs and list items keep their line; the literal is escaped rather than
     raw, whatever the text holds.
     """
-    body = _wrapped(text, LINE_LENGTH - indent - len('"""'))
+    body = wrapped(text, LINE_LENGTH - indent - len('"""'))
     if not body:
         return Code("")
     lines = [_doc_line(line) for line in body]
@@ -84,7 +84,8 @@ def _doc_line(line: str) -> str:
     return "".join(char if _is_plain(char) else _escape(char) for char in escaped)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of `text`: paragraphs apart, and wrapped anew, but for the items of lists."""
     normal = _normal(text).replace("\r\n", "\n").replace("\r", "\n")
     lines: list[str] = []
     for paragraph in normal.split("\n\n"):
