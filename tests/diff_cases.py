@@ -272,6 +272,23 @@ FIELDS = [
         wire=_client("breaks", "ok"),
     ),
     Case(
+        rule="field-added-optional",
+        variant="to-an-open-object",
+        old=holding({**thing(), "additionalProperties": True}),
+        new=holding({**thing(x=TEXT), "additionalProperties": True}),
+        place="Item.x",
+        wire=FINE,
+        unseen="what old senders put into properties without a name, nobody knows",
+    ),
+    Case(
+        rule="field-added-required",
+        variant="constant",
+        old=asking(thing()),
+        new=with_x({"const": "a"}, required=True),
+        place="AskRequest.x",
+        wire=_client("breaks", "loses"),
+    ),
+    Case(
         rule="field-type-respelled",
         old=with_x(TEXT),
         new=with_x(ref("Name"), Name=TEXT),

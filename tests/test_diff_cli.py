@@ -390,7 +390,11 @@ def test_hostile_text(form: str, tmp_path: Path) -> None:
 
 def assert_harmless(text: str) -> None:
     """A page has no HTML but line breaks, no links, and no mentions outside of code."""
-    tokens = [each for block in MarkdownIt("commonmark").enable("table").parse(text) for each in (block, *(block.children or ()))]
+    tokens = [
+        each
+        for block in MarkdownIt("commonmark").enable("table").parse(text)
+        for each in (block, *(block.children or ()))
+    ]
     assert {each.content for each in tokens if each.type in ("html_inline", "html_block")} <= {"<br>"}
     assert not {each.type for each in tokens} & {"link_open", "image"}
     shown = "".join(each.content for each in tokens if each.type == "text")
@@ -444,3 +448,28 @@ def test_a_union_of_everything_with_itself(tmp_path: Path) -> None:
             ),
         )
     assert rules("old.json", "new.json", cwd=tmp_path) == {"field-type-changed"}
+
+
+@pytest.mark.parametrize(("length", "said"), [(100, ""), (3000, "[too-deep]")])
+def test_a_long_chain_of_definitions(length: int, said: str, tmp_path: Path) -> None:
+    """It is followed, and refused where it is too long, whatever is changed in it."""
+    for name, leaf, prefix in (("old.json", TEXT, "A"), ("new.json", {"type": "integer"}, "B")):
+        own = {f"{prefix.lower()}{number}y": TEXT for number in range(4)}
+        chain = {
+            f"{prefix}{number}": thing(x={"$ref": f"#/$defs/{prefix}{number + 1}"}, **own) for number in range(length)
+        }
+        write(tmp_path / name, with_x({"$ref": f"#/$defs/{prefix}0"}, **chain, **{f"{prefix}{length}": thing(x=leaf)}))
+    ran = diff("old.json", "new.json", cwd=tmp_path)
+    assert (ran.code, said in ran.stderr) == (2 if said else 0, True), ran.stderr
+
+
+def test_everything_has_another_name(tmp_path: Path) -> None:
+    """Renames are looked for as long as that is not the whole schema."""
+    for name, prefix in (("old.json", "a"), ("new.json", "b")):
+        properties = {f"{prefix}{number}x": TEXT for number in range(1000)}
+        definitions = {f"{prefix.upper()}{number}": thing(("t",), t=TEXT) for number in range(40)}
+        members = {"anyOf": [{"$ref": f"#/$defs/{each}", "title": each} for each in definitions]}
+        write(tmp_path / name, with_x({"$ref": "#/$defs/Many"}, Wide=thing(**properties), Many=members, **definitions))
+    start = time.perf_counter()
+    assert "field-renamed" not in rules("old.json", "new.json", cwd=tmp_path)
+    assert time.perf_counter() - start < 10
