@@ -29,16 +29,17 @@ def _compare(old: Model, new: Model, names: tuple[str, str]) -> Comparison:
     context = Context.of(old, new, pair(old, new))
     found = [_routed(each) for each in (*compare_protocols(old, new), *compare_methods(context))]
     found += _definitions(context)
-    return Comparison(old=names[0], new=names[1], findings=tuple(sorted(found, key=_order)), notes=_notes(old, new))
+    return Comparison(old=names[0], new=names[1], findings=tuple(sorted(found, key=_order)), notes=_notes(context))
 
 
 def _order(finding: Finding) -> tuple[str, ...]:
     return (*finding.place.sort_key, finding.rule, finding.message)
 
 
-def _notes(old: Model, new: Model) -> tuple[str, ...]:
-    silent = [side for side, model in (("OLD", old), ("NEW", new)) if not states_gates(model)]
-    if not silent:
+def _notes(context: Context) -> tuple[str, ...]:
+    """What could not be compared, where that could matter."""
+    silent = [side for side, model in (("OLD", context.old), ("NEW", context.new)) if not states_gates(model)]
+    if not silent or (len(silent) == 2 and not context.pairs.removed + context.pairs.added):
         return ()
     return (
         f"{' and '.join(silent)} {'states' if len(silent) == 1 else 'state'} no capabilities that methods need: "
