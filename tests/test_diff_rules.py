@@ -10,7 +10,8 @@ import pytest
 
 from acpgen.diff.findings import Source, Use
 from acpgen.diff.rules import RULES
-from tests.diff_cases import CASES, Case
+from tests.diff_cases import CASES
+from tests.diff_schemas import Case
 from tests.diff_support import Pair, Written, expected, mirrored, observed, pair_of, shared_messages, verdicts
 from tests.support import Packages
 

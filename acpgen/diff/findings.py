@@ -12,7 +12,8 @@ from acpgen.ir.model import Role
 class Wire(Enum):
     """What becomes of a message when sender and reader are of different releases.
 
-    The sender sends whatever its schema admits, and nothing else; the reader decodes as generated packages do.
+    The sender sends whatever its schema admits of the properties that it names, and nothing else; the reader decodes as
+    generated packages do.
     """
 
     OK = "ok"

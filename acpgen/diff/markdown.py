@@ -11,11 +11,9 @@ from acpgen.diff.sections import (
     NAME,
     NAMES,
     Section,
-    counted,
     headline,
-    is_quiet,
     place_words,
-    sections,
+    shown_and_counted,
     source_words,
     summary,
     wire_words,
@@ -38,14 +36,13 @@ def _lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
     yield f"## {escaped(comparison.old)} → {escaped(comparison.new)}"
     yield ""
     yield from _summary(comparison)
-    quiet = [] if everything else [each for each in comparison.findings if is_quiet(each) and each.rule != "type-added"]
-    hidden = set(map(id, quiet))
-    for section in sections(each for each in comparison.findings if id(each) not in hidden):
+    shown, counted = shown_and_counted(comparison, everything=everything)
+    for section in shown:
         yield from ("", *_section(section, everything=everything))
-    if quiet:
+    if counted:
         yield from ("", "### Without effect", "")
-        for rule, places in counted(quiet):
-            yield f"- {len(places)} × {code(rule)}: {escaped(RULES[rule].meaning)}"
+        for rule, findings in counted:
+            yield f"- {len(findings)} × {code(rule)}: {escaped(RULES[rule].meaning)}"
 
 
 def _summary(comparison: Comparison) -> Iterator[str]:

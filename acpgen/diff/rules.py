@@ -369,10 +369,14 @@ RULES: Mapping[str, Rule] = {
 DOCUMENTATION = "documentation"
 """The rule of findings that change nothing but text."""
 
+TYPE_ADDED = "type-added"
+"""The rule of types that are new; what uses them has findings of its own."""
+
 QUIET = frozenset(
     {
         DOCUMENTATION,
-        *("type-added", "field-leniency-changed", "field-type-respelled", "field-annotation-changed"),
+        TYPE_ADDED,
+        *("field-leniency-changed", "field-type-respelled", "field-annotation-changed"),
         *("alias-type-respelled", "alias-annotation-changed"),
     }
 )

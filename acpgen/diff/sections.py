@@ -15,7 +15,7 @@ from acpgen.diff.findings import (
     worst_source,
     worst_wire,
 )
-from acpgen.diff.rules import DOCUMENTATION, QUIET
+from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED
 from acpgen.diff.spelling import cut
 from acpgen.ir.messages import ERRORS
 from acpgen.ir.model import Role
@@ -109,6 +109,20 @@ def is_quiet(finding: Finding) -> bool:
     return finding.rule in QUIET and finding.worst_wire is Wire.OK and finding.source is Source.OK
 
 
+def shown_and_counted(
+    comparison: Comparison, *, everything: bool
+) -> tuple[list[Section], list[tuple[str, list[Finding]]]]:
+    """The sections to print, and what is merely counted, by rule: nothing, where `everything` is to be shown."""
+    counted: dict[str, list[Finding]] = {}
+    shown = []
+    for finding in comparison.findings:
+        if everything or not is_quiet(finding) or finding.rule == TYPE_ADDED:
+            shown.append(finding)
+        else:
+            counted.setdefault(finding.rule, []).append(finding)
+    return list(sections(shown)), sorted(counted.items())
+
+
 def sections(findings: Iterable[Finding]) -> Iterator[Section]:
     """The findings by method, in order; then what several methods share, and what none of them reaches."""
     groups: dict[tuple[int, str], list[Finding]] = {}
@@ -118,8 +132,8 @@ def sections(findings: Iterable[Finding]) -> Iterator[Section]:
         yield Section(
             title=title,
             method=title if rank == _METHOD else None,
-            findings=tuple(sorted((each for each in found if each.rule != "type-added"), key=_by_gravity)),
-            added=tuple(each.place.type or "" for each in found if each.rule == "type-added"),
+            findings=tuple(sorted((each for each in found if each.rule != TYPE_ADDED), key=_by_gravity)),
+            added=tuple(each.place.type or "" for each in found if each.rule == TYPE_ADDED),
         )
 
 
@@ -181,11 +195,3 @@ def place_words(finding: Finding) -> str:
     """Where the finding is, without the method of its heading."""
     parts = [part for part in (finding.place.type, finding.place.member) if part is not None]
     return ".".join(cut(part, NAME) for part in parts)
-
-
-def counted(findings: Iterable[Finding]) -> list[tuple[str, list[str]]]:
-    """Quiet findings by rule, each with the places."""
-    groups: dict[str, list[str]] = {}
-    for finding in findings:
-        groups.setdefault(finding.rule, []).append(str(finding.place))
-    return sorted(groups.items())

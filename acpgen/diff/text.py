@@ -9,12 +9,10 @@ from acpgen.diff.rules import RULES
 from acpgen.diff.sections import (
     Section,
     Summary,
-    counted,
     headline,
-    is_quiet,
     listed,
     place_words,
-    sections,
+    shown_and_counted,
     source_words,
     summary,
     wire_words,
@@ -33,14 +31,13 @@ def _lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
     yield ""
     yield from _summary(summary(comparison))
     yield from (f"note: {note}" for note in comparison.notes)
-    quiet = [] if everything else [each for each in comparison.findings if is_quiet(each) and each.rule != "type-added"]
-    hidden = set(map(id, quiet))
-    for section in sections(each for each in comparison.findings if id(each) not in hidden):
+    shown, counted = shown_and_counted(comparison, everything=everything)
+    for section in shown:
         yield from ("", *_section(section, everything=everything))
-    if quiet:
+    if counted:
         yield from ("", "Without effect (--all shows each in its place)")
-        for rule, places in counted(quiet):
-            yield f"  {len(places)} × {rule}: {RULES[rule].meaning}"
+        for rule, findings in counted:
+            yield f"  {len(findings)} × {rule}: {RULES[rule].meaning}"
 
 
 def _summary(numbers: Summary) -> Iterator[str]:
