@@ -285,6 +285,67 @@ def test_a_name_that_the_schema_has_for_something_else_is_reported() -> None:
     assert {"rfd-name-taken", "rfd-name", "rfd-reference"} <= set(codes)
 
 
+def patch(code: str) -> tuple[dict[str, Any], list[tuple[str, int]]]:
+    """What a patch changes, and what is said of it."""
+    found = extraction(f"```diff\n{code}\n```\n")
+    said = [(each.code, each.location.line) for each in found.diagnostics if each.location]
+    return found.draft.get("changes", {}), [each for each in said if each[0] != "rfd-fill-in"]
+
+
+def test_a_patch_of_typescript_adds_its_lines_alone() -> None:
+    changes, said = patch(""" interface Implementation {
+   name: string;
+-  version: string
++  version: string,
+   title?: {
++    short: string;
+   }
++  /**
++   * The year.
++   */
++  year: number;
+ }""")
+    year = {"description": "The year.", "type": "number"}
+    assert changes == {"Implementation": {"properties": {"year": year}, "required": ["year"]}}
+    assert said == [("rfd-patch", 7)]
+
+
+def test_a_patch_of_a_schema_adds_its_lines_alone() -> None:
+    changes, said = patch(""" { "$defs": {
+   "Implementation": {
+     "properties": {
+       "name": {
++        "minLength": 1,
+         "type": "string"
+       },
+-      "version": { "type": "string" }
++      "version": { "type": "string" },
++      "year": {
++        "type": "integer"
++      }
+     },
+-    "required": ["name"]
++    "required": ["name", "year"],
++    "additionalProperties": false
+   }
+ } }""")
+    assert changes == {"Implementation": {"properties": {"year": {"type": "integer"}}, "required": ["year"]}}
+    assert sorted(said) == [("rfd-patch", 6), ("rfd-patch", 17), ("rfd-removal", 15)]
+
+
+def test_a_definition_that_a_patch_adds_is_whole() -> None:
+    found = extraction("```diff\n+interface Fresh {\n+  a: string;\n+}\n```\n")
+    assert found.draft["$defs"]["Fresh"]["required"] == ["a"]
+
+
+def test_what_is_left_out_within_a_type_is_reported() -> None:
+    code = """interface A { a: { x: string; ... } }
+interface B { b: 'x' | ... }
+interface AgentCapabilities extends A { ... c?: A }"""
+    found = [(each, line) for each, line, _ in findings_of(f"```ts\n{code}\n```\n") if each != "rfd-fill-in"]
+    assert sorted(found) == [("rfd-type", 2), ("rfd-type", 3), ("rfd-type", 4)]
+
+
 # --- Methods ---------------------------------------------------------------------------------------------------------
 
 
