@@ -532,6 +532,32 @@ def test_nothing_follows_from_too_little(examples: list[str]) -> None:
     assert [each.code for each in found.diagnostics].count("rfd-value") == len(examples)
 
 
+def test_a_union_that_the_schema_has_gets_the_variants_that_it_lacks() -> None:
+    text = """
+Each AuthMethod has a type:
+
+```json
+{ "id": "a", "name": "b", "type": "agent" } // type is optional
+{ "id": "a", "name": "b", "type": "terminal", "args": [] }
+{ "id": "a", "name": "b", "type": "badge", "reader": "x" }
+```
+"""
+    found = extraction(text, against=base(1, "2026-11-02"))
+    assert list(found.draft["$defs"]) == ["AuthMethodBadge"]
+    assert list(found.draft["$defs"]["AuthMethodBadge"]["properties"]) == [
+        "id",
+        "name",
+        "reader",
+        "description",
+        "_meta",
+    ]
+    (member,) = found.draft["changes"]["AuthMethod"]["members"]
+    assert member["properties"] == {"type": {"type": "string", "const": "badge"}}
+    assert member["allOf"] == [{"$ref": "#/$defs/AuthMethodBadge"}]
+    notes = [each.location.line for each in found.diagnostics if each.code == "rfd-example" and each.location]
+    assert notes == [5, 6]
+
+
 def test_what_an_error_has_besides_is_added_to_the_error_object() -> None:
     text = message(id=1, error={"code": 1, "message": "m", "retryAfter": 3, "authMethods": []})
     assert draft(text)["changes"] == {
