@@ -285,6 +285,67 @@ def test_a_name_that_the_schema_has_for_something_else_is_reported() -> None:
     assert {"rfd-name-taken", "rfd-name", "rfd-reference"} <= set(codes)
 
 
+def patch(code: str) -> tuple[dict[str, Any], list[tuple[str, int]]]:
+    """What a patch changes, and what is said of it."""
+    found = extraction(f"```diff\n{code}\n```\n")
+    said = [(each.code, each.location.line) for each in found.diagnostics if each.location]
+    return found.draft.get("changes", {}), [each for each in said if each[0] != "rfd-fill-in"]
+
+
+def test_a_patch_of_typescript_adds_its_lines_alone() -> None:
+    changes, said = patch(""" interface Implementation {
+   name: string;
+-  version: string
++  version: string,
+   title?: {
++    short: string;
+   }
++  /**
++   * The year.
++   */
++  year: number;
+ }""")
+    year = {"description": "The year.", "type": "number"}
+    assert changes == {"Implementation": {"properties": {"year": year}, "required": ["year"]}}
+    assert said == [("rfd-patch", 7)]
+
+
+def test_a_patch_of_a_schema_adds_its_lines_alone() -> None:
+    changes, said = patch(""" { "$defs": {
+   "Implementation": {
+     "properties": {
+       "name": {
++        "minLength": 1,
+         "type": "string"
+       },
+-      "version": { "type": "string" }
++      "version": { "type": "string" },
++      "year": {
++        "type": "integer"
++      }
+     },
+-    "required": ["name"]
++    "required": ["name", "year"],
++    "additionalProperties": false
+   }
+ } }""")
+    assert changes == {"Implementation": {"properties": {"year": {"type": "integer"}}, "required": ["year"]}}
+    assert sorted(said) == [("rfd-patch", 6), ("rfd-patch", 17), ("rfd-removal", 15)]
+
+
+def test_a_definition_that_a_patch_adds_is_whole() -> None:
+    found = extraction("```diff\n+interface Fresh {\n+  a: string;\n+}\n```\n")
+    assert found.draft["$defs"]["Fresh"]["required"] == ["a"]
+
+
+def test_what_is_left_out_within_a_type_is_reported() -> None:
+    code = """interface A { a: { x: string; ... } }
+interface B { b: 'x' | ... }
+interface AgentCapabilities extends A { ... c?: A }"""
+    found = [(each, line) for each, line, _ in findings_of(f"```ts\n{code}\n```\n") if each != "rfd-fill-in"]
+    assert sorted(found) == [("rfd-type", 2), ("rfd-type", 3), ("rfd-type", 4)]
+
+
 # --- Methods ---------------------------------------------------------------------------------------------------------
 
 
@@ -469,6 +530,32 @@ def test_nothing_follows_from_too_little(examples: list[str]) -> None:
     found = extraction(f"The HttpHeaders\n\n{blocks}{TS}")
     assert list(found.draft["$defs"]) == ["Thing"]
     assert [each.code for each in found.diagnostics].count("rfd-value") == len(examples)
+
+
+def test_a_union_that_the_schema_has_gets_the_variants_that_it_lacks() -> None:
+    text = """
+Each AuthMethod has a type:
+
+```json
+{ "id": "a", "name": "b", "type": "agent" } // type is optional
+{ "id": "a", "name": "b", "type": "terminal", "args": [] }
+{ "id": "a", "name": "b", "type": "badge", "reader": "x" }
+```
+"""
+    found = extraction(text, against=base(1, "2026-11-02"))
+    assert list(found.draft["$defs"]) == ["AuthMethodBadge"]
+    assert list(found.draft["$defs"]["AuthMethodBadge"]["properties"]) == [
+        "id",
+        "name",
+        "reader",
+        "description",
+        "_meta",
+    ]
+    (member,) = found.draft["changes"]["AuthMethod"]["members"]
+    assert member["properties"] == {"type": {"type": "string", "const": "badge"}}
+    assert member["allOf"] == [{"$ref": "#/$defs/AuthMethodBadge"}]
+    notes = [each.location.line for each in found.diagnostics if each.code == "rfd-example" and each.location]
+    assert notes == [5, 6]
 
 
 def test_what_an_error_has_besides_is_added_to_the_error_object() -> None:

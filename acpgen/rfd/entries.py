@@ -10,6 +10,7 @@ from typing import Any
 from acpgen.diagnostics import Location
 from acpgen.ir.names import class_name, words
 from acpgen.rfd.base import Base, properties_of
+from acpgen.rfd.blocks import Block
 from acpgen.rfd.jsonblocks import Piece
 from acpgen.rfd.messages import is_message
 from acpgen.rfd.source import Findings
@@ -62,7 +63,7 @@ def sort_pieces(pieces: Iterable[Piece], base: Base, findings: Findings) -> Sort
             continue
         said = len(findings.found)
         found = list(_definitions(piece, findings))
-        entries += [_entry(piece, pointer, name, base=base) for name, pointer in found]
+        entries += [_entry(piece, pointer, name, base=base, findings=findings) for name, pointer in found]
         if not found and len(findings.found) == said:
             values.append(piece)
     return Sorted(entries=tuple(entries), messages=tuple(messages), values=tuple(values))
@@ -122,13 +123,17 @@ def _name_of(piece: Piece) -> str | None:
     return name if is_name and _NAME.fullmatch(name) else None
 
 
-def _entry(piece: Piece, pointer: str, name: str, *, base: Base) -> Entry:
+def _entry(piece: Piece, pointer: str, name: str, *, base: Base, findings: Findings) -> Entry:
     node: Any = piece.root
     for token in pointer.split("/")[1:]:
         node = node[token.replace("~1", "/").replace("~0", "~")]
     added = None
     if isinstance(node, dict) and not piece.is_added(pointer):
         added = {wire for wire in schema_map(node, "properties") if piece.is_added(join(pointer, "properties", wire))}
+        known = [join(pointer, "properties", wire) for wire in added]
+        known += [join(pointer, "required")] if "required" in node else []
+        covered = {line for each in known for line in _range(piece.lines(each))}
+        report_left_over(piece.block, _range(piece.lines(pointer)), covered, findings)
     change = _change(name, node, added=added, base=base)
     return Entry(
         name=name,
@@ -139,6 +144,24 @@ def _entry(piece: Piece, pointer: str, name: str, *, base: Base) -> Entry:
     )
 
 
+def _range(lines: tuple[int, int]) -> range:
+    return range(lines[0], lines[1] + 1)
+
+
+def report_left_over(block: Block, lines: range, covered: set[int], findings: Findings) -> None:
+    """Report lines that a patch adds to a definition, and that are part of no property which it adds."""
+    for line in lines:
+        text = block.source.lines[line - 1][1:].strip()
+        is_prose = text.startswith(("/", "*"))
+        if line in (block.added or ()) and line not in covered and not is_prose and any(map(str.isalnum, text)):
+            findings.warn(
+                "rfd-patch",
+                "the patch adds this line, which is no new property",
+                block.source.location(line),
+                hint="state the old and the new shape of the definition under `changes`, `replace`",
+            )
+
+
 def _change(name: str, node: Any, *, added: set[str] | None, base: Base) -> dict[str, Any] | None:
     """What a schema adds to the definition of the same name; None where it is a definition of its own.
 
@@ -146,11 +169,12 @@ def _change(name: str, node: Any, *, added: set[str] | None, base: Base) -> dict
     definition and has others is taken for its new state.
     """
     properties = schema_map(node, "properties")
+    present = present_properties(name, base)
     if added is None:
-        present = present_properties(name, base)
         if not present or not present < properties.keys():
             return None
         added = properties.keys() - present
+    added = added - present
     required = [wire for wire in schema_list(node, "required") if isinstance(wire, str) and wire in added]
     return change_of({wire: properties[wire] for wire in properties if wire in added}, required)
 

@@ -41,11 +41,13 @@ _LISTS = frozenset({"Array", "ReadonlyArray"})
 class Conversion:
     """What the conversion of a declaration has to know.
 
-    `known` are the names that can be referred to, `definitions` the schemas of those that are there already,
-    `is_capability` says that the type tells what a peer can do, where an absent boolean means false.
+    `start` is where the declaration begins, `known` are the names that can be referred to, `definitions` the schemas of
+    those that are there already. `is_capability` says that the type tells what a peer can do, where an absent boolean
+    means false.
     """
 
     block: Block
+    start: int
     findings: Findings
     known: Collection[str]
     definitions: Mapping[str, Any]
@@ -151,6 +153,8 @@ def _union(type_: OneOf, context: Conversion) -> dict[str, Any] | str:
     if not isinstance(inner, OneOf):
         node = _schema(inner, context)
         return nullable(node) if has_null and isinstance(node, dict) else node
+    if inner.is_elided:
+        _warn(context, "a union goes on with `...`: what is left out is not in the draft", context.start)
     node = _definition(inner, context)
     return nullable(node) if has_null and isinstance(node, dict) else node
 
@@ -183,6 +187,8 @@ def _intersection(parts: tuple[TypeNode, ...], context: Conversion) -> dict[str,
 
 
 def _record(type_: Record, context: Conversion) -> dict[str, Any]:
+    if type_.is_elided:
+        _warn(context, "an object goes on with `...`: what is left out is not in the draft", context.start)
     node: dict[str, Any] = {"type": "object"}
     if type_.members or type_.values is None:
         node["properties"] = {member.name: convert_member(member, context) for member in type_.members}
