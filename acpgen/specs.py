@@ -59,8 +59,11 @@ class Subject:
     @property
     def title(self) -> str:
         """The subject in headings: the spec, and what it comes to."""
-        origins = [self.loaded.base.origin, *sorted(fragment.origin for fragment in self.loaded.fragments)]
-        return f"{self.spec} ({' + '.join(origins)})"
+        if not self.loaded.fragments and _RELEASE.fullmatch(self.spec):
+            return self.spec
+        loaded = self.loaded
+        base = loaded.base.origin if loaded.release is not None else f"protocol {loaded.protocol}"
+        return f"{self.spec} ({' + '.join([base, *sorted(each.origin for each in loaded.fragments)])})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,7 @@ def claims() -> list[str]:
 
 
 def named_tests(row: str) -> Iterator[tuple[str, str]]:
-    for path, name in re.findall(r"`([\w/]+\.py)::(\w+)`", row):
-        yield path, name
+    yield from re.findall(r"`([\w/]+\.py)::(\w+)`", row)
 
 
 def defined(path: Path) -> set[str]:

@@ -113,7 +113,11 @@ def readme_text() -> str:
 
 def blocks() -> list[Block]:
     found = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", readme_text(), flags=re.DOTALL | re.MULTILINE)
-    return [Block(language, name or f"snippet_{at}.py", text) for at, (language, name, text) in enumerate(found)]
+    ends = {"python": "py"}
+    return [
+        Block(language, name or f"snippet_{at}.{ends.get(language, 'txt')}", text)
+        for at, (language, name, text) in enumerate(found)
+    ]
 
 
 INSTALL, TEST, *REST = blocks()
@@ -183,7 +187,7 @@ def test_the_table_of_extensions_is_complete() -> None:
 
 def test_the_table_of_options_is_complete(programs: Path, used: Path) -> None:
     shown = run("COLUMNS=200 acpgen build --help", used, path=programs)
-    options = set(re.findall(r"(?<=│) +\*? +(--[a-z-]+)", shown)) - {"--help"}
+    options = set(re.findall(r"(?<=│) +\*? *(--[a-z-]+)", shown)) - {"--help"}
     assert "--role" in options
     assert set(re.findall(r"^\| `(--[a-z-]+)", readme_text(), flags=re.MULTILINE)) == options
 

@@ -8,6 +8,7 @@ import traceback
 from acpgen.cli.app import app
 from acpgen.cli.printing import print_diagnostics
 from acpgen.diagnostics import AcpgenError, internal_error
+from acpgen.printable import printable
 
 
 def main() -> None:
@@ -18,7 +19,8 @@ def main() -> None:
         print_diagnostics(error.diagnostics)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a report to send
-        traceback.print_exc()
+        for line in traceback.format_exc().splitlines():
+            print(printable(line), file=sys.stderr)
         found = internal_error(f"{type(error).__name__}: {error}")
         print_diagnostics(found.diagnostics)
         sys.exit(found.exit_code)

@@ -38,14 +38,8 @@ def _notes(old: Model, new: Model) -> tuple[str, ...]:
 
 
 def _routed(routed: Routed) -> Finding:
-    effect = routed.change.effect
-    wire = tuple(_direction(role, effect) for role in routed.senders) if effect is not None else ()
     method = routed.change.place.method
-    return _finding(routed.change, wire, (method,) if method is not None else ())
-
-
-def _direction(sender: Role, effect: Effect) -> Direction:
-    return Direction(sender=sender, old_to_new=effect.forward, new_to_old=effect.backward)
+    return _finding(routed.change, routed.wire, (method,) if method is not None else ())
 
 
 def _finding(change: Change, wire: tuple[Direction, ...], methods: tuple[str, ...]) -> Finding:

@@ -17,7 +17,8 @@ _GONE = (Source.BREAKS, (Use.CONSTRUCT, Use.READ))
 
 def compare_fields(context: Context, old: Struct, new: Struct) -> Iterator[Change]:
     """The changes of the properties that the classes do not have from a common base."""
-    is_based = old.base is not None and context.pairs.forward.get(old.base) == new.base
+    base = context.pairs.forward.get(old.base) if old.base is not None else None
+    is_based = base is not None and base == new.base
     before, after = _fields(old, own=is_based), _fields(new, own=is_based)
     renamed = _renamed(context, before, after)
     for wire, field in before.items():

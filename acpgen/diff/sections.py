@@ -16,6 +16,7 @@ from acpgen.diff.findings import (
     worst_wire,
 )
 from acpgen.diff.rules import DOCUMENTATION, QUIET
+from acpgen.diff.spelling import cut
 from acpgen.ir.messages import ERRORS
 from acpgen.ir.model import Role
 
@@ -65,6 +66,14 @@ def summary(comparison: Comparison) -> Summary:
         wire_breaks=_places(each for each in real if each.worst_wire is Wire.BREAKS),
         source_breaks=_places(each for each in real if each.source is Source.BREAKS),
     )
+
+
+def headline(numbers: Summary) -> str:
+    """How much differs, in words."""
+    if numbers.findings:
+        more = f" ({numbers.documentation} more about documentation alone)" if numbers.documentation else ""
+        return f"{numbers.findings} {'finding' if numbers.findings == 1 else 'findings'}{more}"
+    return "no differences" + (f" but in documentation ({numbers.documentation})" if numbers.documentation else "")
 
 
 def _places(findings: Iterable[Finding]) -> tuple[str, ...]:
@@ -163,15 +172,15 @@ def source_words(finding: Finding) -> str:
 
 def listed(names: Sequence[str], limit: int | None = NAMES) -> str:
     """The names, or the first of them and how many more there are."""
-    short = [name if len(name) <= NAME else name[: NAME - 1] + "…" for name in names[:limit]]
-    more = len(names) - len(short)
-    return ", ".join(short) + (f" and {more} more" if more else "")
+    shown = [cut(name, NAME) for name in names[:limit]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def place_words(finding: Finding) -> str:
     """Where the finding is, without the method of its heading."""
     parts = [part for part in (finding.place.type, finding.place.member) if part is not None]
-    return ".".join(part if len(part) <= NAME else part[: NAME - 1] + "…" for part in parts)
+    return ".".join(cut(part, NAME) for part in parts)
 
 
 def counted(findings: Iterable[Finding]) -> list[tuple[str, list[str]]]:

@@ -10,6 +10,7 @@ from acpgen.diff.sections import (
     Section,
     Summary,
     counted,
+    headline,
     is_quiet,
     listed,
     place_words,
@@ -43,12 +44,9 @@ def _lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
 
 
 def _summary(numbers: Summary) -> Iterator[str]:
+    yield headline(numbers)
     if not numbers.findings:
-        yield "no differences" + (f" but in documentation ({numbers.documentation})" if numbers.documentation else "")
         return
-    yield f"{numbers.findings} findings" + (
-        f", and documentation of {numbers.documentation} types and methods" if numbers.documentation else ""
-    )
     wire, source = numbers.wire, numbers.source
     yield f"  wire: worst is {numbers.worst_wire.value}; {wire[Wire.BREAKS]} break, {wire[Wire.LOSES]} lose"
     for direction in numbers.directions:

@@ -140,7 +140,10 @@ def _variant_schema(variant: _Variant, base: Base) -> dict[str, Any]:
         elif variant.is_optional:
             properties[wire] = {"type": "string", "const": value, "default": value}
     properties = {**properties, **{wire: node for wire, node in inherited.items() if wire not in properties}}
-    required = sorted(required_of(variant.owner, base.definitions), key=list(properties).index)
+    order = {wire: index for index, wire in enumerate(properties)}
+    required = sorted(
+        required_of(variant.owner, base.definitions), key=lambda wire: (order.get(wire, len(order)), wire)
+    )
     if unsure:
         required.append(mark(f"those of {', '.join(unsure)} that are never absent"))
     return dict(styled({"type": "object", "properties": properties, "required": required}))
@@ -219,7 +222,7 @@ def _like_elsewhere(wire: str, value: Any, base: Base) -> Any:
     shapes: list[Any] = []
     for name in base.definitions:
         for holder, other, node in properties_of(name, base.definitions):
-            if other == wire and holder == name:
+            if other == wire and holder == name and isinstance(node, dict):
                 shape = {key: part for key, part in without_prose(node).items() if key != "default"}
                 shapes += [shape] if shape not in shapes else []
     return shapes[0] if len(shapes) == 1 else _schema_of(value)

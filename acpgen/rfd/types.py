@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ _SIMPLE: Mapping[str, dict[str, Any]] = {
     "unknown": {},
     "any": {},
 }
+_LONGEST_DEFAULT = 2_000
+"""Capabilities that hold many others get no default: each level would multiply what the one below has."""
 _LISTS = frozenset({"Array", "ReadonlyArray"})
 
 
@@ -91,7 +94,7 @@ def _capability(node: dict[str, Any], type_: TypeNode, context: Conversion) -> d
         defaults = {
             wire: child["default"] for wire, child in target.items() if isinstance(child, dict) and "default" in child
         }
-        if defaults:
+        if defaults and len(json.dumps(defaults)) <= _LONGEST_DEFAULT:
             return {"allOf": [node], "default": defaults}
     return nullable(node)
 

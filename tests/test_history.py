@@ -1,0 +1,280 @@
+"""The history of the protocol, played: each release is built, used, and replaced by the next one."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from acpgen.schema.bundled import list_releases
+from tests.command_line import Outcome, run_acpgen, tree
+from tests.history.agents import WRITTEN, Talk, complaint, talk, written
+from tests.history.comparison import Found, gone_names, parse
+from tests.history.edits import edited
+from tests.history.timeline import BUNDLED, SMALL, STABLE, TAGS, UNSTABLE, Pair, facts, method_changes, renamed_fields
+from tests.support import UPSTREAM, require
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
+
+CONFIG = """\
+[tool.acpgen]
+out = "acp"
+role = "both"
+protocol = {protocol}
+schema = "vendor/schema.json"
+"""
+
+BUILT: dict[Path, dict[str, bytes]] = {}
+"""Packages by their schemas: what one bump has built is where the next one starts."""
+
+TAKEN: dict[tuple[int, str], list[str]] = {
+    (1, "0.6.3"): ["type-renamed RequestPermissionRequestToolCall"],
+    (1, "0.10.8"): ["type-renamed ToolCallUpdate", "method-removed session/set_model"],
+    (1, "0.12.2"): ["type-kind-changed AuthMethod", "type-renamed KillTerminalRequest"],
+    (1, "0.13.6"): [],
+    (1, "1.16.0"): [],
+    (1, "1.21.0"): [],
+    (1, "2026-11-02"): [],
+    (2, "2.0.0-alpha.1"): [
+        "field-renamed AuthMethodAgent.methodId",
+        "type-renamed CancelSessionNotification",
+        "field-renamed InitializeResponse.info",
+        "type-renamed LoginAuthRequest",
+        "type-renamed LoginAuthResponse",
+        "field-added-required RequestPermissionRequest.title",
+        "field-removed-required RequestPermissionRequest.toolCall",
+        "type-renamed UpdateSessionNotification",
+        "method-renamed auth/login",
+        "method-removed session/load",
+    ],
+    (2, "2.0.0-alpha.3"): [],
+    (2, "2026-11-02"): [
+        "field-added-required PromptResponse.messageId",
+        "type-kind-changed SessionUpdateStateUpdateIdle",
+    ],
+}
+"""The findings that the agent has to be edited for, by the new release."""
+
+
+def named(pairs: list[Pair]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("pair", pairs, ids=str)
+
+
+def require_schemas(pair: Pair) -> None:
+    require(all(path.is_file() for path in pair.files), "the published schemas")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def run_well(*arguments: str, cwd: Path) -> Outcome:
+    ran = run_acpgen(*arguments, cwd=cwd)
+    assert ran.code == 0, ran.stdout + ran.stderr
+    return ran
+
+
+# --- What the agent is at a release ---------------------------------------------------------------------------------
+
+
+@cache
+def findings(pair: Pair) -> list[Found]:
+    """What `acpgen diff` says of two schemas."""
+    old, new = pair.files
+    ran = run_well("diff", str(old), str(new), "--protocol", str(pair.protocol), "--format", "json", cwd=old.parent)
+    return parse(ran.stdout)
+
+
+@cache
+def agent_at(protocol: int, release: str) -> str:
+    """What became of an agent by the edits of each bump since it was written."""
+    if body := WRITTEN.get((protocol, release)):
+        return ast.unparse(ast.parse(body))
+    (before,) = (pair for pair in STABLE if (pair.protocol, pair.new) == (protocol, release))
+    return edited(agent_at(protocol, before.old), findings(before))[0]
+
+
+# --- A bump ---------------------------------------------------------------------------------------------------------
+
+
+class Project:
+    """A folder in git, with a schema, an agent and the package that it is written against."""
+
+    def __init__(self, folder: Path, pair: Pair, body: str) -> None:
+        self.folder, self.pair = folder, pair
+        (folder / "vendor").mkdir()
+        (folder / "pyproject.toml").write_text(CONFIG.format(protocol=pair.protocol), encoding="utf-8")
+        shutil.copy(pair.files[0], self.schema)
+        self.write(body)
+        git(folder, "init", "--quiet")
+        self.build_old()
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", f"Build {pair.old}")
+
+    @property
+    def schema(self) -> Path:
+        return self.folder / "vendor" / "schema.json"
+
+    @property
+    def names(self) -> set[str]:
+        """The public names of the package, by its manifest."""
+        return set(json.loads((self.folder / "acp" / "acpgen.lock").read_text(encoding="utf-8"))["names"])
+
+    def write(self, body: str) -> None:
+        (self.folder / "agent.py").write_text(written(body), encoding="utf-8")
+
+    def put_new_schema(self) -> None:
+        shutil.copy(self.pair.files[1], self.schema)
+
+    def build_old(self) -> None:
+        """Have the package of the old release; the build that follows tells whether it is what one makes."""
+        package = self.folder / "acp"
+        if known := BUILT.get(self.pair.files[0]):
+            package.mkdir()
+            for path, data in known.items():
+                (package / path).write_bytes(data)
+        self.build()
+        BUILT[self.pair.files[0]] = tree(package)
+
+    def build(self) -> str:
+        """Build; returns what is said about it."""
+        return run_well("build", cwd=self.folder).stderr
+
+    def check(self) -> Outcome:
+        return run_acpgen("check", cwd=self.folder)
+
+    def compare(self, *arguments: str) -> list[Found]:
+        return parse(run_well("diff", *arguments, "vendor/schema.json", "--format", "json", cwd=self.folder).stdout)
+
+    def talk(self, release: str, *options: str) -> Talk:
+        return talk(self.folder, self.pair.protocol, release, options=options)
+
+    def complaint(self, release: str) -> str | None:
+        """What is wrong with what the agent does for a client of `release`, if anything."""
+        return complaint(self.talk(release), self.pair.protocol)
+
+
+def dropped(said: str) -> list[str]:
+    """The names of which a build has said that they are gone."""
+    return sorted(re.findall(r"^warning: (\w+), which the package had, is gone", said, flags=re.MULTILINE))
+
+
+def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
+    """Play the bump; `taken` are the findings for which the agent has to be edited."""
+    body = agent_at(pair.protocol, pair.old)
+    project = Project(folder, pair, body)
+    assert project.check().code == 0
+    assert project.complaint(pair.old) is None
+
+    project.put_new_schema()
+    red = project.check()
+    assert red.code == 1
+    assert re.search(r"^acp: \d+ stale$", red.stdout, flags=re.MULTILINE), red.stdout
+    assert re.search(r"^  schema\.sha256: \w{12} -> \w{12}$", red.stdout, flags=re.MULTILINE), red.stdout
+    assert "\n  stale   types.py\n" in red.stdout
+    assert "mend it with: acpgen build\n" in red.stdout
+
+    found = project.compare("HEAD:vendor/schema.json", "--protocol", str(pair.protocol))
+    assert found == project.compare("acp", "--source", "HEAD:vendor/schema.json")
+    before = project.names
+    said = project.build()
+    assert dropped(said) == sorted(before - project.names) == sorted(gone_names(found))
+    assert project.check().code == 0
+    BUILT[pair.files[1]] = tree(folder / "acp")
+
+    edited_body, edits = edited(body, found)
+    assert sorted(edits) == sorted(taken)
+    if edits:
+        assert project.complaint(pair.new), f"the agent runs as it was, without {edits}"
+        project.write(edited_body)
+    assert project.complaint(pair.new) is None
+
+
+@pytest.mark.slow
+@named(STABLE)
+def test_a_bump(pair: Pair, tmp_path: Path) -> None:
+    require_schemas(pair)
+    bump(tmp_path, pair, TAKEN[pair.protocol, pair.new])
+
+
+@pytest.mark.slow
+def test_a_bump_between_bundled_releases(tmp_path: Path) -> None:
+    bump(tmp_path, SMALL, TAKEN[1, "0.12.2"])
+
+
+@pytest.mark.slow
+def test_old_names_can_be_kept(tmp_path: Path) -> None:
+    # a class that has become a union cannot be made any more, and yet be decoded
+    agent = WRITTEN[1, "0.10.8"].replace('AuthMethod(id="key", name="A key")', "decode(AuthMethod, KEY)")
+    project = Project(tmp_path, SMALL, f"{agent}\n\nKEY = {{'id': 'key', 'name': 'A key'}}")
+    assert project.complaint(SMALL.old) is None
+
+    project.put_new_schema()
+    renames = {
+        str(each.was): each.type for each in project.compare("HEAD:vendor/schema.json") if each.rule == "type-renamed"
+    }
+    assert "KillTerminalCommandRequest" in renames
+    with (tmp_path / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write("\n[tool.acpgen.renames]\n" + "".join(f'{old} = "{new}"\n' for old, new in renames.items()))
+    assert dropped(project.build()) == []
+    assert project.check().code == 0
+
+    said = project.talk(SMALL.new)
+    assert complaint(said, 1) is None
+    assert re.search(
+        r"agent\.py:\d+: DeprecationWarning: .*KillTerminalCommandRequest.* KillTerminalRequest", said.stderr
+    )
+    assert "DeprecationWarning" in str(complaint(project.talk(SMALL.new, "-W", "error"), 1))
+
+
+# --- What changed ---------------------------------------------------------------------------------------------------
+
+
+def test_every_release_has_its_place() -> None:
+    require(UPSTREAM.is_dir(), "the published schemas")
+    for protocol, releases in TAGS.items():
+        assert {path.parent.name for path in UPSTREAM.glob(f"v{protocol}/*/schema.json")} == releases.keys()
+        assert list(releases.values()) == sorted(releases.values())
+
+
+def test_the_bundled_releases_are_the_ones_that_are_played() -> None:
+    assert {protocol: {each.name for each in list_releases() if each.protocol == protocol} for protocol in (1, 2)} == {
+        protocol: set(names) for protocol, names in BUNDLED.items()
+    }
+
+
+@named([SMALL, *STABLE, *UNSTABLE])
+def test_the_comparison_names_what_changed(pair: Pair) -> None:
+    require_schemas(pair)
+    found = findings(pair)
+    assert {each for each in map(method_change, found) if each} == method_changes(pair)
+    added = {each.type for each in found if each.rule == "type-added"}
+    known = [each for each in facts(pair) if each.owner not in added]  # of a new type, the parts are not news
+    renamed = {(each.was, each.place) for each in known if each.rule == "type-renamed"}
+    assert {(each.was, each.place) for each in found if each.rule == "type-renamed"} == renamed
+    names = {(each.was, each.member) for each in found if each.rule == "field-renamed"}
+    assert names == renamed_fields(pair)
+    assert {(each.rule, each.place, each.was) for each in known} <= {
+        (each.rule, each.place, each.was) for each in found
+    }
+
+
+def method_change(found: Found) -> tuple[str, str | None, str | None] | None:
+    """What a finding says of the names of methods, as the timeline has it."""
+    match found.rule:
+        case "method-added":
+            return (found.rule, None, found.method)
+        case "method-removed":
+            return (found.rule, found.method, None)
+        case "method-renamed":
+            return (found.rule, found.was, found.method)
+        case _:
+            return None
