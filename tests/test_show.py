@@ -23,7 +23,7 @@ from acpgen.show.lookup import find
 from acpgen.show.text import COLUMNS, LINES, render_text
 from tests.command_line import Outcome, run_acpgen
 from tests.golden_cases import GENERATED, builds
-from tests.support import fitting_fragments, schema_of
+from tests.support import fitting_fragments, package_files, schema_of
 
 TEXT = {"type": "string"}
 
@@ -393,7 +393,9 @@ def test_a_name_like_no_other_gets_the_list_instead(folder: Folder) -> None:
     assert "hint: `acpgen methods` lists the methods" in ran.stderr
 
 
-@pytest.mark.parametrize("name", ["\x1b[31mred", "line\nbreak", "", "x" * 100_000, "\u202egnal", "../../etc/passwd"])
+@pytest.mark.parametrize(
+    "name", ["\x1b[31mred", "line\nbreak", "", "x" * 100_000, "\u202egnal", "../../etc/passwd", "\udcff"]
+)
 def test_a_hostile_name_is_an_unknown_one(folder: Folder, name: str) -> None:
     ran = folder.run(name)
     assert (ran.code, ran.stdout) == (2, "")
@@ -432,7 +434,7 @@ def test_the_size_of_the_text_is_bounded(folder: Folder, name: str) -> None:
     lines = folder.text(name, *folder.schema(**{name: HUGE[name]})).splitlines()
     assert max(map(len, lines)) <= COLUMNS
     assert len(lines) < 4 * LINES
-    assert any(line.endswith("more lines (--format json has all)") for line in lines) == (name == "Wide")
+    assert any(line.endswith("more lines (--format json has all)") for line in lines) == (name != "Big")
 
 
 def test_json_is_complete(folder: Folder) -> None:
@@ -522,6 +524,17 @@ def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
                 assert heads(shown) == {method.name: heads(there)[method.name]}
                 compared += 1
     assert compared >= len(model.methods)
+
+
+@pytest.mark.slow
+def test_signatures_follow_the_options_for_types(tmp_path: Path) -> None:
+    options = Options(open_unions=True, keep_unknown=True)
+    _, model, _ = load_composed(Sources(), options)
+    signatures = Signatures(model, data_folder() / "templates")
+    (tmp_path / "types.py").write_text(package_files(Sources(), options=options)["types.py"], encoding="utf-8")
+    built = names_in(tmp_path / "types.py")
+    for definition in model.definitions:
+        assert declared(only_statement(signatures.of_type(definition))) == declared(built[definition.name])
 
 
 def every_bundled() -> Iterator[Any]:
