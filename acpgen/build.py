@@ -11,9 +11,9 @@ from pathlib import Path
 from acpgen.config import BuildOptions, Sources
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.inputs import Inputs, find_inputs, manifest_head
-from acpgen.ir.context import Options
 from acpgen.ir.lower import lower
 from acpgen.ir.model import Model
+from acpgen.ir.options import Options
 from acpgen.output import Manifest, Plan, plan, read_manifest, unchanged
 from acpgen.renames import dropped, usable
 from acpgen.schema.bundled import Release, load_gates

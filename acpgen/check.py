@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from acpgen.build import build
 from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError
 from acpgen.inputs import find_inputs, manifest_head
@@ -75,6 +74,8 @@ def check(options: BuildOptions, *, full: bool = False) -> Checked:
     head = manifest_head(find_inputs(options.sources), options)
     if not full and old is not None and unchanged(folder, head):
         return Checked(folder=folder, findings=tuple(_extra_files(folder, old.files)))
+    from acpgen.build import build  # what is up to date needs no compiler
+
     built = build(options, full=True)
     assert built.plan is not None  # a full build always has one
     package = built.plan.files

@@ -20,7 +20,7 @@ from pathlib import Path
 from acpgen.build import build
 from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, Sources
 from acpgen.diagnostics import Diagnostic, input_error, internal_error
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.output import Plan
 from acpgen.output.guards import check_folder
 from acpgen.output.paths import unreadable

@@ -15,7 +15,7 @@ from acpgen.build import Loaded
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.diagnostics import InputError, input_error
 from acpgen.git import read_in_revision
-from acpgen.ir.context import Options
+from acpgen.ir.options import Options
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
 from acpgen.schema.bundled import Release, find_release, list_releases, load_release, locate_fragment

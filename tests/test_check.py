@@ -45,7 +45,7 @@ def test_what_is_up_to_date_is_not_compiled(project: Project, monkeypatch: pytes
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("it was compiled")
 
-    monkeypatch.setattr("acpgen.check.build", refuse)
+    monkeypatch.setattr("acpgen.build.build", refuse)
     project.good("check")
 
 

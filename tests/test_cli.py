@@ -522,9 +522,9 @@ def test_help_lists_the_commands_and_exit_codes(folder: Folder) -> None:
 def test_every_option_has_a_help_text(folder: Folder, command: str) -> None:
     import typer.main
 
-    from acpgen.cli.app import app
+    from acpgen.cli.app import make_app
 
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(make_app())
     options = group.commands[command].params  # type: ignore[attr-defined]
     assert [option.name for option in options if not option.help] == []
 

@@ -21,7 +21,7 @@ import pytest
 
 import acpgen.project
 from acpgen.config import Sources
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.project import Project, project_files
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen, tree

@@ -13,7 +13,7 @@ import pytest
 from acpgen.build import load_composed
 from acpgen.config import Sources
 from acpgen.emit.signatures import Signature, Signatures
-from acpgen.ir.context import Options
+from acpgen.ir.options import Options
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
 from acpgen.show.data import render_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 
-from acpgen.cli.app import app
+from acpgen.cli.app import make_app
 from acpgen.cli.printing import print_diagnostics
 from acpgen.diagnostics import AcpgenError, internal_error
 from acpgen.printable import printable
@@ -14,7 +14,7 @@ from acpgen.printable import printable
 def main() -> None:
     """Run the command line and exit: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen."""
     try:
-        app()
+        make_app(sys.argv[1:])()
     except AcpgenError as error:
         print_diagnostics(error.diagnostics)
         sys.exit(error.exit_code)

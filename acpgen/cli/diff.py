@@ -88,7 +88,7 @@ def diff_command(
     from acpgen.build import compile_loaded
     from acpgen.diff.compare import compare
     from acpgen.diff.printing import failures, render
-    from acpgen.ir.context import Options
+    from acpgen.ir.options import Options
     from acpgen.specs import read_files, resolve_both
 
     both = extension or []

@@ -18,8 +18,8 @@ from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
 from acpgen.config.resolve import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError
 from acpgen.inputs import user_files
-from acpgen.ir.context import Options
-from acpgen.ir.model import Role
+from acpgen.ir.options import Options
+from acpgen.ir.role import Role
 
 
 class RoleChoice(str, Enum):

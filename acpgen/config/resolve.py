@@ -13,8 +13,8 @@ from acpgen.config.keys import KEYS, OUTPUTS, Key, Kind, is_path
 from acpgen.config.options import BuildOptions, Sources
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
-from acpgen.ir.context import Options
-from acpgen.ir.model import Role
+from acpgen.ir.options import Options
+from acpgen.ir.role import Role
 
 COMMAND_LINE = "command line"
 DEFAULT = "default"

@@ -12,7 +12,8 @@ from acpgen.diff.methods import Routed, compare_methods, compare_protocols, stat
 from acpgen.diff.pairing import pair
 from acpgen.diff.uses import Uses, uses_of
 from acpgen.ir.messages import Message
-from acpgen.ir.model import Definition, Model, Role
+from acpgen.ir.model import Definition, Model
+from acpgen.ir.role import Role
 
 
 def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> Comparison:

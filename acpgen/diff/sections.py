@@ -18,7 +18,7 @@ from acpgen.diff.findings import (
 from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED
 from acpgen.diff.spelling import cut
 from acpgen.ir.messages import ERRORS
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 
 NAME = 80
 """How much of a name is shown; schemas are untrusted, and a name may be a book."""

@@ -17,7 +17,8 @@ from acpgen.emit.pieces import names_in
 from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
 from acpgen.emit.runtime import runtime_exports, runtime_files
 from acpgen.emit.types import render_types
-from acpgen.ir.model import Model, Role, Struct
+from acpgen.ir.model import Model, Struct
+from acpgen.ir.role import Role
 from acpgen.output import MARKER
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")

@@ -20,7 +20,8 @@ from acpgen.emit.plain import own_fields
 from acpgen.emit.routing import RoleView
 from acpgen.emit.types import first_line
 from acpgen.format import format_files
-from acpgen.ir.model import Definition, Method, Model, Role, Struct
+from acpgen.ir.model import Definition, Method, Model, Struct
+from acpgen.ir.role import Role
 
 
 @dataclass(frozen=True, slots=True)

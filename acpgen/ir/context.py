@@ -9,6 +9,7 @@ from typing import Any
 from acpgen.diagnostics import Report
 from acpgen.ir import names
 from acpgen.ir.model import Definition, Enum, Struct, TaggedUnion, UntaggedUnion
+from acpgen.ir.options import Options
 from acpgen.ir.shapes import Definitions
 from acpgen.schema.walk import definition_pointer
 
@@ -21,17 +22,6 @@ A schema of 10,000 definitions comes to some 60,000, published ones to 2,000.
 """
 _TEXT = 200
 """Characters of description that count as much as one attribute."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a user may choose about the types.
-
-    `open_unions` adds a variant for unknown tags to every closed union; `keep_unknown` gives every class `extra`.
-    """
-
-    open_unions: bool = False
-    keep_unknown: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from acpgen.ir.model import Kind, Method, Model, Ref, Role, TypeExpr
+from acpgen.ir.model import Kind, Method, Model, Ref, TypeExpr
+from acpgen.ir.role import Role
 
 ERRORS = "error responses"
 """What stands for a method where the error object is carried, which any request may be answered with."""

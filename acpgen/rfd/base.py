@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.schema.gates import Gate
 from acpgen.schema.layers import layers, schema_list, schema_map
 from acpgen.schema.pointer import split

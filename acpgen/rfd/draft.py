@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input_error
-from acpgen.ir.model import Role
 from acpgen.ir.names import pascal
+from acpgen.ir.role import Role
 from acpgen.rfd.base import Base, Slot, capability_slots
 from acpgen.rfd.blocks import Block, Kind, find_blocks
 from acpgen.rfd.declarations import Declared, convert_declarations, read_declarations

@@ -19,7 +19,7 @@ from acpgen.config import Sources
 from acpgen.diagnostics import InputError
 from acpgen.emit.package import emit
 from acpgen.format import format_files
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen
 from tests.fidelity.subjects import DEEP
