@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+import yaml
 
-from tests.support import REPOSITORY
+from acpgen.cli.app import app
+from tests.command_line import run_acpgen
+from tests.documents import Block, blocks, environment_with_acpgen, play, section
+from tests.support import REPOSITORY, UPSTREAM, require
+from tests.vendoring import edit, hook, make_project, write_schema
 
 SECURITY = REPOSITORY / "docs" / "security.md"
+BUMP = REPOSITORY / "docs" / "bump.md"
 GOLDEN = REPOSITORY / "tests" / "golden"
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of POSIX")
+
+
+# --- Security -------------------------------------------------------------------------------------------------------
 
 
 def claims() -> list[str]:
@@ -51,3 +68,142 @@ def test_each_claim_has_its_tests(row: str) -> None:
         assert name in defined(REPOSITORY / "tests" / path), f"there is no {path}::{name}"
     for case in re.findall(r"`(\w+)`", re.sub(r"`[\w/]+\.py::\w+`", "", row.split("|")[-2])):
         assert (GOLDEN / case).is_dir(), f"there is no golden case {case}"
+
+
+# --- A new release of the schema ------------------------------------------------------------------------------------
+
+HISTORY = "From 1.21.0 to 2026-11-02"
+RENAMES = "When code has to change"
+
+
+def bump_text() -> str:
+    return BUMP.read_text(encoding="utf-8")
+
+
+def prepare(folder: Path) -> None:
+    """Put there what the page takes to be there: the programs of the README, and schemas beside the folder."""
+    for block in blocks((REPOSITORY / "README.md").read_text(encoding="utf-8")):
+        if block.name in ("echo.py", "chat.py"):
+            text = re.sub(r"^from (demo|chat_acp) import", "from acp import", block.text, flags=re.MULTILINE)
+            (folder / block.name).write_text(text, encoding="utf-8")
+    for name in set(re.findall(r"\.\./schema-(\S+)\.json", bump_text())):
+        if UPSTREAM.is_dir():
+            shutil.copy(UPSTREAM / "v1" / name / "schema.json", folder.parent / f"schema-{name}.json")
+
+
+@POSIX
+@pytest.mark.slow
+@pytest.mark.parametrize("title", [HISTORY, RENAMES])
+def test_transcripts_are_what_happens(title: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    require(title != HISTORY or UPSTREAM.is_dir(), "the published schemas")
+    folder = tmp_path / "app"
+    folder.mkdir()
+    prepare(folder)
+    played = play(blocks(section(bump_text(), title)), folder, environment_with_acpgen(tmp_path / "bin"))
+    assert played
+    if request.config.getoption("--accept-goldens"):
+        text = bump_text()
+        for ran in played:
+            text = text.replace(ran.block.text, ran.text)
+        BUMP.write_text(text, encoding="utf-8")
+    for ran in played:
+        assert ran.text == ran.block.text, "accept it with --accept-goldens"
+
+
+def test_the_times_are_those_of_the_transcript() -> None:
+    text = section(bump_text(), HISTORY)
+    *_, bump = [block for block in blocks(text) if block.language == "console"]
+    timed = re.findall(r"^\| `(.+)` .*\| [\d.]+ \|$", text, flags=re.MULTILINE)
+    assert timed == [command.partition(" || ")[0] for command in bump.commands]
+
+
+def shown_commands(text: str) -> list[str]:
+    """Every command of acpgen in a text: in blocks, and in the text itself."""
+    lines = [line for block in blocks(text) for line in (block.commands or block.text.splitlines())]
+    spans = re.findall(r"`(acpgen [^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+    found = [match[1] for line in lines if (match := re.match(r"\s*(?:run: )?(acpgen .+)", line))]
+    return [*found, *(span for span in spans)]
+
+
+@pytest.mark.parametrize("command", dict.fromkeys(shown_commands(bump_text())))
+def test_commands_have_these_options(command: str) -> None:
+    words = shlex.split(re.split(r" (?:\|\|?|>>) ", command)[0])[1:]
+    group: Any = typer.main.get_command(app)
+    known = group.commands[words[0]]
+    options = {option for parameter in known.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("-")} <= options
+
+
+def test_there_are_commands() -> None:
+    commands = shown_commands(bump_text())
+    assert {command.split()[1] for command in commands} == {"build", "check", "diff"}
+    assert "acpgen check --format github" in commands
+
+
+# --- CI and pre-commit ----------------------------------------------------------------------------------------------
+
+
+def named_block(name: str) -> Block:
+    (found,) = (block for block in blocks(bump_text()) if block.name == name)
+    return found
+
+
+def workflow_steps() -> list[Mapping[str, Any]]:
+    workflow = yaml.safe_load(named_block(".github/workflows/acpgen.yml").text)
+    assert workflow[True] == ["push", "pull_request"]  # to YAML, `on` is true
+    (job,) = workflow["jobs"].values()
+    steps = job["steps"]
+    assert isinstance(steps, list)
+    return steps
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+def run_step(name: str, folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a step of the workflow as the runner does: with bash, which stops at the first error."""
+    (command,) = (step["run"] for step in workflow_steps() if step.get("name") == name)
+    return subprocess.run(
+        ["bash", "-e", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@POSIX
+def test_the_workflow_is_green_and_red(project: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    environment = environment_with_acpgen(tmp_path / "bin")
+    environment |= {"GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": str(summary)}
+    assert run_step("Check", project, environment).returncode == 0
+    write_schema(project, "title")
+    red = run_step("Check", project, environment)
+    assert red.returncode == 1
+    assert re.search(
+        r"^::error file=acp/types\.py,title=acpgen%3A stale::types\.py is not what", red.stdout, re.MULTILINE
+    )
+    assert run_step("Compare", project, environment).returncode == 0
+    assert "AgentInfo.name" in summary.read_text(encoding="utf-8")
+
+
+def test_the_workflow_has_the_history_that_it_compares_with() -> None:
+    (checkout,) = (step for step in workflow_steps() if str(step.get("uses")).startswith("actions/checkout@"))
+    assert checkout["with"]["fetch-depth"] == 0
+
+
+def test_the_hook_is_the_command_that_is_tested(project: Path) -> None:
+    assert hook()["language"] == "python"
+    assert hook()["pass_filenames"] is False  # which `acpgen check` would take for names of outputs
+    assert hook()["always_run"] is True
+    program, *arguments = shlex.split(hook()["entry"])
+    assert program == "acpgen"
+    assert run_acpgen(*arguments, cwd=project).code == 0
+    said = edit(project)
+    red = run_acpgen(*arguments, cwd=project)
+    assert red.code == 1
+    assert said in red.stdout
+
+
+def test_the_configuration_names_the_hook() -> None:
+    (repository,) = yaml.safe_load(named_block(".pre-commit-config.yaml").text)["repos"]
+    assert [each["id"] for each in repository["hooks"]] == [hook()["id"]]

@@ -6,7 +6,6 @@ import ast
 import json
 import re
 import shutil
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.history.comparison import Found, gone_names, parse
 from tests.history.edits import edited
 from tests.history.timeline import BUNDLED, SMALL, STABLE, TAGS, UNSTABLE, Pair, facts, method_changes, renamed_fields
 from tests.support import UPSTREAM, require
+from tests.vendoring import git
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
 
@@ -69,11 +69,6 @@ def named(pairs: list[Pair]) -> pytest.MarkDecorator:
 
 def require_schemas(pair: Pair) -> None:
     require(all(path.is_file() for path in pair.files), "the published schemas")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 def run_well(*arguments: str, cwd: Path) -> Outcome:

@@ -13,7 +13,6 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,7 +20,9 @@ import pytest
 
 import acpgen
 from acpgen.schema.bundled import bundled_fragments, list_releases
+from tests.documents import Block, blocks, who_commits
 from tests.support import REPOSITORY, require
+from tests.vendoring import edit, hook, make_project
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 PROGRAMS = "Scripts" if os.name == "nt" else "bin"
@@ -98,29 +99,20 @@ def test_the_sdist_builds_the_same_wheel(unpacked: Path, wheel: Path, tmp_path: 
 # --- The README --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: commands, or the text of a file, whose name may stand beside the language."""
-
-    language: str
-    name: str
-    text: str
-
-
 def readme_text() -> str:
     return (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
-def blocks() -> list[Block]:
-    found = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", readme_text(), flags=re.DOTALL | re.MULTILINE)
+def readme_blocks() -> list[Block]:
+    """The blocks of the README; those without a name of their own have got one."""
     ends = {"python": "py"}
     return [
-        Block(language, name or f"snippet_{at}.{ends.get(language, 'txt')}", text)
-        for at, (language, name, text) in enumerate(found)
+        Block(block.language, block.name or f"snippet_{at}.{ends.get(block.language, 'txt')}", block.text)
+        for at, block in enumerate(blocks(readme_text()))
     ]
 
 
-INSTALL, TEST, *REST = blocks()
+INSTALL, TEST, *REST = readme_blocks()
 
 
 @pytest.fixture(scope="module")
@@ -215,3 +207,27 @@ def test_a_second_build_changes_nothing(used: Path, programs: Path) -> None:
     command = "acpgen build --role agent --out demo --dry-run"
     assert run(command, used, path=programs) == ""
     assert run(f"{command} --full", used, path=programs) == ""
+
+
+# --- The hook for pre-commit -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_pre_commit_runs_the_hook(tmp_path: Path) -> None:
+    require(find_spec("pre_commit"), "pre-commit")
+    require((REPOSITORY / ".git").exists(), "acpgen's own repository")
+    project = make_project(tmp_path / "project")
+    green = try_hook(project, tmp_path)
+    assert green.returncode == 0, green.stdout + green.stderr
+    said = edit(project)
+    red = try_hook(project, tmp_path)
+    assert red.returncode == 1, red.stdout + red.stderr
+    assert said in red.stdout
+
+
+def try_hook(project: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    """What pre-commit does in `project` with the hook of this repository, installed as pre-commit installs it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GIT_"))}
+    environment |= {"PRE_COMMIT_HOME": str(home / "pre-commit"), **who_commits()}
+    command = [sys.executable, "-m", "pre_commit", "try-repo", str(REPOSITORY), hook()["id"], "--all-files"]
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)

@@ -1,0 +1,111 @@
+"""Documentation as tests read it: the fenced blocks, and transcripts that can be run again."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_BLOCK = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+_PROMPT = "$ "
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: commands, or the text of a file, whose name may stand beside the language."""
+
+    language: str
+    name: str
+    text: str
+
+    @property
+    def commands(self) -> list[str]:
+        """What is typed in a transcript."""
+        return [line.removeprefix(_PROMPT) for line in self.text.splitlines() if line.startswith(_PROMPT)]
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a text in Markdown."""
+    return [Block(*found) for found in _BLOCK.findall(text)]
+
+
+def section(text: str, title: str) -> str:
+    """The part of a text in Markdown that has this heading of the second level."""
+    (found,) = (part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE) if part.startswith(f"## {title}\n"))
+    return found
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A transcript as it comes out now, and the seconds that each command took."""
+
+    block: Block
+    text: str
+    seconds: Mapping[str, float]
+
+
+def play(found: Iterable[Block], folder: Path, environment: Mapping[str, str]) -> list[Ran]:
+    """Write the files among the blocks, and run the transcripts, one after the other."""
+    played: list[Ran] = []
+    for block in found:
+        if block.language == "console":
+            played.append(_run(block, folder, environment))
+        elif block.name:
+            path = folder / block.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+    return played
+
+
+def _run(block: Block, folder: Path, environment: Mapping[str, str]) -> Ran:
+    text = ""
+    seconds: dict[str, float] = {}
+    for command in block.commands:
+        start = time.perf_counter()
+        ran = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            shell=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        seconds[command] = time.perf_counter() - start
+        assert ran.returncode == 0, f"{command}\n{ran.stdout}"
+        text += f"{_PROMPT}{command}\n{ran.stdout}"
+    return Ran(block, text, seconds)
+
+
+def environment_with_acpgen(folder: Path) -> dict[str, str]:
+    """An environment in which `acpgen` and `python` are those that run the tests, and git knows who commits."""
+    folder.mkdir()
+    for name, arguments in (("acpgen", "-m acpgen"), ("python", "")):
+        program = folder / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+    paths = [path for path in (os.environ.get("PYTHONPATH"), str(Path(__file__).parent.parent)) if path]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GIT_"))}
+    return {
+        **inherited,
+        **who_commits(),
+        "PATH": os.pathsep.join([str(folder), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "COLUMNS": "100",
+    }
+
+
+def who_commits() -> dict[str, str]:
+    """What git wants to know of whoever commits, and no configuration of this machine."""
+    who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _WHO.items()}
+    return {**who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+_WHO = {"NAME": "A", "EMAIL": "a@example.org"}
