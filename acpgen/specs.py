@@ -19,6 +19,7 @@ from acpgen.git import read_in_revision
 from acpgen.ir.options import Options
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
+from acpgen.printable import cut
 from acpgen.schema.bundled import Release, find_release, list_releases, load_release, locate_fragment
 from acpgen.schema.document import Document, parse_document, read_bytes
 from acpgen.schema.fragment import Fragment, load_fragment, load_fragments
@@ -243,7 +244,7 @@ def _unknown(spec: str, *, protocols: list[int]) -> InputError:
     else:
         releases = ", ".join(f"v{release.protocol}/{release.name}" for release in list_releases())
         hint = f"these releases are bundled: {releases}; files in git are written REV:PATH"
-    return input_error("unknown-schema", f"{spec!r} is neither a file nor a bundled release", hint=hint)
+    return input_error("unknown-schema", f"{cut(spec)!r} is neither a file nor a bundled release", hint=hint)
 
 
 # --- Manifests ------------------------------------------------------------------------------------------------------

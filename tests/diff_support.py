@@ -16,7 +16,7 @@ from acpgen.config import Sources
 from acpgen.diff.compare import compare
 from acpgen.diff.findings import Comparison, Finding, Wire, worst_wire
 from acpgen.diff.rules import RULES
-from acpgen.diff.uses import messages_of
+from acpgen.ir.messages import messages_of
 from acpgen.ir.model import Model, Ref
 from acpgen.ir.role import Role
 from tests.fidelity.schemas import same

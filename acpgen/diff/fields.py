@@ -9,8 +9,9 @@ from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.likeness import MOST_PAIRS, same_words
 from acpgen.diff.python_types import fits, source_of
-from acpgen.diff.spelling import cut, shown, shown_leniency, shown_value
+from acpgen.diff.spelling import shown, shown_leniency, shown_value
 from acpgen.ir.model import Const, Field, Nullable, Ref, Struct, TypeExpr
+from acpgen.printable import cut
 
 _GONE = (Source.BREAKS, (Use.CONSTRUCT, Use.READ))
 

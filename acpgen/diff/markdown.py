@@ -18,8 +18,7 @@ from acpgen.diff.sections import (
     summary,
     wire_words,
 )
-from acpgen.diff.spelling import cut
-from acpgen.printable import printable
+from acpgen.printable import cut, printable
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~!#&$])")
 _MENTION = re.compile(r"([@#])(?=\w)")

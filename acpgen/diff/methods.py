@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from acpgen.diff.context import Context, change
 from acpgen.diff.findings import Change, Direction, Effect, Place, Source, Use, Wire
 from acpgen.diff.rules import DOCUMENTATION
-from acpgen.diff.spelling import cut, shown
+from acpgen.diff.spelling import shown
 from acpgen.ir.model import Kind, Method, Model
 from acpgen.ir.role import Role
+from acpgen.printable import cut
 
 BOTH = tuple(Role)
 _GONE = (Source.BREAKS, (Use.CALL, Use.HANDLE))

@@ -16,9 +16,9 @@ from acpgen.diff.findings import (
     worst_wire,
 )
 from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED
-from acpgen.diff.spelling import cut
 from acpgen.ir.messages import ERRORS
 from acpgen.ir.role import Role
+from acpgen.printable import cut
 
 NAME = 80
 """How much of a name is shown; schemas are untrusted, and a name may be a book."""

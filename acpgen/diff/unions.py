@@ -9,10 +9,11 @@ from acpgen.diff.acceptance import Acceptance
 from acpgen.diff.context import Context, change
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire, worst_wire
 from acpgen.diff.likeness import member_types
-from acpgen.diff.spelling import cut, shown, spelled
+from acpgen.diff.spelling import shown, spelled
 from acpgen.emit.hints import hint
 from acpgen.ir.model import OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion, Variant
 from acpgen.ir.order import members
+from acpgen.printable import cut
 
 Union = TaggedUnion | UntaggedUnion
 Key = tuple[object, ...]
