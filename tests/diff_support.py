@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -143,3 +144,11 @@ def expected(findings: tuple[Finding, ...], method: str, sender: Role, *, back: 
         for each in finding.wire
         if each.sender is sender
     )
+
+
+def still_calls(old: Any, new: Any) -> bool:
+    """Whether every call of the old constructor is one of the new: no argument is gone, none is needed besides."""
+    before, after = (inspect.signature(kind).parameters for kind in (old, new))
+    needed = {name for name, each in after.items() if each.default is each.empty}
+    needed_before = {name for name, each in before.items() if each.default is each.empty}
+    return before.keys() <= after.keys() and needed <= needed_before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -10,8 +11,8 @@ from itertools import pairwise
 import pytest
 
 from acpgen.config import Sources
-from acpgen.diff.findings import Comparison, Wire
-from tests.diff_support import Pair, expected, mirrored, observed, pair_of, shared_messages
+from acpgen.diff.findings import Comparison, Source, Use, Wire
+from tests.diff_support import Pair, expected, mirrored, observed, pair_of, shared_messages, still_calls
 from tests.support import UPSTREAM, Packages, require
 
 RELEASES = {
@@ -96,6 +97,27 @@ def test_messages_fare_no_worse_than_predicted(bump: Bump, packages: Packages) -
             if predicted is not Wire.BREAKS:
                 seen = observed(way, (names[1], names[0]) if back else names, packages, count=15)
                 assert seen.rank <= predicted.rank, (message, "new to old" if back else "old to new")
+
+
+@pytest.mark.slow
+@EVERY
+def test_code_fares_no_worse_than_predicted(bump: Bump, packages: Packages) -> None:
+    """Names that are gone, and calls of constructors that no longer work, have findings."""
+    pair = of(bump)
+    findings = compared(bump).findings
+    old, new = pair.old.package(packages), pair.new.package(packages)
+    gone = {each for each in set(old.__all__) - set(new.__all__) if each in pair.models[0].by_name}
+    assert gone == told_to_be_gone(bump)
+    broken = {each.place.type for each in findings if Use.CONSTRUCT in each.uses and each.source is Source.BREAKS}
+    for name in pair.models[0].by_name.keys() & pair.models[1].by_name.keys():
+        kinds = (getattr(old, name), getattr(new, name))
+        if all(map(dataclasses.is_dataclass, kinds)) and not still_calls(*kinds):
+            assert {each.__name__ for each in kinds[1].__mro__} & broken, name
+
+
+def told_to_be_gone(bump: Bump) -> set[str]:
+    """The names of OLD that findings say to be gone or others."""
+    return places(bump, "type-removed") | {old for old, _ in renames(bump, "type-renamed")}
 
 
 # --- Facts ----------------------------------------------------------------------------------------------------------

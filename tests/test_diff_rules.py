@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,17 @@ from acpgen.diff.findings import Source, Use
 from acpgen.diff.rules import RULES
 from tests.diff_cases import CASES
 from tests.diff_schemas import Case
-from tests.diff_support import Pair, Written, expected, mirrored, observed, pair_of, shared_messages, verdicts
+from tests.diff_support import (
+    Pair,
+    Written,
+    expected,
+    mirrored,
+    observed,
+    pair_of,
+    shared_messages,
+    still_calls,
+    verdicts,
+)
 from tests.support import Packages
 
 EVERY = pytest.mark.parametrize("case", CASES, ids=str)
@@ -125,14 +134,6 @@ def test_source_verdicts_are_what_becomes_of_code(case: Case, written: Written, 
             for kind, package in zip(kinds, (old, new), strict=True)
         ):
             assert still_calls(*kinds) or name in broken, name
-
-
-def still_calls(old: Any, new: Any) -> bool:
-    """Whether every call of the old constructor is one of the new: no argument is gone, none is needed besides."""
-    before, after = (inspect.signature(kind).parameters for kind in (old, new))
-    needed = {name for name, each in after.items() if each.default is each.empty}
-    needed_before = {name for name, each in before.items() if each.default is each.empty}
-    return before.keys() <= after.keys() and needed <= needed_before
 
 
 # --- The table ------------------------------------------------------------------------------------------------------
