@@ -76,6 +76,10 @@ def test_fences_are_found_wherever_markdown_has_them() -> None:
     assert (first.offsets, first.intro) == ((3,), "1. One:")
 
 
+def test_tags_around_a_fence_do_not_swallow_it() -> None:
+    assert blocks("<Tabs>\n```rust\nx\n```\n</Tabs>\n", "a.md") == [(Kind.OTHER, 3, 3)]
+
+
 def test_an_example_of_a_fence_is_no_fence() -> None:
     text = "````md\n```json\n{}\n```\n````\n"
     assert blocks(text, "a.md") == [(Kind.OTHER, 2, 4)]
@@ -264,6 +268,19 @@ interface HttpHeader { ...; name: string }
     assert "HttpHeader is as ACP v1, 0.10.8 has it" in {each.message for each in found.diagnostics}
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```ts\ninterface EnvVariable { _meta?: object; name: string; value: number }\n```\n",
+        '```json\n{"EnvVariable": {"properties": {"_meta": {}, "name": {}, "value": {"type": "number"}}}}\n```\n',
+    ],
+)
+def test_the_same_properties_with_other_types_are_another_definition(block: str) -> None:
+    found = extraction(block)
+    assert found.draft["$defs"]["EnvVariable"]["properties"]["value"] == {"type": "number"}
+    assert "rfd-name-taken" in {each.code for each in found.diagnostics}
+
+
 def test_additions_to_one_definition_are_put_together() -> None:
     code = "interface AgentCapabilities {{ ...; {} }}"
     text = "\n".join(f"```ts\n{code.format(each)}\n```\n" for each in ("a?: boolean", "b?: boolean", "a: string"))
@@ -441,6 +458,19 @@ interface DanceResponse {{}}
             ((root, path),) = gates.items()
             assert found["gates"] == {root: {"_acme/dance": path}}
             assert found["$defs"]["DanceRequest"]["x-side"] == sides[root]
+
+
+def test_a_capability_does_not_say_who_handles_a_notification() -> None:
+    code = "```ts\ninterface AgentCapabilities { ...; nod?: boolean }\ninterface NodNotification {}\n```\n"
+    found = draft(code + message(method="nod", params={}))
+    assert found["gates"] == {"InitializeResponse": {"nod": "agentCapabilities.nod"}}
+    assert found["$defs"]["NodNotification"]["x-side"] == "<fill in: who handles nod, agent or client>"
+
+
+def test_answers_belong_to_the_request_with_their_id() -> None:
+    text = message(id=1, method="a") + message(id=2, method="b") + message(id=1, result={}) + message(id=3, result={})
+    said = [each.message for each in extraction(text).diagnostics if each.code == "rfd-example"]
+    assert said[2:] == ["an example: an answer to a", "an example: an answer to a request that is not shown"]
 
 
 def test_methods_of_the_schema_are_not_new() -> None:
