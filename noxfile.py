@@ -82,10 +82,10 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def deep(session: nox.Session) -> None:
-    """Run many more values and mutants than CI does, with a fixed seed; takes half an hour and more."""
+    """Run many more values, mutants and hostile schemas than CI does, the same each time; takes an hour and more."""
     _install(session, "test")
     session.env["ACPGEN_DEEP"] = "1"
-    session.run("pytest", "-n", "auto", "tests/fidelity", *session.posargs)
+    session.run("pytest", "-n", "auto", "tests/fidelity", "tests/hostile", *session.posargs)
 
 
 @nox.session(default=False)

@@ -11,9 +11,9 @@ from pathlib import Path
 from acpgen.config import BuildOptions, Sources
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.inputs import Inputs, find_inputs, manifest_head
-from acpgen.ir.context import Options
 from acpgen.ir.lower import lower
 from acpgen.ir.model import Model
+from acpgen.ir.options import Options
 from acpgen.output import Manifest, Plan, plan, read_manifest, unchanged
 from acpgen.renames import dropped, usable
 from acpgen.schema.bundled import Release, load_gates
@@ -97,17 +97,19 @@ def load_model(sources: Sources, *, strict: bool = False) -> tuple[Model, tuple[
     return compile_model(find_inputs(sources), Options(), timings=Timings(), strict=strict)
 
 
+def load_composed(sources: Sources, options: Options) -> tuple[Composed, Model, tuple[Diagnostic, ...]]:
+    """The composed schema, too, for whoever looks at what stands behind the model."""
+    timings = Timings()
+    composed, report = compose_loaded(load_inputs(find_inputs(sources), timings), timings)
+    model = lower(composed, options, report)
+    return composed, model, tuple(sorted(report.found, key=lambda found: found.sort_key))
+
+
 def compile_model(
     inputs: Inputs, options: Options, *, timings: Timings, strict: bool
 ) -> tuple[Model, tuple[Diagnostic, ...]]:
     """Load, compose and lower. Raises `InputError` where the input is unusable, or has warnings under `strict`."""
-    with timings.stage("load"):
-        loaded = Loaded(
-            base=load_base(inputs),
-            fragments=load_fragments([(each.path, each.label) for each in inputs.extensions]),
-            protocol=inputs.protocol,
-            release=inputs.release,
-        )
+    loaded = load_inputs(inputs, timings)
     return compile_loaded(loaded, options, timings=timings, strict=strict)
 
 
@@ -121,11 +123,32 @@ class Loaded:
     release: Release | None
 
 
+def load_inputs(inputs: Inputs, timings: Timings) -> Loaded:
+    """The schema and the extensions that were found. Raises `InputError` for what is not one."""
+    with timings.stage("load"):
+        return Loaded(
+            base=load_base(inputs),
+            fragments=load_fragments([(each.path, each.label) for each in inputs.extensions]),
+            protocol=inputs.protocol,
+            release=inputs.release,
+        )
+
+
 def compile_loaded(
     loaded: Loaded, options: Options, *, timings: Timings | None = None, strict: bool = False
 ) -> tuple[Model, tuple[Diagnostic, ...]]:
     """Compose and lower. Raises `InputError` as `compile_model` does."""
     timings = timings or Timings()
+    composed, report = compose_loaded(loaded, timings)
+    with timings.stage("lower"):
+        model = lower(composed, options, report)
+    if strict:
+        _refuse_warnings(report)
+    return model, tuple(sorted(report.found, key=lambda found: found.sort_key))
+
+
+def compose_loaded(loaded: Loaded, timings: Timings) -> tuple[Composed, Report]:
+    """Compose, with what there is to say so far. Raises `InputError` where the result is not to be lowered."""
     with timings.stage("load"):
         gates = load_gates(loaded.release) if loaded.release else {}
     with timings.stage("compose"):
@@ -136,12 +159,7 @@ def compile_loaded(
             release=loaded.release.name if loaded.release else None,
             gates=gates,
         )
-        report = check_composed(composed)
-    with timings.stage("lower"):
-        model = lower(composed, options, report)
-    if strict:
-        _refuse_warnings(report)
-    return model, tuple(sorted(report.found, key=lambda found: found.sort_key))
+        return composed, check_composed(composed)
 
 
 def load_base(inputs: Inputs) -> Document:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from acpgen.build import build
 from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError
 from acpgen.inputs import find_inputs, manifest_head
@@ -75,10 +74,12 @@ def check(options: BuildOptions, *, full: bool = False) -> Checked:
     head = manifest_head(find_inputs(options.sources), options)
     if not full and old is not None and unchanged(folder, head):
         return Checked(folder=folder, findings=tuple(_extra_files(folder, old.files)))
+    from acpgen.build import build  # what is up to date needs no compiler
+
     built = build(options, full=True)
     assert built.plan is not None  # a full build always has one
     package = built.plan.files
-    if old is None and not any(change.kind is Kind.UPDATE for change in built.plan.changes):
+    if all(change.kind is Kind.CREATE for change in built.plan.changes):
         findings = [Finding(Flaw.MISSING, "")]
     else:
         findings = list(_changed_files(built.plan, old or Manifest(head={}, files={})))
@@ -107,10 +108,10 @@ def _changed_files(plan: Plan, old: Manifest) -> Iterator[Finding]:
 
 def _flaw(folder: Path, change: Change, old: Manifest) -> Flaw:
     recorded = old.files.get(change.path)
+    if change.kind is Kind.CREATE:
+        return Flaw.MISSING if recorded or change.path == LOCK_NAME else Flaw.STALE
     if change.path == LOCK_NAME:
         return Flaw.STALE if old.is_sealed else Flaw.EDITED
-    if change.kind is Kind.CREATE:
-        return Flaw.MISSING if recorded else Flaw.STALE
     if recorded is None or change.kind is Kind.DELETE:
         return Flaw.STALE
     data = _read(folder, change.path)

@@ -5,33 +5,50 @@ from __future__ import annotations
 import ast
 import gc
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from acpgen.diagnostics import internal_error
 from acpgen.emit.literals import LINE_LENGTH
+from acpgen.emit.pieces import pieces
+
+_BETWEEN_COLLECTIONS = 1_000_000
+"""Characters of source; more than all that the bundled schemas make, and some 300 MiB of trees."""
 
 
 def format_files(files: Mapping[str, str]) -> dict[str, str]:
     """`files` with every Python file formatted; raises `InternalError` for one that is no Python."""
-    with _without_collector():
-        return {path: _format(path, text) if path.endswith(".py") else text for path, text in files.items()}
+    with _collecting_seldom() as formatted:
+        return {path: _format(path, text, formatted) if path.endswith(".py") else text for path, text in files.items()}
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
-    """Black makes trees by the million nodes; looking for garbage among them takes longer than the formatting."""
+def _collecting_seldom() -> Iterator[Callable[[str], None]]:
+    """Switch the garbage collector off; it is run by telling what was formatted, once for each million characters.
+
+    Black makes trees by the million nodes: to look for garbage among them all the time takes longer than to format,
+    and to keep all of them fills the memory.
+    """
     was_enabled = gc.isenabled()
+    size = 0
+
+    def formatted(text: str) -> None:
+        nonlocal size
+        size += len(text)
+        if size > _BETWEEN_COLLECTIONS:
+            gc.collect()
+            size = 0
+
     gc.disable()
     try:
-        yield
+        yield formatted
     finally:
         if was_enabled:
             gc.enable()
 
 
-def _format(path: str, text: str) -> str:
+def _format(path: str, text: str, formatted: Callable[[str], None]) -> str:
     # imported here: an unchanged build needs no formatter
     import black
     from black.mode import TargetVersion
@@ -39,7 +56,10 @@ def _format(path: str, text: str) -> str:
 
     mode = black.Mode(target_versions={TargetVersion.PY310}, line_length=LINE_LENGTH)
     try:
-        parts = [black.format_str(part, mode=mode).rstrip("\n") for part in _parts(text)]
+        parts: list[str] = []
+        for part in _parts(text):
+            parts.append(black.format_str(part, mode=mode).rstrip("\n"))
+            formatted(part)
     except (SyntaxError, InvalidInput) as error:
         kept = Path(tempfile.mkdtemp(prefix="acpgen-")) / Path(path).name
         kept.write_text(text, encoding="utf-8")
@@ -52,10 +72,15 @@ def _parts(text: str) -> Iterator[str]:
 
     Black formats a second time whatever it changed. Cut up, that is a few definitions instead of the whole file.
     """
-    lines = text.splitlines()
+    for piece in pieces(text):
+        yield from _definitions(piece)
+
+
+def _definitions(piece: str) -> Iterator[str]:
+    lines = piece.splitlines()
     start = 0
     previous: ast.stmt | None = None
-    for node in ast.parse(text).body:
+    for node in ast.parse(piece).body:
         if previous is not None and _stands_apart(previous, node):
             end = previous.end_lineno or 0
             yield _text(lines[start:end])

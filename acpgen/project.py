@@ -2,16 +2,16 @@
 
 The files lie ready as those of a project named `new-project`, whose package is `new_project`: what has nothing to do
 with the protocol in `templates/project/`, what speaks it in `schema/projects/`. In paths and texts three words are
-replaced, and nothing else: `new-project`, `new_project`, and `BUILD_COMMAND`, which made the vendored code.
+replaced, and nothing else: `new-project`, `new_project`, and `ACPGEN_CONFIG`, which is what made the vendored code.
 """
 
 from __future__ import annotations
 
 import builtins
+import json
 import keyword
 import os
 import re
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from pathlib import Path
 from acpgen.build import build
 from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, Sources
 from acpgen.diagnostics import Diagnostic, input_error, internal_error
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.output import Plan
 from acpgen.output.guards import check_folder
 from acpgen.output.paths import unreadable
@@ -110,7 +110,7 @@ def _check_empty(folder: Path) -> None:
 
 def project_files(project: Project) -> Iterator[tuple[str, str]]:
     """The path and the text of each file but the vendored ones."""
-    words = {"new-project": project.name, "new_project": project.package, "BUILD_COMMAND": build_command(project)}
+    words = {"new-project": project.name, "new_project": project.package, "ACPGEN_CONFIG": configuration(project)}
     for home in _homes(project):
         for path in sorted(home.rglob("*")):
             relative = path.relative_to(home).as_posix()
@@ -138,15 +138,18 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
     return re.sub("|".join(words), lambda found: words[found[0]], text)
 
 
-def build_command(project: Project) -> str:
-    """The command that makes the vendored code, to be given in the folder of the project."""
+def configuration(project: Project) -> str:
+    """What stands in `[tool.acpgen]` of the project: the command that made its vendored code, without arguments."""
     sources = project.sources
-    parts = ["acpgen", "build", "--role", project.role.value]
+    settings: dict[str, object] = {"out": project.vendored, "role": project.role.value}
     if sources.protocol != DEFAULT_PROTOCOL:
-        parts += ["--protocol", str(sources.protocol)]
-    for extension in sources.extensions:
-        parts += ["--extension", _from_within(project, extension)]
-    return shlex.join([*parts, "--out", project.vendored])
+        settings["protocol"] = sources.protocol
+    if sources.extensions:
+        settings["extensions"] = [_from_within(project, extension) for extension in sources.extensions]
+    # JSON of a string, a number or an array of strings is TOML, too, if DEL is escaped
+    return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()).replace(
+        "\x7f", "\\u007f"
+    )
 
 
 def _from_within(project: Project, extension: str) -> str:

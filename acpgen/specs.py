@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import acpgen
 from acpgen.build import Loaded
 from acpgen.config import DEFAULT_PROTOCOL
-from acpgen.diagnostics import InputError, input_error
+from acpgen.diagnostics import Diagnostic, InputError, input_error
 from acpgen.git import read_in_revision
-from acpgen.ir.context import Options
+from acpgen.ir.options import Options
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
+from acpgen.printable import cut
 from acpgen.schema.bundled import Release, find_release, list_releases, load_release, locate_fragment
 from acpgen.schema.document import Document, parse_document, read_bytes
 from acpgen.schema.fragment import Fragment, load_fragment, load_fragments
+
+T = TypeVar("T")
 
 _RELEASE = re.compile(r"v(\d{1,4})/([\w.-]+)")
 _BUNDLED_FRAGMENT = re.compile(r"[\w-]+@[\w-]+")
@@ -59,8 +63,11 @@ class Subject:
     @property
     def title(self) -> str:
         """The subject in headings: the spec, and what it comes to."""
-        origins = [self.loaded.base.origin, *sorted(fragment.origin for fragment in self.loaded.fragments)]
-        return f"{self.spec} ({' + '.join(origins)})"
+        if not self.loaded.fragments and _RELEASE.fullmatch(self.spec):
+            return self.spec
+        loaded = self.loaded
+        base = loaded.base.origin if loaded.release is not None else f"protocol {loaded.protocol}"
+        return f"{self.spec} ({' + '.join([base, *sorted(each.origin for each in loaded.fragments)])})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +121,28 @@ def resolve_both(
     manifests find what is not bundled. Raises `InputError` for what does not exist, cannot be read, or is not what it
     should be.
     """
-    found = (_locate(old, protocol), _locate(new, protocol))
+    found = _all((lambda: _locate(old, protocol), lambda: _locate(new, protocol)))
     told = [known for each in found if (known := _protocol_of(each)) is not None]
     number = protocol or (told[0] if told else DEFAULT_PROTOCOL)
-    first, second = (
-        _resolve(spec, each, protocol=number, extensions=more, files=files or {})
+    first, second = _all(
+        partial(_resolve, spec, each, protocol=number, extensions=more, files=files or {})
         for spec, each, more in zip((old, new), found, extensions, strict=True)
     )
     return first, second
+
+
+def _all(calls: Iterable[Callable[[], T]]) -> list[T]:
+    """What the calls give; raises `InputError` with what is wrong with any of them."""
+    results: list[T] = []
+    problems: list[Diagnostic] = []
+    for call in calls:
+        try:
+            results.append(call())
+        except InputError as error:
+            problems += error.diagnostics
+    if problems:
+        raise InputError(problems)
+    return results
 
 
 def resolve(
@@ -223,7 +244,7 @@ def _unknown(spec: str, *, protocols: list[int]) -> InputError:
     else:
         releases = ", ".join(f"v{release.protocol}/{release.name}" for release in list_releases())
         hint = f"these releases are bundled: {releases}; files in git are written REV:PATH"
-    return input_error("unknown-schema", f"{spec!r} is neither a file nor a bundled release", hint=hint)
+    return input_error("unknown-schema", f"{cut(spec)!r} is neither a file nor a bundled release", hint=hint)
 
 
 # --- Manifests ------------------------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ from acpgen.config import Sources
 from acpgen.diagnostics import Diagnostic
 from acpgen.emit.package import emit
 from acpgen.inputs import find_inputs
-from acpgen.ir.context import Options
-from acpgen.ir.model import Model, Role
+from acpgen.ir.model import Model
+from acpgen.ir.options import Options
+from acpgen.ir.role import Role
 from acpgen.schema.bundled import Release, bundled_fragments, load_gates, load_release
 from acpgen.schema.compose import summarise
 from acpgen.schema.data import data_folder

@@ -32,7 +32,9 @@ OUTPUT_FILES = {
     *("transport.py", "types.py"),
 }
 
-COMMANDS = ("build", "extensions", "init", "methods", "rfd")
+COMMANDS = ("build", "check", "config", "diff", "extensions", "init", "methods", "rfd", "show")
+CONTROL = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e]")
+"""What a terminal, or whoever reads lines, acts upon."""
 
 
 class Folder:
@@ -344,7 +346,54 @@ def test_no_diagnostic_carries_control_characters_to_a_terminal(folder: Folder, 
     (folder.path / "evil.json").write_text(text, encoding="utf-8")
     ran = folder.build("evil.json", "--format", form)
     assert ran.code == 2
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", ran.stderr)
+    assert not CONTROL.search(ran.stderr)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "github"])
+@pytest.mark.parametrize("name", ["\u001b[31m\nred\u202e.json", "\u2028::error::\u0085.json", "\udcff\u007f.json"])
+def test_the_name_of_a_file_carries_no_control_characters_to_a_terminal(folder: Folder, name: str, form: str) -> None:
+    broken = (folder.path / "broken.json").read_bytes()
+    (folder.path / name).write_bytes(broken)
+    ran = folder.build(name, "--format", form)
+    assert ran.code == 2
+    assert not CONTROL.search(ran.stderr)
+    if form == "json":
+        assert json.loads(ran.stderr)[0]["file"] == name
+    else:
+        assert ran.stderr.count("ref-not-found") == 1
+        assert len(ran.stderr.splitlines()) == (1 if form == "github" else 4)
+
+
+@pytest.mark.parametrize("options", [("--verbose",), ("--verbose", "--dry-run"), ("--verbose", "--no-runtime")])
+def test_the_name_of_the_folder_carries_no_control_characters_to_a_terminal(
+    folder: Folder, options: tuple[str, ...]
+) -> None:
+    ran = folder.run("build", "--schema", "plain.json", "--out", "\u001b[31m\u202ered", *options)
+    assert ran.code == 0
+    assert "red" in ran.stderr
+    assert not CONTROL.search(ran.stdout + ran.stderr)
+
+
+def test_the_report_of_a_bug_carries_no_control_characters_to_a_terminal(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("\u001b[31m\u202e")
+
+    monkeypatch.setattr("acpgen.cli.methods.load_model", fail)
+    ran = folder.run("methods")
+    assert ran.code == 3
+    assert "Traceback" in ran.stderr
+    assert not CONTROL.search(ran.stderr)
+
+
+@pytest.mark.parametrize("form", ["text", "github"])
+def test_a_long_name_is_cut(folder: Folder, form: str) -> None:
+    folder.write("long.json", schema_of(**{"x" * 5_000: {"$ref": f"#/$defs/{'y' * 100_000}"}}))
+    ran = folder.build("long.json", "--format", form)
+    assert ran.code == 2
+    assert "ref-not-found" in ran.stderr
+    assert len(ran.stderr) < 10_000
 
 
 def test_many_diagnostics_are_capped(folder: Folder) -> None:
@@ -446,7 +495,7 @@ def test_tables_carry_no_control_characters(folder: Folder, command: str) -> Non
     folder.write("evil.json", schema_of(ARequest={"type": "object", "x-method": name, "x-side": "agent"}))
     ran = folder.run(command, "--schema", "evil.json")
     assert ran.code == 0
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", ran.stdout + ran.stderr)
+    assert not CONTROL.search(ran.stdout + ran.stderr)
     if command == "methods":
         assert len(ran.stdout.splitlines()) == 2
 
@@ -473,9 +522,9 @@ def test_help_lists_the_commands_and_exit_codes(folder: Folder) -> None:
 def test_every_option_has_a_help_text(folder: Folder, command: str) -> None:
     import typer.main
 
-    from acpgen.cli.app import app
+    from acpgen.cli.app import make_app
 
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(make_app())
     options = group.commands[command].params  # type: ignore[attr-defined]
     assert [option.name for option in options if not option.help] == []
 

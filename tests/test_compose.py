@@ -295,7 +295,7 @@ def test_an_optional_change_is_left_out_where_there_is_nothing_to_change() -> No
     assert composed.root == BASE
     (found,) = composed.diagnostics
     assert (found.code, found.severity, found.pointer) == ("left-out", Severity.NOTE, "/changes/New")
-    assert found.message == "New is not changed by one, 1, as it is not there"
+    assert found.message == "one, 1 leaves out its change to /$defs/New, which nothing here has"
     assert codes(composed) == [("left-out", "one.json", "/changes/New")]
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from acpgen.config import Sources
-from acpgen.ir.context import Options
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -32,6 +31,7 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
 )
+from acpgen.ir.options import Options
 from tests.support import Packages, model_of, schema_of
 from tests.test_probes import contains
 

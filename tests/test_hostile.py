@@ -21,7 +21,7 @@ import pytest
 from acpgen.build import build
 from acpgen.config import BuildOptions, Sources
 from acpgen.diagnostics import InputError
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from tests.command_line import run_acpgen
 from tests.golden_cases import RUNTIME
 from tests.support import REPOSITORY, import_folder, model_of, package_files, schema_of, write_package

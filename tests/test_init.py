@@ -21,10 +21,11 @@ import pytest
 
 import acpgen.project
 from acpgen.config import Sources
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.project import Project, project_files
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen, tree
+from tests.project_support import read_toml
 from tests.support import REPOSITORY
 from tests.test_no_special_cases import ALLOWED, name_pattern
 
@@ -79,7 +80,7 @@ def test_a_project_is_written(projects: Projects, role: str, protocol: int) -> N
     vendored = {path for path in files if path.startswith(f"src/my_{role}/acp/")}
     assert {f"src/my_{role}/acp/{name}" for name in ("acpgen.lock", "py.typed", f"{role}.py")} <= vendored
     assert files.keys() - vendored == COMMON | OWN[role]
-    words = re.compile(rb"new.project|BUILD_COMMAND", re.IGNORECASE)
+    words = re.compile(rb"new.project|ACPGEN_CONFIG", re.IGNORECASE)
     assert [path for path, text in files.items() if words.search(text)] == []
 
 
@@ -100,25 +101,29 @@ def test_the_readme_has_the_settings_of_an_editor(projects: Projects, role: str)
     assert all(server["command"] and isinstance(server["args"], list) for server in servers)
 
 
-def command_in_readme(project: Path) -> list[str]:
+def commands_in_readme(project: Path) -> list[list[str]]:
     text = (project / "README.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^acpgen build .*$", text, flags=re.MULTILINE)
-    return shlex.split(line)[1:]
+    lines = re.findall(r"^acpgen [^#\n]*", text, flags=re.MULTILINE)
+    return [shlex.split(line)[1:] for line in lines]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("role", ROLES)
-def test_the_vendored_code_is_that_of_the_command_in_the_readme(projects: Projects, role: str, protocol: int) -> None:
+def test_the_vendored_code_is_that_of_the_configuration(projects: Projects, role: str, protocol: int) -> None:
     project = projects(role, protocol)
-    ran = run_acpgen(*command_in_readme(project), "--dry-run", cwd=project)
-    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+    before = tree(project)
+    assert commands_in_readme(project) == [["build"], ["check"]]
+    for command in commands_in_readme(project):
+        ran = run_acpgen(*command, cwd=project)
+        assert (ran.code, ran.stderr) == (0, "")
+    assert tree(project) == before
 
 
 @pytest.mark.slow
 def test_the_vendored_code_is_what_a_build_compiles(projects: Projects) -> None:
     project = projects("client", 2)
-    ran = run_acpgen(*command_in_readme(project), "--dry-run", "--full", cwd=project)
-    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+    ran = run_acpgen("check", "--full", cwd=project)
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "src/my_client/acp: up to date\n", "")
 
 
 def test_extensions_are_vendored_too(tmp_path: Path) -> None:
@@ -127,10 +132,10 @@ def test_extensions_are_vendored_too(tmp_path: Path) -> None:
     assert (ran.code, ran.stderr) == (0, "")
     project = tmp_path / "here" / "My.Notes-Agent"
     assert b"class AddNoteRequest" in tree(project)["src/my_notes_agent/acp/types.py"]
-    command = command_in_readme(project)
-    assert "../../notes.json" in command
-    ran = run_acpgen(*command, "--dry-run", cwd=project)
-    assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+    config = read_toml((project / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["acpgen"]
+    assert config["extensions"] == ["../../notes.json", "auth-state"]
+    ran = run_acpgen("check", cwd=project)
+    assert (ran.code, ran.stdout, ran.stderr) == (0, "src/my_notes_agent/acp: up to date\n", "")
 
 
 def test_an_empty_folder_is_filled_and_stays_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from acpgen.config import Sources
 from acpgen.diagnostics import InputError, Report, Severity
-from acpgen.ir.context import Options
 from acpgen.ir.lower import lower
 from acpgen.ir.model import (
     Alias,
@@ -32,7 +31,6 @@ from acpgen.ir.model import (
     OtherVariant,
     Primitive,
     Ref,
-    Role,
     Scalar,
     Struct,
     TaggedUnion,
@@ -40,6 +38,8 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Variant,
 )
+from acpgen.ir.options import Options
+from acpgen.ir.role import Role
 from acpgen.schema.compose import compose
 from acpgen.schema.dialect import check_dialect
 from acpgen.schema.document import parse_document

@@ -20,7 +20,7 @@ import pytest
 
 from acpgen.build import load_model
 from acpgen.config import Sources
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.schema.bundled import list_releases
 from acpgen.schema.data import data_folder
 from tests.support import REPOSITORY, package_files

@@ -105,8 +105,9 @@ def readme_text() -> str:
 
 def readme_blocks() -> list[Block]:
     """The blocks of the README; those without a name of their own have got one."""
+    ends = {"python": "py"}
     return [
-        Block(block.language, block.name or f"snippet_{at}.py", block.text)
+        Block(block.language, block.name or f"snippet_{at}.{ends.get(block.language, 'txt')}", block.text)
         for at, block in enumerate(blocks(readme_text()))
     ]
 
@@ -178,7 +179,7 @@ def test_the_table_of_extensions_is_complete() -> None:
 
 def test_the_table_of_options_is_complete(programs: Path, used: Path) -> None:
     shown = run("COLUMNS=200 acpgen build --help", used, path=programs)
-    options = set(re.findall(r"(?<=│) +\*? +(--[a-z-]+)", shown)) - {"--help"}
+    options = set(re.findall(r"(?<=│) +\*? *(--[a-z-]+)", shown)) - {"--help"}
     assert "--role" in options
     assert set(re.findall(r"^\| `(--[a-z-]+)", readme_text(), flags=re.MULTILINE)) == options
 

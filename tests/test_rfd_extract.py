@@ -83,21 +83,18 @@ def edited(root: Any, edits: list[dict[str, Any]]) -> Any:
 
 
 def without_descriptions(node: Any) -> Any:
-    """A schema without descriptions, and the types of a union in one order; property names stay what they are."""
+    """A schema without descriptions; a property of that name stays."""
     if not isinstance(node, dict):
         return node
-    found = {}
-    for key, value in node.items():
-        if key == "description":
-            continue
-        if key in MAPS_OF_SCHEMAS:
-            value = {name: without_descriptions(child) for name, child in value.items()}
-        elif key in LISTS_OF_SCHEMAS:
-            value = [without_descriptions(child) for child in value]
-        elif key in SINGLE_SCHEMAS:
-            value = without_descriptions(value)
-        found[key] = value
-    return found
+    return {key: _without_descriptions(key, value) for key, value in node.items() if key != "description"}
+
+
+def _without_descriptions(key: str, value: Any) -> Any:
+    if key in MAPS_OF_SCHEMAS:
+        return {name: without_descriptions(child) for name, child in value.items()}
+    if key in LISTS_OF_SCHEMAS:
+        return [without_descriptions(child) for child in value]
+    return without_descriptions(value) if key in SINGLE_SCHEMAS else value
 
 
 def comparable(fragment: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,17 +102,20 @@ def comparable(fragment: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in fragment.items() if key != "description"}
     found["$defs"] = {name: without_descriptions(node) for name, node in fragment.get("$defs", {}).items()}
     found["changes"] = {
-        name: {
-            key: (
-                [without_descriptions(member) for member in part]
-                if key == "members"
-                else part if key == "required" else {each: without_descriptions(node) for each, node in part.items()}
-            )
-            for key, part in change.items()
-        }
+        name: {key: without_descriptions_of_change(key, part) for key, part in change.items()}
         for name, change in fragment.get("changes", {}).items()
     }
     return found
+
+
+def without_descriptions_of_change(key: str, part: Any) -> Any:
+    """One part of a change: properties, members or a replacement."""
+    match key:
+        case "members":
+            return [without_descriptions(member) for member in part]
+        case "properties" | "replace":
+            return {name: without_descriptions(node) for name, node in part.items()}
+    return part
 
 
 # --- The real texts --------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_a_text_that_says_everything_is_complete(tmp_path: Path) -> None:
     }
     assert draft["gates"] == {"InitializeResponse": {"wave": "agentCapabilities.wave"}}
     # only notes, and each example is accounted for
-    assert "wave.md:15:1: note: an example: a request of wave [rfd-example]" in ran.stderr
+    assert "wave.md:16:1: note: an example: a request of wave [rfd-example]" in ran.stderr
     assert "warning" not in ran.stderr
 
 
@@ -199,7 +199,9 @@ def test_a_complete_draft_can_be_built_with(tmp_path: Path) -> None:
         *("build", "--release", "0.10.8", "--extension", "./wave.json", "--role", "both", "--out", "acp"), cwd=tmp_path
     )
     assert ran.code == 0, ran.stderr
-    assert 'hand: Literal["left", "right"]' in (tmp_path / "acp" / "types.py").read_text(encoding="utf-8")
+    assert 'WaveRequestHand: TypeAlias = Literal["left", "right"]' in (tmp_path / "acp" / "types.py").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_draft_says_where_it_comes_from(tmp_path: Path) -> None:
@@ -218,8 +220,7 @@ def test_a_draft_with_marks_is_refused_with_what_is_to_be_filled_in(tmp_path: Pa
     assert extract(tmp_path, text, "--out", "wave.json").code == 1
     ran = run_acpgen("build", "--extension", "./wave.json", "--out", "acp", cwd=tmp_path)
     assert ran.code == 2
-    assert "wave.json:6:10: error: this is a draft, to be filled in here: " in ran.stderr
-    assert '"the address of the text, http or https, or null where there is none"' in ran.stderr
+    assert "wave.json:6:10: error: this is a draft; fill in the address of the text, " in ran.stderr
     assert "[fragment-draft]" in ran.stderr
     assert not (tmp_path / "acp").exists()
 
@@ -237,7 +238,7 @@ def test_a_complete_draft_that_the_schema_does_not_take_is_not_passed_off_as_fin
     assert "[fragment-format]" in ran.stderr
     ran = extract(tmp_path, WAVE.replace("interface AgentCapabilities", "interface NoCapabilities"))
     assert ran.code == 1
-    assert "changes /$defs/NoCapabilities, which ACP v1, 2026-11-02 does not have" in ran.stderr
+    assert "wave.md:7:1: warning: NoCapabilities is changed here, and ACP v1, 2026-11-02 does not have it" in ran.stderr
 
 
 # --- Files and options -----------------------------------------------------------------------------------------------
@@ -310,6 +311,11 @@ def test_diagnostics_for_programs(tmp_path: Path) -> None:
     assert (mark["severity"], mark["file"], mark["line"]) == ("warning", "wave.md", 1)
     ran = extract(tmp_path, WAVE.replace("RFD: ", ""), "--format", "github")
     assert "::warning file=wave.md,line=1,col=1,title=rfd-fill-in::" in ran.stderr
+
+
+def test_every_finding_of_a_text_of_some_size_is_printed(tmp_path: Path) -> None:
+    ran = extract(tmp_path, WAVE + "\n\n".join(['"a": 1'] * 100))
+    assert ran.stderr.count("[rfd-stray-code]") == 100
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from acpgen.ir.model import Kind, Role
+from acpgen.ir.model import Kind
+from acpgen.ir.role import Role
 from tests.runtime_support import run, started, unchecked
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES, Samples, model_for

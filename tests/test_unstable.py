@@ -17,11 +17,13 @@ from acpgen.config import Sources
 from acpgen.diagnostics import Severity
 from acpgen.ir.model import Enum, Model
 from acpgen.schema.bundled import Release, bundled_fragments, find_release, load_gates, load_release
-from acpgen.schema.compose import Composed, compose
+from acpgen.schema.compose import Composed, compose, summarise
+from acpgen.schema.document import read_document
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.layers import schema_list, schema_map
 from acpgen.schema.walk import referenced_definition, walk
-from tests.support import UPSTREAM, model_of, package_files, require
+from tests.runtime_support import agent_of, client_of, pair, run
+from tests.support import UPSTREAM, Packages, model_of, package_files, require
 from tests.test_compose_upstream import unordered, without_prose
 from tests.test_upstream_builds import imported
 
@@ -133,6 +135,22 @@ def test_stable_and_extensions_make_unstable(protocol: int) -> None:
     changed = {name for name in stable if stable[name] != unstable[name]}
     assert len(unstable) > len(stable) + 50
     assert len(changed) >= 10
+
+
+@EACH
+def test_each_is_superseded_by_the_unstable_schema(protocol: int, extension: Fragment) -> None:
+    path = UPSTREAM / f"v{protocol}" / DATE / "schema.unstable.json"
+    require(path.exists(), "the published schemas")
+    document = read_document(path, label=path.name, origin="unstable")
+    gates = {**load_gates(release_of(protocol)), **extension.gates}
+    found = summarise(document, extension, protocol=protocol, gates=gates)
+    filled_in = {name for each in extensions(protocol) for name, change in each.changes.items() if change.optional}
+    if filled_in & extension.definitions.keys():
+        # a definition to which another extension adds is a larger one there, and that is said
+        assert found.verdict == "conflicts"
+        assert "disagree on the definition" in found.reasons[0]
+    else:
+        assert (found.verdict, len(found.reasons)) == ("superseded", 1)
 
 
 @EITHER
@@ -333,3 +351,52 @@ def test_all_of_them_make_a_package_in_which_everything_is_described(protocol: i
         handled = package.Agent.REQUESTS.keys() | package.Agent.NOTIFICATIONS.keys()
         handled |= package.Client.REQUESTS.keys() | package.Client.NOTIFICATIONS.keys()
         assert {wire for wires, _ in METHODS.values() for wire in wires} <= handled
+
+
+@EITHER
+def test_a_fork_with_a_prompt_reaches_a_server_of_the_client(packages: Packages, protocol: int) -> None:
+    """Three extensions in one exchange; `mcp/message` is a request one way, and a notification the other."""
+    acp = packages(sources(protocol, *extensions(protocol)))
+    seen: list[str] = []
+
+    async def initialize(self: Any, params: Any) -> Any:
+        told = acp.decode(acp.InitializeResponse, {"protocolVersion": protocol, "info": INFO, **CAPABILITIES[protocol]})
+        return acp.advertise(type(self), told)
+
+    async def fork(self: Any, params: Any) -> Any:
+        seen.append(params.system_prompt.mode)
+        request = acp.MessageMcpRequest(server_id="files", request_id="1", method="tools/list")
+        answer = await self.client.mcp_message(request)
+        assert answer == acp.MessageMcpResponseResult(result=None)
+        return acp.ForkSessionResponse(session_id="copy")
+
+    async def on_mcp_notification(self: Any, params: Any) -> None:
+        seen.append(params.method)
+
+    async def on_mcp_request(self: Any, params: Any) -> Any:
+        news = acp.MessageMcpNotification(server_id=params.server_id, request_id="1", method="notifications/progress")
+        await self.agent.mcp_message_notification(news)
+        return acp.MessageMcpResponseResult(result=None)
+
+    handlers = {"session_fork": fork, "mcp_message_notification": on_mcp_notification}
+    agent, client = agent_of(acp, initialize=initialize, **handlers), client_of(acp, mcp_message=on_mcp_request)
+    prompt = acp.SystemPrompt(mode="append", content=[acp.ContentBlockText(text="Be brief.")])
+    request = acp.ForkSessionRequest(session_id="first", cwd="/", mcp_servers=[], system_prompt=prompt)
+
+    async def main() -> str:
+        async with pair(acp, agent, client) as both:
+            with pytest.raises(acp.CapabilityError, match="session/fork"):
+                await both.agent.session_fork(request)
+            hello = {"protocolVersion": protocol, "info": INFO, "capabilities": {}}
+            await both.agent.initialize(acp.decode(acp.InitializeRequest, hello))
+            assert both.agent.supports("session/fork")
+            assert not both.agent.supports("session/archive")
+            forked = await both.agent.session_fork(request)
+            return str(forked.session_id)
+
+    assert run(main()) == "copy"
+    assert seen == ["append", "notifications/progress"]
+
+
+INFO = {"name": "test", "version": "1"}
+CAPABILITIES: dict[int, dict[str, Any]] = {1: {}, 2: {"capabilities": {"session": {}}}}

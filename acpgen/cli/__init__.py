@@ -5,20 +5,22 @@ from __future__ import annotations
 import sys
 import traceback
 
-from acpgen.cli.app import app
+from acpgen.cli.app import make_app
 from acpgen.cli.printing import print_diagnostics
 from acpgen.diagnostics import AcpgenError, internal_error
+from acpgen.printable import printable
 
 
 def main() -> None:
     """Run the command line and exit: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen."""
     try:
-        app()
+        make_app(sys.argv[1:])()
     except AcpgenError as error:
         print_diagnostics(error.diagnostics)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a report to send
-        traceback.print_exc()
+        for line in traceback.format_exc().splitlines():
+            print(printable(line), file=sys.stderr)
         found = internal_error(f"{type(error).__name__}: {error}")
         print_diagnostics(found.diagnostics)
         sys.exit(found.exit_code)

@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import acpgen
-from acpgen.cli.build import build_command
-from acpgen.cli.check import check_command
-from acpgen.cli.config import config_command
-from acpgen.cli.diff import diff_command
-from acpgen.cli.extensions import extensions_command
-from acpgen.cli.init import init_command
-from acpgen.cli.methods import methods_command
-from acpgen.cli.rfd import rfd_app
 
-app = typer.Typer(
-    name="acpgen",
-    help="Compile the Agent Client Protocol's schema into a small, typed Python package without dependencies.",
-    epilog="Exit codes: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-app.command("build")(build_command)
-app.command("check")(check_command)
-app.command("config")(config_command)
-app.command("diff")(diff_command)
-app.command("extensions")(extensions_command)
-app.command("methods")(methods_command)
-app.command("init")(init_command)
-app.add_typer(rfd_app)
+COMMANDS: Mapping[str, str] = {
+    "build": "build_command",
+    "check": "check_command",
+    "config": "config_command",
+    "diff": "diff_command",
+    "extensions": "extensions_command",
+    "methods": "methods_command",
+    "show": "show_command",
+    "init": "init_command",
+    "rfd": "rfd_app",
+}
+"""The commands in the order of the help: each has a module of its own here, and in it a function or an app."""
+
+
+def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The app for a command line without the name of the program.
+
+    Where that begins with a command, the app has no other: a build in CI does not wait for what it does not use.
+    """
+    app = typer.Typer(
+        name="acpgen",
+        help="Compile the Agent Client Protocol's schema into a small, typed Python package without dependencies.",
+        epilog="Exit codes: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+    )
+    app.callback()(_acpgen_options)
+    is_completion = "_ACPGEN_COMPLETE" in os.environ
+    names = arguments[:1] if arguments and arguments[0] in COMMANDS and not is_completion else COMMANDS
+    for name in names:
+        found = getattr(import_module(f"acpgen.cli.{name}"), COMMANDS[name])
+        if isinstance(found, typer.Typer):
+            app.add_typer(found)
+        else:
+            app.command(name)(found)
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -40,8 +56,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def acpgen_options(
+def _acpgen_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and stop.")
     ] = False,

@@ -14,6 +14,7 @@ from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.config.resolve import Output
 from acpgen.diagnostics import AcpgenError, Diagnostic, InputError
 from acpgen.output import Kind, Plan, apply
+from acpgen.printable import printable
 from acpgen.renames import unusable
 
 EXAMPLES = """
@@ -109,7 +110,7 @@ def _print_plan(planned: Plan | None, output: Output | None) -> None:
     for change in planned.changes if planned else ():
         if change.kind is not Kind.KEEP:
             path = change.path if output is None else (output.options.out / change.path).as_posix()
-            print(f"{change.kind.value} {path}")
+            print(f"{change.kind.value} {printable(path)}")
 
 
 def _print_result(built: Built, output: Output, *, verbose: bool, dry_run: bool) -> None:
@@ -117,11 +118,11 @@ def _print_result(built: Built, output: Output, *, verbose: bool, dry_run: bool)
     changes = [change for change in built.plan.changes if change.kind is not Kind.KEEP] if built.plan else []
     if verbose:
         for change in changes if not dry_run else ():
-            print(f"{change.kind.value} {out / change.path}", file=sys.stderr)
+            print(f"{change.kind.value} {printable(str(out / change.path))}", file=sys.stderr)
         _print_timings(built.timings)
     if verbose or sys.stderr.isatty():
         what = f"{len(changes)} files {'would change' if dry_run else 'changed'}" if changes else "up to date"
-        print(f"{out}: {what}", file=sys.stderr)
+        print(f"{printable(str(out))}: {what}", file=sys.stderr)
 
 
 def _print_timings(timings: Timings) -> None:

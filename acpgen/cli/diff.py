@@ -11,8 +11,6 @@ import typer
 from acpgen.cli import options
 from acpgen.cli.printing import print_diagnostics
 from acpgen.cli.tables import print_data
-from acpgen.diff.findings import Comparison, Source, Wire
-from acpgen.diff.rules import DOCUMENTATION
 
 
 class DiffFormat(str, Enum):
@@ -89,7 +87,8 @@ def diff_command(
     """
     from acpgen.build import compile_loaded
     from acpgen.diff.compare import compare
-    from acpgen.ir.context import Options
+    from acpgen.diff.printing import failures, render
+    from acpgen.ir.options import Options
     from acpgen.specs import read_files, resolve_both
 
     both = extension or []
@@ -106,34 +105,7 @@ def diff_command(
     print_diagnostics([found for _, diagnostics in compiled for found in diagnostics], notes=False)
     (before, _), (after, _) = compiled
     comparison = compare(before, after, names=(subjects[0].title, subjects[1].title))
-    print_data(_rendered(comparison, form, everything=everything))
-    if reasons := [text for each in fail_on or [] if (text := _failure(comparison, each))]:
-        print("\n".join(dict.fromkeys(reasons)), file=sys.stderr)
+    print_data(render(comparison, form.value, everything=everything))
+    if reasons := failures(comparison, [each.value for each in fail_on or []]):
+        print("\n".join(reasons), file=sys.stderr)
         raise typer.Exit(1)
-
-
-def _rendered(comparison: Comparison, form: DiffFormat, *, everything: bool) -> str:
-    from acpgen.diff.data import render_json
-    from acpgen.diff.markdown import render_markdown
-    from acpgen.diff.text import render_text
-
-    match form:
-        case DiffFormat.TEXT:
-            return render_text(comparison, everything=everything)
-        case DiffFormat.MARKDOWN:
-            return render_markdown(comparison, everything=everything)
-        case DiffFormat.JSON:
-            return render_json(comparison)
-
-
-def _failure(comparison: Comparison, wanted: FailOn) -> str | None:
-    """Why the exit code is 1 for `wanted`; None where it is not."""
-    real = [finding for finding in comparison.findings if finding.rule != DOCUMENTATION]
-    match wanted:
-        case FailOn.WIRE:
-            count, what = sum(finding.worst_wire is Wire.BREAKS for finding in real), "break messages"
-        case FailOn.SOURCE:
-            count, what = sum(finding.source is Source.BREAKS for finding in real), "break code"
-        case FailOn.ANY:
-            count, what = len(real), "in all"
-    return f"{count} {'finding' if count == 1 else 'findings'} {what} (--fail-on {wanted.value})" if count else None

@@ -12,8 +12,9 @@ import typer
 from acpgen.cli import options
 from acpgen.cli.printing import print_diagnostics
 from acpgen.config import DEFAULT_PROTOCOL, Sources
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.output import apply
+from acpgen.printable import printable
 from acpgen.project import Project, plan_project
 
 
@@ -51,4 +52,4 @@ def init_command(
     print_diagnostics(diagnostics, notes=False)
     apply(plan)
     if sys.stderr.isatty():
-        print(f"{folder}: {len(plan.files)} files; README.md says how to run it", file=sys.stderr)
+        print(f"{printable(str(folder))}: {len(plan.files)} files; README.md says how to run it", file=sys.stderr)

@@ -15,10 +15,11 @@ import typer
 
 from acpgen.config import Sources
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
-from acpgen.config.resolve import Output, outputs_to_build, sources_in_effect
+from acpgen.config.resolve import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError
 from acpgen.inputs import user_files
-from acpgen.ir.model import Role
+from acpgen.ir.options import Options
+from acpgen.ir.role import Role
 
 
 class RoleChoice(str, Enum):
@@ -76,6 +77,10 @@ class Asked:
     def sources(self) -> Sources:
         """The schema and the extensions that are meant. Raises `InputError`."""
         return sources_in_effect(self.config(), self.wishes, self.output)
+
+    def types(self) -> Options:
+        """What is chosen about the types in the packages that are meant. Raises `InputError`."""
+        return types_in_effect(self.config(), self.wishes, self.output)
 
     def watched(self, names: Sequence[str] | None = None) -> set[Path]:
         """The files of the user's that decide what comes out; those that cannot be told now are left out."""

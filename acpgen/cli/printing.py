@@ -14,6 +14,10 @@ CAP = 20
 """More diagnostics than this are counted, not shown: the first ones explain the rest, mostly."""
 
 
+_LONGEST = 2000
+"""Characters of a message; those of names are in it as often as it says them."""
+
+
 class DiagnosticFormat(str, Enum):
     """How diagnostics are printed."""
 
@@ -23,16 +27,20 @@ class DiagnosticFormat(str, Enum):
 
 
 def print_diagnostics(
-    diagnostics: Iterable[Diagnostic], form: DiagnosticFormat = DiagnosticFormat.TEXT, *, notes: bool = True
+    diagnostics: Iterable[Diagnostic],
+    form: DiagnosticFormat = DiagnosticFormat.TEXT,
+    *,
+    notes: bool = True,
+    cap: int = CAP,
 ) -> None:
-    """Print `diagnostics` to stderr by place; notes only where they were asked for."""
+    """Print `diagnostics` to stderr by place; notes only where they were asked for, and as text no more than `cap`."""
     shown = sorted(
         {found for found in diagnostics if notes or found.severity is not Severity.NOTE},
         key=lambda found: found.sort_key,
     )
     match form:
         case DiagnosticFormat.TEXT:
-            lines = _text(shown)
+            lines = _text(shown, cap)
         case DiagnosticFormat.JSON:
             lines = [json.dumps([_as_json(found) for found in shown], indent=2)]
         case DiagnosticFormat.GITHUB:
@@ -41,23 +49,28 @@ def print_diagnostics(
         print(line, file=sys.stderr)
 
 
-def _text(diagnostics: Sequence[Diagnostic]) -> list[str]:
-    lines = [line for found in diagnostics[:CAP] for line in _paragraph(found)]
-    if len(diagnostics) > CAP:
-        lines.append(f"… and {len(diagnostics) - CAP} more")
+def _text(diagnostics: Sequence[Diagnostic], cap: int) -> list[str]:
+    lines = [line for found in diagnostics[:cap] for line in _paragraph(found)]
+    if len(diagnostics) > cap:
+        lines.append(f"… and {len(diagnostics) - cap} more")
     return lines
 
 
 def _paragraph(found: Diagnostic) -> list[str]:
-    where = f"{found.location}: " if found.location else ""
-    lines = [f"{where}{found.severity.value}: {printable(found.message)} [{found.code}]"]
+    where = f"{printable(str(found.location))}: " if found.location else ""
+    lines = [f"{where}{found.severity.value}: {_short(found.message)} [{found.code}]"]
     if found.location and found.location.excerpt.strip(" {["):
         lines.append(f"  {found.location.line} | {printable(found.location.excerpt.strip())}")
     if found.pointer:
-        lines.append(f"  at {printable(found.pointer)}")
+        lines.append(f"  at {_short(found.pointer)}")
     if found.hint:
-        lines.append(f"  hint: {printable(found.hint)}")
+        lines.append(f"  hint: {_short(found.hint)}")
     return lines
+
+
+def _short(text: str) -> str:
+    """`text` for people, who read no message of thousands of characters; `--format json` has all of it."""
+    return printable(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
 
 
 def _as_json(found: Diagnostic) -> dict[str, object]:
@@ -80,7 +93,7 @@ _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity
 def _annotation(found: Diagnostic) -> str:
     place = found.location
     where = [("file", place.file), ("line", str(place.line)), ("col", str(place.column))] if place else []
-    lines = [found.message, *([f"hint: {found.hint}"] if found.hint else [])]
+    lines = [_short(found.message), *([f"hint: {_short(found.hint)}"] if found.hint else [])]
     return annotation(_GITHUB_LEVELS[found.severity], [*where, ("title", found.code)], lines)
 
 

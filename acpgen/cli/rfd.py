@@ -21,12 +21,20 @@ from acpgen.schema.bundled import load_gates
 from acpgen.schema.layers import schema_map
 from acpgen.schema.marks import find_marks
 
-rfd_app = typer.Typer(name="rfd", help="Read RFDs: make the draft of an extension from the text.", no_args_is_help=True)
+_CAP = 500
+"""Each finding is about another place in the text: none explains the others. So many are enough for any real one."""
+
+rfd_app = typer.Typer(name="rfd", no_args_is_help=True)
 
 
 @rfd_app.callback()
 def rfd_options() -> None:
-    """Read RFDs: make the draft of an extension from the text."""
+    """Read RFDs: make the draft of an extension from the text.
+
+    **Examples**
+
+    - `acpgen rfd extract logout.md`
+    """
 
 
 @rfd_app.command("extract")
@@ -78,9 +86,9 @@ def extract_command(
         if out is not None:
             write_file(out, text + "\n", force=force)
     except AcpgenError as error:
-        print_diagnostics(error.diagnostics, form)
+        print_diagnostics(error.diagnostics, form, cap=_CAP)
         raise typer.Exit(error.exit_code) from None
-    print_diagnostics(diagnostics, form)
+    print_diagnostics(diagnostics, form, cap=_CAP)
     if out is None:
         print_data(text)
     is_complete = all(each.severity is Severity.NOTE for each in diagnostics)

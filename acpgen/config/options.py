@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from acpgen.ir.context import Options
-from acpgen.ir.model import Role
+from acpgen.ir.options import Options
+from acpgen.ir.role import Role
 
 DEFAULT_PROTOCOL = 1
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from acpgen.config.keys import KEYS, OUTPUTS, Key, Kind, is_path
 from acpgen.config.options import BuildOptions, Sources
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
-from acpgen.ir.context import Options
-from acpgen.ir.model import Role
+from acpgen.ir.options import Options
+from acpgen.ir.role import Role
 
 COMMAND_LINE = "command line"
 DEFAULT = "default"
@@ -53,13 +53,18 @@ class Output:
         )
 
     @property
+    def types(self) -> Options:
+        """What the user chose about the types."""
+        return Options(open_unions=self["open-unions"], keep_unknown=self["keep-unknown"])
+
+    @property
     def options(self) -> BuildOptions:
         """What `build` is to be asked for."""
         return BuildOptions(
             sources=self.sources,
             roles=tuple(Role) if self["role"] == "both" else (Role(self["role"]),),
             out=self["out"],
-            types=Options(open_unions=self["open-unions"], keep_unknown=self["keep-unknown"]),
+            types=self.types,
             runtime=self["runtime"],
             strict=self["strict"],
             renames=tuple(sorted(self["renames"].items())),
@@ -98,13 +103,30 @@ def sources_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name
 
     What the command line says wins. Raises `InputError` if the outputs have different ones and none is named.
     """
+    found = {output.sources for output in _looked_at(config, wishes, name)}
+    return _only(found, "schemas", config)
+
+
+def types_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Options:
+    """What a user chose about the types, of the same outputs; raises `InputError` as `sources_in_effect` does."""
+    found = {output.types for output in _looked_at(config, wishes, name)}
+    return _only(found, "choices of `open-unions` or `keep-unknown`", config)
+
+
+def _looked_at(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None) -> list[Output]:
     wishes = {key: value for key, value in wishes.items() if value is not None}
     configured = _configured(config)
     levels = [_named(name, configured)] if name is not None else list(configured.values()) or [_shared(config)]
-    found = {_output(None, each, wishes).sources for each in levels}
+    return [_output(None, each, wishes) for each in levels]
+
+
+_T = TypeVar("_T")
+
+
+def _only(found: set[_T], what: str, config: ConfigFile | None) -> _T:
     if len(found) > 1:
-        hint = f"say which one is meant: --output {' or '.join(filter(None, configured))}"
-        raise input_error("several-outputs", "the outputs of pyproject.toml have different schemas", hint=hint)
+        hint = f"say which one is meant: --output {' or '.join(filter(None, _configured(config)))}"
+        raise input_error("several-outputs", f"the outputs of pyproject.toml have different {what}", hint=hint)
     return found.pop()
 
 

@@ -217,7 +217,12 @@ class Acceptance:
 
 def _best(verdicts: Iterable[Wire]) -> Wire:
     """The mildest of `verdicts`: one member that takes the value is enough."""
-    return min(verdicts, key=lambda each: each.rank, default=Wire.BREAKS)
+    best = Wire.BREAKS
+    for verdict in verdicts:
+        if verdict is Wire.OK:
+            return Wire.OK
+        best = min(best, verdict, key=lambda each: each.rank)
+    return best
 
 
 def forgives(field: Field, model: Model) -> bool:

@@ -4,31 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
 
+from acpgen.diagnostics import input_error
 from acpgen.diff.context import Context
 from acpgen.diff.definitions import added, compare_definitions, removed
 from acpgen.diff.findings import Change, Comparison, Direction, Effect, Finding, Wire, worst_wire
 from acpgen.diff.methods import Routed, compare_methods, compare_protocols, states_gates
 from acpgen.diff.pairing import pair
-from acpgen.diff.uses import Message, Uses, uses_of
-from acpgen.ir.model import Definition, Model, Role
+from acpgen.diff.uses import Uses, uses_of
+from acpgen.ir.messages import Message
+from acpgen.ir.model import Definition, Model
+from acpgen.ir.role import Role
 
 
 def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> Comparison:
-    """All that differs between two models; `names` are what the user calls them, else their origins."""
+    """All that differs between two models; `names` are what the user calls them, else their origins.
+
+    Raises `InputError` for definitions that are nested too deep, one in the other, to be compared.
+    """
+    try:
+        return _compare(old, new, names or (old.origin, new.origin))
+    except RecursionError:
+        raise input_error("too-deep", "definitions are nested too deep, one in the other, to be compared") from None
+
+
+def _compare(old: Model, new: Model, names: tuple[str, str]) -> Comparison:
     context = Context.of(old, new, pair(old, new))
     found = [_routed(each) for each in (*compare_protocols(old, new), *compare_methods(context))]
     found += _definitions(context)
-    title = names or (old.origin, new.origin)
-    return Comparison(old=title[0], new=title[1], findings=tuple(sorted(found, key=_order)), notes=_notes(old, new))
+    return Comparison(old=names[0], new=names[1], findings=tuple(sorted(found, key=_order)), notes=_notes(context))
 
 
 def _order(finding: Finding) -> tuple[str, ...]:
     return (*finding.place.sort_key, finding.rule, finding.message)
 
 
-def _notes(old: Model, new: Model) -> tuple[str, ...]:
-    silent = [side for side, model in (("OLD", old), ("NEW", new)) if not states_gates(model)]
-    if not silent:
+def _notes(context: Context) -> tuple[str, ...]:
+    """What could not be compared, where that could matter."""
+    silent = [side for side, model in (("OLD", context.old), ("NEW", context.new)) if not states_gates(model)]
+    if not silent or (len(silent) == 2 and not context.pairs.removed + context.pairs.added):
         return ()
     return (
         f"{' and '.join(silent)} {'states' if len(silent) == 1 else 'state'} no capabilities that methods need: "
@@ -37,14 +50,8 @@ def _notes(old: Model, new: Model) -> tuple[str, ...]:
 
 
 def _routed(routed: Routed) -> Finding:
-    effect = routed.change.effect
-    wire = tuple(_direction(role, effect) for role in routed.senders) if effect is not None else ()
     method = routed.change.place.method
-    return _finding(routed.change, wire, (method,) if method is not None else ())
-
-
-def _direction(sender: Role, effect: Effect) -> Direction:
-    return Direction(sender=sender, old_to_new=effect.forward, new_to_old=effect.backward)
+    return _finding(routed.change, routed.wire, (method,) if method is not None else ())
 
 
 def _finding(change: Change, wire: tuple[Direction, ...], methods: tuple[str, ...]) -> Finding:

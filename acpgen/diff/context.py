@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acpgen.diff.acceptance import Acceptance
-from acpgen.diff.annotations import Annotations, fits
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.pairing import Pairs
+from acpgen.diff.python_types import PythonTypes, fits
 from acpgen.diff.spelling import shown, shown_annotations, spelled
 from acpgen.ir.model import Model, Nullable, TypeExpr
 
@@ -24,8 +24,8 @@ class Context:
     pairs: Pairs
     forward: Acceptance
     backward: Acceptance
-    old_types: Annotations
-    new_types: Annotations
+    old_types: PythonTypes
+    new_types: PythonTypes
 
     @staticmethod
     def of(old: Model, new: Model, pairs: Pairs) -> Context:
@@ -36,8 +36,8 @@ class Context:
             pairs=pairs,
             forward=Acceptance(old, new, pairs.forward),
             backward=Acceptance(new, old, pairs.backward),
-            old_types=Annotations(model=old, shared=pairs.forward.get),
-            new_types=Annotations(model=new, shared=lambda name: name if name in pairs.backward else None),
+            old_types=PythonTypes(model=old, shared=pairs.forward.get),
+            new_types=PythonTypes(model=new, shared=lambda name: name if name in pairs.backward else None),
         )
 
     def old_name(self, name: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acpgen.diff.annotations import fits, source_of
 from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.fields import compare_fields
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
+from acpgen.diff.python_types import fits, source_of
 from acpgen.diff.rules import DOCUMENTATION
-from acpgen.diff.spelling import cut, shown
+from acpgen.diff.spelling import shown
 from acpgen.diff.unions import compare_unions
 from acpgen.ir.model import (
     Alias,
@@ -23,6 +23,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
 )
 from acpgen.ir.order import members
+from acpgen.printable import cut
 
 _KINDS = {
     Struct: "a class",

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acpgen.diff.acceptance import same_value
-from acpgen.diff.annotations import fits, source_of
 from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
-from acpgen.diff.likeness import same_words
-from acpgen.diff.spelling import cut, shown, shown_leniency, shown_value
-from acpgen.ir.model import Field, Nullable, Ref, Struct, TypeExpr
+from acpgen.diff.likeness import MOST_PAIRS, same_words
+from acpgen.diff.python_types import fits, source_of
+from acpgen.diff.spelling import shown, shown_leniency, shown_value
+from acpgen.ir.model import Const, Field, Nullable, Ref, Struct, TypeExpr
+from acpgen.printable import cut
 
 _GONE = (Source.BREAKS, (Use.CONSTRUCT, Use.READ))
 
 
 def compare_fields(context: Context, old: Struct, new: Struct) -> Iterator[Change]:
     """The changes of the properties that the classes do not have from a common base."""
-    is_based = old.base is not None and context.pairs.forward.get(old.base) == new.base
+    base = context.pairs.forward.get(old.base) if old.base is not None else None
+    is_based = base is not None and base == new.base
     before, after = _fields(old, own=is_based), _fields(new, own=is_based)
     renamed = _renamed(context, before, after)
     for wire, field in before.items():
@@ -25,13 +27,13 @@ def compare_fields(context: Context, old: Struct, new: Struct) -> Iterator[Chang
             yield from _compare(context, field, after[wire], Place(type=new.name, member=wire))
         elif wire in renamed:
             other = after[renamed[wire]]
-            yield _rename(field, other, new.name)
+            yield _rename(field, other, old, new)
             yield from _compare(context, field, other, Place(type=new.name, member=other.wire))
         else:
-            yield _removed(field, new.name)
+            yield _removed(field, new)
     for wire, field in after.items():
         if wire not in before and wire not in renamed.values():
-            yield _added(field, new.name)
+            yield _added(field, old, new)
 
 
 def _fields(struct: Struct, *, own: bool) -> dict[str, Field]:
@@ -40,12 +42,15 @@ def _fields(struct: Struct, *, own: bool) -> dict[str, Field]:
 
 def _renamed(context: Context, before: dict[str, Field], after: dict[str, Field]) -> dict[str, str]:
     """The properties that have another name: by the words in it or by a type of its own, which must be the same."""
+    gone = [field for wire, field in before.items() if wire not in after]
+    come = [field for wire, field in after.items() if wire not in before]
     found: dict[str, str] = {}
-    for wire, field in before.items():
-        free = [each for each in after.values() if each.wire not in before and each.wire not in found.values()]
-        like = [each for each in free if wire not in after and _is_renamed(context, field, each)]
+    if len(gone) * len(come) > MOST_PAIRS:
+        return found
+    for field in gone:
+        like = [each for each in come if each.wire not in found.values() and _is_renamed(context, field, each)]
         if len(like) == 1:
-            found[wire] = like[0].wire
+            found[field.wire] = like[0].wire
     return found
 
 
@@ -60,36 +65,48 @@ def _bare(expression: TypeExpr) -> TypeExpr:
     return expression.inner if isinstance(expression, Nullable) else expression
 
 
-def _rename(old: Field, new: Field, owner: str) -> Change:
+def _unread(struct: Struct) -> Wire:
+    """What becomes of a property of which the reader knows nothing."""
+    return Wire.OK if struct.keeps_extra else Wire.LOSES
+
+
+def _rename(old: Field, new: Field, before: Struct, after: Struct) -> Change:
     return change(
         "field-renamed",
-        Place(type=owner, member=new.wire),
+        Place(type=after.name, member=new.wire),
         f"is the new name of {cut(old.wire)}",
         effect=Effect(
-            forward=Wire.BREAKS if new.required else Wire.LOSES, backward=Wire.BREAKS if old.required else Wire.LOSES
+            forward=Wire.BREAKS if new.required else _unread(after),
+            backward=Wire.BREAKS if old.required else _unread(before),
         ),
         source=_GONE,
     )
 
 
-def _removed(field: Field, owner: str) -> Change:
+def _removed(field: Field, owner: Struct) -> Change:
     return change(
         "field-removed-required" if field.required else "field-removed-optional",
-        Place(type=owner, member=field.wire),
+        Place(type=owner.name, member=field.wire),
         f"{_must(field)} property removed: {shown(field.type)}",
-        effect=Effect(forward=Wire.LOSES, backward=Wire.BREAKS if field.required else Wire.OK),
+        effect=Effect(forward=_unread(owner), backward=Wire.BREAKS if field.required else Wire.OK),
         source=_GONE,
     )
 
 
-def _added(field: Field, owner: str) -> Change:
+def _added(field: Field, before: Struct, owner: Struct) -> Change:
     return change(
         "field-added-required" if field.required else "field-added-optional",
-        Place(type=owner, member=field.wire),
+        Place(type=owner.name, member=field.wire),
         f"new {_must(field)} property: {shown(field.type)}",
-        effect=Effect(forward=Wire.BREAKS if field.required else Wire.OK, backward=Wire.LOSES),
-        source=(Source.BREAKS, (Use.CONSTRUCT,)) if field.required else (Source.OK, ()),
+        effect=Effect(forward=Wire.BREAKS if field.required else Wire.OK, backward=_unread(before)),
+        source=_needed(field),
     )
+
+
+def _needed(field: Field) -> tuple[Source, tuple[Use, ...]]:
+    """The source verdict on a property that has to be there; constructors know of themselves what is constant."""
+    is_argument = field.required and not isinstance(field.type, Const)
+    return (Source.BREAKS, (Use.CONSTRUCT,)) if is_argument else (Source.OK, ())
 
 
 def _must(field: Field) -> str:
@@ -115,7 +132,7 @@ def _requirement(new: Field, place: Place) -> Change:
             place,
             "is required now",
             effect=Effect(forward=Wire.BREAKS, backward=Wire.OK),
-            source=(Source.BREAKS, (Use.CONSTRUCT,)),
+            source=_needed(new),
         )
     return change(
         "field-made-optional",

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 
 
 class Wire(Enum):
     """What becomes of a message when sender and reader are of different releases.
 
-    The sender sends whatever its schema admits, and nothing else; the reader decodes as generated packages do.
+    The sender sends whatever its schema admits of the properties that it names, and nothing else; the reader decodes as
+    generated packages do.
     """
 
     OK = "ok"

@@ -9,7 +9,6 @@ from acpgen.diff.acceptance import resolved
 from acpgen.ir import names
 from acpgen.ir.model import (
     Alias,
-    Candidate,
     Choice,
     Definition,
     Enum,
@@ -26,6 +25,8 @@ from acpgen.ir.model import (
 )
 from acpgen.ir.order import members
 
+MOST_PAIRS = 10_000
+"""Where more pairs than this had to be looked at, none is: that is no rename, but another schema."""
 _LEAST_PREFIX = 4
 """From this many letters on, words that start alike are taken for related ("auth" and "authenticate")."""
 
@@ -138,4 +139,4 @@ def same_words(one: str, other: str) -> bool:
 def member_types(union: TaggedUnion | UntaggedUnion) -> list[TypeExpr]:
     """The types of the members without a tag, in order."""
     found = union.members if isinstance(union, UntaggedUnion) else union.untagged
-    return [each.type for each in found if isinstance(each, Candidate)]
+    return [each.type for each in found]

@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from acpgen.diff.findings import Comparison, Finding, Source, Wire
 from acpgen.diff.rules import RULES
 from acpgen.diff.sections import (
+    NAME,
     NAMES,
     Section,
-    counted,
-    is_quiet,
-    listed,
+    headline,
     place_words,
-    sections,
+    shown_and_counted,
     source_words,
     summary,
     wire_words,
 )
-from acpgen.printable import printable
+from acpgen.printable import cut, printable
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~!#&$])")
 _MENTION = re.compile(r"([@#])(?=\w)")
@@ -36,24 +35,22 @@ def _lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
     yield f"## {escaped(comparison.old)} → {escaped(comparison.new)}"
     yield ""
     yield from _summary(comparison)
-    quiet = [] if everything else [each for each in comparison.findings if is_quiet(each) and each.rule != "type-added"]
-    hidden = set(map(id, quiet))
-    for section in sections(each for each in comparison.findings if id(each) not in hidden):
+    shown, counted = shown_and_counted(comparison, everything=everything)
+    for section in shown:
         yield from ("", *_section(section, everything=everything))
-    if quiet:
+    if counted:
         yield from ("", "### Without effect", "")
-        for rule, places in counted(quiet):
-            yield f"- {len(places)} × {code(rule)}: {escaped(RULES[rule].meaning)}"
+        for rule, findings in counted:
+            yield f"- {len(findings)} × {code(rule)}: {escaped(RULES[rule].meaning)}"
 
 
 def _summary(comparison: Comparison) -> Iterator[str]:
     numbers = summary(comparison)
+    text = headline(numbers)
+    yield f"{text[0].upper()}{text[1:]}."
     if not numbers.findings:
-        yield "No differences" + (f" but in documentation ({numbers.documentation})." if numbers.documentation else ".")
         return
     wire, source = numbers.wire, numbers.source
-    documented = f", and documentation of {numbers.documentation} types and methods" if numbers.documentation else ""
-    yield f"{numbers.findings} findings{documented}."
     yield ""
     yield (
         f"- **Wire: {numbers.worst_wire.value}** at worst; {wire[Wire.BREAKS]} break, {wire[Wire.LOSES]} lose."
@@ -70,33 +67,28 @@ def _summary(comparison: Comparison) -> Iterator[str]:
 
 
 def _breaking(places: tuple[str, ...]) -> str:
-    return (
-        f" Breaks: {', '.join(map(code, (listed([place]) for place in places[:NAMES])))}{_more(places, NAMES)}."
-        if places
-        else ""
-    )
+    return f" These break: {_codes(places)}." if places else ""
 
 
 def _section(section: Section, *, everything: bool) -> Iterator[str]:
-    title = code(listed([section.title])) if section.method is not None else escaped(section.title)
-    yield from (f"### {title}", "")
+    yield from (f"### {code(section.title) if section.method is not None else escaped(section.title)}", "")
     for finding in section.findings:
         yield _finding(finding, shared=section.method is None)
     if section.added:
-        limit = None if everything else 12
-        yield f"- New types: {', '.join(map(code, section.added[:limit]))}" + _more(section.added, limit)
+        yield f"- New types: {_codes(section.added, None if everything else NAMES)}"
 
 
-def _more(names: tuple[str, ...], limit: int | None) -> str:
-    return f" and {len(names) - limit} more" if limit is not None and len(names) > limit else ""
+def _codes(names: tuple[str, ...], limit: int | None = NAMES) -> str:
+    """The names as code, or the first of them and how many more there are."""
+    more = len(names) - limit if limit is not None else 0
+    return ", ".join(map(code, names[:limit])) + (f" and {more} more" if more > 0 else "")
 
 
 def _finding(finding: Finding, *, shared: bool) -> str:
     place = place_words(finding)
-    start = f"{code(place)}: " if place else ""
+    start = f"{code(place, None)}: " if place else ""
     wire = f"wire {wire_words(finding)}; " if finding.wire else ""
-    where = f"; in {', '.join(map(code, finding.methods[:5]))}{_more(finding.methods, 5)}" if shared else ""
-    where = where if finding.methods else ""
+    where = f"; in {_codes(finding.methods, 5)}" if shared and finding.methods else ""
     verdicts = f"{wire}source {source_words(finding)}{where}"
     return f"- {start}{escaped(finding.message)} ({code(finding.rule)})<br>{_strong(finding, verdicts)}"
 
@@ -111,9 +103,9 @@ def escaped(text: str) -> str:
     return _MENTION.sub(rf"\1{_APART}", _SPECIAL.sub(r"\\\1", printable(text)))
 
 
-def code(text: str) -> str:
-    """`text` as a code span; the fence is longer than any run of backticks in it."""
-    clean = printable(text)
+def code(text: str, length: int | None = NAME) -> str:
+    """`text` as a code span, cut after `length`; the fence is longer than any run of backticks in it."""
+    clean = printable(text if length is None else cut(text, length))
     longest = max((len(run) for run in re.findall("`+", clean)), default=0)
     if not longest:
         return f"`{clean}`"

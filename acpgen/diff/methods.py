@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from acpgen.diff.context import Context, change
-from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
+from acpgen.diff.findings import Change, Direction, Effect, Place, Source, Use, Wire
 from acpgen.diff.rules import DOCUMENTATION
-from acpgen.diff.spelling import cut, shown
-from acpgen.ir.model import Kind, Method, Model, Role
+from acpgen.diff.spelling import shown
+from acpgen.ir.model import Kind, Method, Model
+from acpgen.ir.role import Role
+from acpgen.printable import cut
 
 BOTH = tuple(Role)
 _GONE = (Source.BREAKS, (Use.CALL, Use.HANDLE))
@@ -17,16 +19,25 @@ _GONE = (Source.BREAKS, (Use.CALL, Use.HANDLE))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routed:
-    """A change of no type: `senders` are those whose messages it is about."""
+    """A change of no type, with its wire verdicts by sender."""
 
     change: Change
-    senders: tuple[Role, ...]
+    wire: tuple[Direction, ...]
+
+
+def _routed(found: Change, senders: tuple[Role, ...]) -> Routed:
+    """A change that means the same for all messages of `senders`."""
+    if found.effect is None:
+        return Routed(change=found, wire=())
+    forward, backward = found.effect.forward, found.effect.backward
+    wire = tuple(Direction(sender=role, old_to_new=forward, new_to_old=backward) for role in senders)
+    return Routed(change=found, wire=wire)
 
 
 def compare_protocols(old: Model, new: Model) -> Iterator[Routed]:
     """The changes that are about no method and no type."""
     for found in _protocol(old, new):
-        yield Routed(change=found, senders=BOTH)
+        yield _routed(found, BOTH)
 
 
 def _protocol(old: Model, new: Model) -> Iterator[Change]:
@@ -74,7 +85,7 @@ def compare_methods(context: Context) -> Iterator[Routed]:
             message = f"is a {new.kind.value} now; before: a {old.kind.value}"
             breaks = Effect(forward=Wire.BREAKS, backward=Wire.BREAKS)
             found = change("method-kind-changed", Place(method=new.wire), message, effect=breaks, source=_GONE)
-            yield Routed(change=found, senders=_callers(new))
+            yield _routed(found, _callers(new))
         else:
             yield from _handlers(old, new)
             yield from _types(context, old, new)
@@ -103,34 +114,39 @@ def described(method: Method) -> str:
 def _added(method: Method) -> Routed:
     effect = Effect(forward=Wire.OK, backward=_unanswered(method))
     message = f"new method: {described(method)}"
-    return Routed(
-        change=change("method-added", Place(method=method.wire), message, effect=effect), senders=_callers(method)
-    )
+    return _routed(change("method-added", Place(method=method.wire), message, effect=effect), _callers(method))
 
 
 def _removed(method: Method) -> Routed:
     effect = Effect(forward=_unanswered(method), backward=Wire.OK)
     message = f"method removed: {described(method)}"
     found = change("method-removed", Place(method=method.wire), message, effect=effect, source=_GONE)
-    return Routed(change=found, senders=_callers(method))
+    return _routed(found, _callers(method))
 
 
 def _renamed(old: Method, new: Method) -> Routed:
     effect = Effect(forward=_unanswered(old), backward=_unanswered(new))
     message = f"is the new name of {cut(old.wire)}"
     found = change("method-renamed", Place(method=new.wire), message, effect=effect, source=_GONE)
-    return Routed(change=found, senders=_callers(new))
+    return _routed(found, _callers(new))
 
 
 def _handlers(old: Method, new: Method) -> Iterator[Routed]:
     if old.side == new.side:
         return
-    lost, won = set(old.handlers) - set(new.handlers), set(new.handlers) - set(old.handlers)
-    effect = Effect(forward=_refused(old) if lost else Wire.OK, backward=_refused(new) if won else Wire.OK)
     message = f"the side is {cut(new.side)} now; before: {cut(old.side)}"
-    source = _GONE if lost else (Source.OK, ())
-    found = change("method-side-changed", Place(method=new.wire), message, effect=effect, source=source)
-    yield Routed(change=found, senders=tuple(role for role in Role if role.peer in lost | won) or _callers(new))
+    source = _GONE if set(old.handlers) - set(new.handlers) else (Source.OK, ())
+    found = change("method-side-changed", Place(method=new.wire), message, source=source)
+    wire = tuple(
+        Direction(
+            sender=role,
+            old_to_new=Wire.OK if role.peer in new.handlers or role.peer not in old.handlers else _refused(old),
+            new_to_old=Wire.OK if role.peer in old.handlers or role.peer not in new.handlers else _refused(new),
+        )
+        for role in Role
+        if role.peer in {*old.handlers, *new.handlers}
+    )
+    yield Routed(change=found, wire=wire)
 
 
 def _refused(method: Method) -> Wire:
@@ -151,7 +167,7 @@ def _types(context: Context, old: Method, new: Method) -> Iterator[Routed]:
             effect=context.effect(before, after),
             source=_GONE,
         )
-        yield Routed(change=found, senders=senders)
+        yield _routed(found, senders)
 
 
 def states_gates(model: Model) -> bool:
@@ -175,10 +191,10 @@ def _gates(context: Context, old: Method, new: Method) -> Iterator[Routed]:
         message = f"needs {new.gate} now; before: {old.gate}"
         effect = Effect(forward=Wire.LOSES, backward=Wire.LOSES)
         found = change("method-gate-changed", place, message, effect=effect, source=(Source.RISK, (Use.HANDLE,)))
-    yield Routed(change=found, senders=_callers(new))
+    yield _routed(found, _callers(new))
 
 
 def _documentation(old: Method, new: Method) -> Iterator[Routed]:
     if old.doc != new.doc:
         found = change(DOCUMENTATION, Place(method=new.wire), "other text about the method")
-        yield Routed(change=found, senders=())
+        yield _routed(found, ())

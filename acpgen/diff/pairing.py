@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from acpgen.diff.likeness import alike_methods, likeness, member_types
+from acpgen.diff.likeness import MOST_PAIRS, alike_methods, likeness, member_types
 from acpgen.ir.model import (
     Alias,
     Definition,
@@ -65,6 +65,8 @@ def _pair_methods(old: Model, new: Model) -> list[tuple[Method, Method]]:
     removed = [each for each in old.methods if (each.wire, each.kind) not in taken]
     added = [each for each in new.methods if (each.wire, each.kind) not in taken]
     for by_score in (_by_wire, _by_likeness):
+        if len(removed) * len(added) > MOST_PAIRS:
+            break
         scored = [(by_score(one, old, other, new), one, other) for one in removed for other in added]
         for score, one, other in sorted(scored, key=lambda each: (-each[0], each[1].wire, each[2].wire)):
             if score >= NEAR_METHOD and one in removed and other in added:
@@ -158,11 +160,15 @@ class _Pairing:
         """Pair the members that are most alike; one without a tag may have got one, and the reverse."""
         loose = {each.name for union in (one, other) for each in member_types(union) if isinstance(each, Ref)}
         mine, theirs = ([each.name for each in members(union) if isinstance(each, Ref)] for union in (one, other))
+        mine = [each for each in mine if each not in self.forward]
+        theirs = [each for each in theirs if each not in self._taken]
+        if len(mine) * len(theirs) > MOST_PAIRS:
+            return
         scored = [
             (self._likeness(name, known), name, known)
             for name in mine
             for known in theirs
-            if self._is_free(name, known) and (name in loose or known in loose)
+            if name in loose or known in loose
         ]
         for score, name, known in sorted(scored, key=lambda each: -each[0]):
             if score >= NEAR and self._is_free(name, known):

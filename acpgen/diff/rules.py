@@ -92,7 +92,7 @@ _METHODS = (
     *_same(
         "method-side-changed",
         "others handle the method",
-        wire="breaks where who handled it handles it no more; ok where handlers are the same under another word",
+        wire="breaks towards a side that does not handle it in the release of the reader (a notification: loses)",
         source="breaks: it moved to another class; ok where handlers are the same",
     ),
     *_same(
@@ -279,9 +279,9 @@ _UNIONS = (
     ),
     *_same(
         "union-member-changed",
-        "a tag stands for another class, and both classes are in both releases",
+        "a tag stands for another class (both classes are in both releases), or a member has other bounds",
         wire=_STRUCTURE,
-        source="breaks: the tag gives, and takes, another class",
+        source="breaks: the tag gives, and takes, another class; ok for bounds",
     ),
     *_both(
         ("union-opened", "union-closed"),
@@ -298,8 +298,8 @@ _UNIONS = (
     *_same(
         "union-tag-changed",
         "the members are told apart by another property, or in another way",
-        wire=_STRUCTURE,
-        source="breaks: the members have other attributes or classes",
+        wire="what the members that both have come to is held against what the other union reads",
+        source="ok: if members have other attributes or classes, that is a finding of its own",
     ),
     *_same(
         "union-exclusion-changed",
@@ -369,10 +369,14 @@ RULES: Mapping[str, Rule] = {
 DOCUMENTATION = "documentation"
 """The rule of findings that change nothing but text."""
 
+TYPE_ADDED = "type-added"
+"""The rule of types that are new; what uses them has findings of its own."""
+
 QUIET = frozenset(
     {
         DOCUMENTATION,
-        *("type-added", "field-leniency-changed", "field-type-respelled", "field-annotation-changed"),
+        TYPE_ADDED,
+        *("field-leniency-changed", "field-type-respelled", "field-annotation-changed"),
         *("alias-type-respelled", "alias-annotation-changed"),
     }
 )

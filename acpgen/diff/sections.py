@@ -15,9 +15,10 @@ from acpgen.diff.findings import (
     worst_source,
     worst_wire,
 )
-from acpgen.diff.rules import DOCUMENTATION, QUIET
-from acpgen.diff.uses import ERRORS
-from acpgen.ir.model import Role
+from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED
+from acpgen.ir.messages import ERRORS
+from acpgen.ir.role import Role
+from acpgen.printable import cut
 
 NAME = 80
 """How much of a name is shown; schemas are untrusted, and a name may be a book."""
@@ -67,6 +68,14 @@ def summary(comparison: Comparison) -> Summary:
     )
 
 
+def headline(numbers: Summary) -> str:
+    """How much differs, in words."""
+    if numbers.findings:
+        more = f" ({numbers.documentation} more about documentation alone)" if numbers.documentation else ""
+        return f"{numbers.findings} {'finding' if numbers.findings == 1 else 'findings'}{more}"
+    return "no differences" + (f" but in documentation ({numbers.documentation})" if numbers.documentation else "")
+
+
 def _places(findings: Iterable[Finding]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(finding.place) for finding in findings))
 
@@ -100,6 +109,20 @@ def is_quiet(finding: Finding) -> bool:
     return finding.rule in QUIET and finding.worst_wire is Wire.OK and finding.source is Source.OK
 
 
+def shown_and_counted(
+    comparison: Comparison, *, everything: bool
+) -> tuple[list[Section], list[tuple[str, list[Finding]]]]:
+    """The sections to print, and what is merely counted, by rule: nothing, where `everything` is to be shown."""
+    counted: dict[str, list[Finding]] = {}
+    shown = []
+    for finding in comparison.findings:
+        if everything or not is_quiet(finding) or finding.rule == TYPE_ADDED:
+            shown.append(finding)
+        else:
+            counted.setdefault(finding.rule, []).append(finding)
+    return list(sections(shown)), sorted(counted.items())
+
+
 def sections(findings: Iterable[Finding]) -> Iterator[Section]:
     """The findings by method, in order; then what several methods share, and what none of them reaches."""
     groups: dict[tuple[int, str], list[Finding]] = {}
@@ -109,8 +132,8 @@ def sections(findings: Iterable[Finding]) -> Iterator[Section]:
         yield Section(
             title=title,
             method=title if rank == _METHOD else None,
-            findings=tuple(sorted((each for each in found if each.rule != "type-added"), key=_by_gravity)),
-            added=tuple(each.place.type or "" for each in found if each.rule == "type-added"),
+            findings=tuple(sorted((each for each in found if each.rule != TYPE_ADDED), key=_by_gravity)),
+            added=tuple(each.place.type or "" for each in found if each.rule == TYPE_ADDED),
         )
 
 
@@ -163,20 +186,12 @@ def source_words(finding: Finding) -> str:
 
 def listed(names: Sequence[str], limit: int | None = NAMES) -> str:
     """The names, or the first of them and how many more there are."""
-    short = [name if len(name) <= NAME else name[: NAME - 1] + "…" for name in names[:limit]]
-    more = len(names) - len(short)
-    return ", ".join(short) + (f" and {more} more" if more else "")
+    shown = [cut(name, NAME) for name in names[:limit]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def place_words(finding: Finding) -> str:
     """Where the finding is, without the method of its heading."""
     parts = [part for part in (finding.place.type, finding.place.member) if part is not None]
-    return ".".join(part if len(part) <= NAME else part[: NAME - 1] + "…" for part in parts)
-
-
-def counted(findings: Iterable[Finding]) -> list[tuple[str, list[str]]]:
-    """Quiet findings by rule, each with the places."""
-    groups: dict[str, list[str]] = {}
-    for finding in findings:
-        groups.setdefault(finding.rule, []).append(str(finding.place))
-    return sorted(groups.items())
+    return ".".join(cut(part, NAME) for part in parts)

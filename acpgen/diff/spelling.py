@@ -21,13 +21,7 @@ from acpgen.ir.model import (
     TypeExpr,
     Value,
 )
-
-_CUT = 80
-
-
-def cut(text: str, length: int = _CUT) -> str:
-    """`text`, or its start where it is long."""
-    return text if len(text) <= length else text[: length - 1] + "…"
+from acpgen.printable import cut
 
 
 def shown(expression: TypeExpr) -> str:

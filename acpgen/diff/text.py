@@ -9,11 +9,10 @@ from acpgen.diff.rules import RULES
 from acpgen.diff.sections import (
     Section,
     Summary,
-    counted,
-    is_quiet,
+    headline,
     listed,
     place_words,
-    sections,
+    shown_and_counted,
     source_words,
     summary,
     wire_words,
@@ -32,23 +31,19 @@ def _lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
     yield ""
     yield from _summary(summary(comparison))
     yield from (f"note: {note}" for note in comparison.notes)
-    quiet = [] if everything else [each for each in comparison.findings if is_quiet(each) and each.rule != "type-added"]
-    hidden = set(map(id, quiet))
-    for section in sections(each for each in comparison.findings if id(each) not in hidden):
+    shown, counted = shown_and_counted(comparison, everything=everything)
+    for section in shown:
         yield from ("", *_section(section, everything=everything))
-    if quiet:
+    if counted:
         yield from ("", "Without effect (--all shows each in its place)")
-        for rule, places in counted(quiet):
-            yield f"  {len(places)} × {rule}: {RULES[rule].meaning}"
+        for rule, findings in counted:
+            yield f"  {len(findings)} × {rule}: {RULES[rule].meaning}"
 
 
 def _summary(numbers: Summary) -> Iterator[str]:
+    yield headline(numbers)
     if not numbers.findings:
-        yield "no differences" + (f" but in documentation ({numbers.documentation})" if numbers.documentation else "")
         return
-    yield f"{numbers.findings} findings" + (
-        f", and documentation of {numbers.documentation} types and methods" if numbers.documentation else ""
-    )
     wire, source = numbers.wire, numbers.source
     yield f"  wire: worst is {numbers.worst_wire.value}; {wire[Wire.BREAKS]} break, {wire[Wire.LOSES]} lose"
     for direction in numbers.directions:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import combinations
 
 from acpgen.diff.acceptance import Acceptance
 from acpgen.diff.context import Context, change
-from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
+from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire, worst_wire
 from acpgen.diff.likeness import member_types
-from acpgen.diff.spelling import cut, shown, spelled
+from acpgen.diff.spelling import shown, spelled
+from acpgen.emit.hints import hint
 from acpgen.ir.model import OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion, Variant
 from acpgen.ir.order import members
+from acpgen.printable import cut
 
 Union = TaggedUnion | UntaggedUnion
+Key = tuple[object, ...]
+"""A type in the notation that both models share."""
 
 _LESS_EXHAUSTIVE = (Source.RISK, (Use.MATCH,))
 _CLASS_GONE = (Source.BREAKS, (Use.IMPORT, Use.CONSTRUCT, Use.MATCH))
@@ -21,40 +25,52 @@ _CLASS_GONE = (Source.BREAKS, (Use.IMPORT, Use.CONSTRUCT, Use.MATCH))
 
 def compare_unions(context: Context, old: Union, new: Union) -> Iterator[Change]:
     """The changes of the members of a union."""
+    kept = _kept(context, old, new)
     if _tag(old) != _tag(new):
-        yield _retagged(context, old, new)
-    if isinstance(old, TaggedUnion) and isinstance(new, TaggedUnion):
-        yield from _variants(context, old, new)
-        yield from _others(context, old, new)
-    yield from _untagged(context, old, new)
+        yield _retagged(context, old, new, kept)
+    # that a member has got a tag, or lost it, is said of the union as a whole
+    told = frozenset(kept) if type(old) is not type(new) else frozenset[Key]()
+    yield from _variants(context, old, new, told)
+    yield from _others(context, old, new, told)
+    yield from _untagged(context, old, new, told)
+
+
+def _kept(context: Context, old: Union, new: Union) -> dict[Key, tuple[TypeExpr, TypeExpr]]:
+    """The members that both unions have, whatever they are told by."""
+    before = {spelled(each, context.old_name): each for each in members(old)}
+    after = {spelled(each, str): each for each in members(new)}
+    return {key: (member, after[key]) for key, member in before.items() if key in after}
 
 
 def _tag(union: Union) -> str | None:
     return union.tag if isinstance(union, TaggedUnion) else None
 
 
-def _retagged(context: Context, old: Union, new: Union) -> Change:
+def _retagged(context: Context, old: Union, new: Union, kept: Mapping[Key, tuple[TypeExpr, TypeExpr]]) -> Change:
     told = [f"told apart by {tag}" if (tag := _tag(union)) else "tried in turn" for union in (new, old)]
     return change(
         "union-tag-changed",
         Place(type=new.name),
         f"the members are {told[0]} now; before: {told[1]}",
         effect=Effect(
-            forward=context.forward.afresh(old.name, new.name), backward=context.backward.afresh(new.name, old.name)
+            forward=worst_wire(context.forward.accepts(member, Ref(new.name)) for member, _ in kept.values()),
+            backward=worst_wire(context.backward.accepts(member, Ref(old.name)) for _, member in kept.values()),
         ),
-        source=(Source.BREAKS, (Use.CONSTRUCT, Use.MATCH)),
     )
 
 
-def _variants(context: Context, old: TaggedUnion, new: TaggedUnion) -> Iterator[Change]:
-    before, after = ({variant.tag: variant for variant in union.variants} for union in (old, new))
+def _variants(context: Context, old: Union, new: Union, told: Set[Key]) -> Iterator[Change]:
+    before, after = (
+        {each.tag: each for each in union.variants} if isinstance(union, TaggedUnion) else {} for union in (old, new)
+    )
     for tag, variant in before.items():
-        if tag not in after:
+        if tag in after:
+            if context.pairs.forward.get(variant.target) != after[tag].target:
+                yield _retargeted(context, variant, after[tag], Place(type=new.name, member=tag))
+        elif spelled(Ref(variant.target), context.old_name) not in told:
             yield _removed(context, Ref(variant.target), tag, union=new)
-        elif context.pairs.forward.get(variant.target) != after[tag].target:
-            yield _retargeted(context, variant, after[tag], Place(type=new.name, member=tag))
     for tag, variant in after.items():
-        if tag not in before:
+        if tag not in before and spelled(Ref(variant.target), str) not in told:
             yield _added(context, Ref(variant.target), tag, old=old, new=new)
 
 
@@ -66,7 +82,7 @@ def _removed(context: Context, member: TypeExpr, tag: str | None, *, union: Unio
     still = isinstance(member, Ref) and member.name in context.pairs.forward
     return change(
         "union-member-removed",
-        Place(type=union.name, member=shown(member) if tag is None else tag),
+        Place(type=union.name, member=str(hint(member)) if tag is None else tag),
         f"{_what(tag, union)} removed: {shown(member)}",
         effect=Effect(forward=context.forward.accepts(member, Ref(union.name)), backward=Wire.OK),
         source=(Source.RISK, (Use.CONSTRUCT, Use.MATCH)) if still else _CLASS_GONE,
@@ -76,7 +92,7 @@ def _removed(context: Context, member: TypeExpr, tag: str | None, *, union: Unio
 def _added(context: Context, member: TypeExpr, tag: str | None, *, old: Union, new: Union) -> Change:
     return change(
         "union-member-added",
-        Place(type=new.name, member=shown(member) if tag is None else tag),
+        Place(type=new.name, member=str(hint(member)) if tag is None else tag),
         f"new {_what(tag, new)}: {shown(member)}",
         effect=Effect(forward=Wire.OK, backward=context.backward.accepts(member, Ref(old.name))),
         source=_LESS_EXHAUSTIVE,
@@ -93,9 +109,9 @@ def _retargeted(context: Context, old: Variant, new: Variant, place: Place) -> C
     )
 
 
-def _others(context: Context, old: TaggedUnion, new: TaggedUnion) -> Iterator[Change]:
+def _others(context: Context, old: Union, new: Union, told: Set[Key]) -> Iterator[Change]:
     place = Place(type=new.name)
-    match old.other, new.other:
+    match _other(old, told, context.old_name), _other(new, told, str):
         case OtherVariant() as before, OtherVariant() as after:
             yield from _exclusions(old, before, new, after)
         case None, OtherVariant(target=target):
@@ -116,9 +132,15 @@ def _others(context: Context, old: TaggedUnion, new: TaggedUnion) -> Iterator[Ch
             )
 
 
-def _exclusions(old: TaggedUnion, before: OtherVariant, new: TaggedUnion, after: OtherVariant) -> Iterator[Change]:
+def _other(union: Union, told: Set[Key], name: Callable[[str], str]) -> OtherVariant | None:
+    """The member for unknown tags, unless it is told of already."""
+    found = union.other if isinstance(union, TaggedUnion) else None
+    return None if found is None or spelled(Ref(found.target), name) in told else found
+
+
+def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVariant) -> Iterator[Change]:
     """The tags that are refused and are no members either; those of members are the members' business."""
-    known = {variant.tag for union in (old, new) for variant in union.variants}
+    known = {each.tag for union in (old, new) if isinstance(union, TaggedUnion) for each in union.variants}
     less, more = set(before.excluded) - known, set(after.excluded) - known
     if less == more:
         return
@@ -137,26 +159,37 @@ def _exclusions(old: TaggedUnion, before: OtherVariant, new: TaggedUnion, after:
     )
 
 
-def _untagged(context: Context, old: Union, new: Union) -> Iterator[Change]:
+def _untagged(context: Context, old: Union, new: Union, told: Set[Key]) -> Iterator[Change]:
     before = {spelled(each, context.old_name): each for each in member_types(old)}
     after = {spelled(each, str): each for each in member_types(new)}
-    told: set[tuple[object, ...]] = set()
-    if type(old) is not type(new):  # that a member has got a tag, or lost it, is said of the union as a whole
-        told |= {spelled(each, context.old_name) for each in members(old)} & {
-            spelled(each, str) for each in members(new)
-        }
-    for key, member in before.items():
-        if key not in after and key not in told:
+    gone = {key: each for key, each in before.items() if key not in after and key not in told}
+    come = {key: each for key, each in after.items() if key not in before and key not in told}
+    for member in gone.values():
+        like = next((each for each in come if _bare(come[each], str) == _bare(member, context.old_name)), None)
+        if like is None:
             yield _removed(context, member, None, union=new)
-    for key, member in after.items():
-        if key not in before and key not in told:
-            yield _added(context, member, None, old=old, new=new)
+        else:
+            yield _rebound(context, member, come.pop(like), new)
+    for member in come.values():
+        yield _added(context, member, None, old=old, new=new)
     yield from _order(context, [key for key in before if key in after], after, new)
 
 
-def _order(
-    context: Context, before: list[tuple[object, ...]], after: dict[tuple[object, ...], TypeExpr], new: Union
-) -> Iterator[Change]:
+def _bare(member: TypeExpr, name: Callable[[str], str]) -> Key:
+    return spelled(member, name, bounds=False, annotations=False)
+
+
+def _rebound(context: Context, old: TypeExpr, new: TypeExpr, union: Union) -> Change:
+    """A member that has other bounds."""
+    return change(
+        "union-member-changed",
+        Place(type=union.name, member=str(hint(new))),
+        f"is {shown(new)} now; before: {shown(old)}",
+        effect=context.effect(old, new),
+    )
+
+
+def _order(context: Context, before: list[Key], after: dict[Key, TypeExpr], new: Union) -> Iterator[Change]:
     kept = [key for key in after if key in before]
     if kept == before:
         return

@@ -2,70 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from acpgen.diff.acceptance import Acceptance, forgives, leaves_out_items
 from acpgen.diff.findings import Wire
+from acpgen.ir.messages import Message, messages
 from acpgen.ir.model import (
     Alias,
     Candidate,
     Enum,
     Field,
-    Kind,
-    ListOf,
-    MapOf,
-    Method,
     Model,
-    Nullable,
     OtherVariant,
     Ref,
-    Role,
     Struct,
     TaggedUnion,
     TypeExpr,
     UntaggedUnion,
 )
-
-ERRORS = "error responses"
-"""What stands for a method in the uses of the error object, which any request may be answered with."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Message:
-    """A kind of message: the method, "request", "response" or "notification", and who sends it ("agent", …)."""
-
-    method: str
-    part: str
-    sender: str
-
-    @property
-    def role(self) -> Role:
-        """Who sends it."""
-        return Role(self.sender)
-
+from acpgen.ir.order import references
 
 Uses = Mapping[str, Mapping[Message, bool]]
 """By definition, the messages that carry it; the flag says whether some reader of it forgives nothing on the way."""
 
 
-def messages_of(method: Method) -> Iterator[tuple[Message, TypeExpr]]:
-    """The messages of `method` with the type that each carries; the handler's peer sends the first."""
-    for handler in method.handlers:
-        yield Message(method.wire, method.kind.value, handler.peer.value), method.params
-        if method.kind is Kind.REQUEST and method.result is not None:
-            yield Message(method.wire, "response", handler.value), method.result
-
-
 def uses_of(model: Model) -> Uses:
     """The messages by the definitions that they carry, directly or inside of others."""
     walk = _Walk(model, Acceptance(model, model, {name: name for name in model.by_name}))
-    for method in model.methods:
-        for message, expression in messages_of(method):
-            walk.expression(message, expression, strict=True)
-    if model.errors.object is not None:
-        for role in Role:
-            walk.expression(Message(ERRORS, "response", role.value), Ref(model.errors.object), strict=True)
+    for message, expression in messages(model):
+        walk.enter(message, expression, strict=True)
+    walk.run()
     return walk.found
 
 
@@ -76,16 +43,18 @@ class _Walk:
     model: Model
     own: Acceptance
     found: dict[str, dict[Message, bool]] = field(default_factory=dict)
+    _open: list[tuple[Message, str, bool]] = field(default_factory=list)
     _caught: dict[tuple[str, str], bool] = field(default_factory=dict)
 
-    def expression(self, message: Message, expression: TypeExpr, *, strict: bool) -> None:
-        match expression:
-            case Ref(name):
-                self._definition(message, name, strict=strict)
-            case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
-                self.expression(message, inner, strict=strict)
-            case _:
-                return
+    def enter(self, message: Message, expression: TypeExpr, *, strict: bool) -> None:
+        """Put the definitions in a type on the list of those to go into."""
+        self._open += [(message, name, strict) for name in references(expression)]
+
+    def run(self) -> None:
+        """Go into everything that is on the list; definitions may be chained longer than Python's stack is."""
+        while self._open:
+            message, name, strict = self._open.pop()
+            self._definition(message, name, strict=strict)
 
     def _definition(self, message: Message, name: str, *, strict: bool) -> None:
         known = self.found.setdefault(name, {})
@@ -95,18 +64,18 @@ class _Walk:
         match self.model.by_name[name]:
             case Struct(fields=fields, base=base):
                 if base is not None:
-                    self._definition(message, base, strict=strict)
+                    self.enter(message, Ref(base), strict=strict)
                 for each in fields:
                     self._field(message, each, strict=strict)
             case TaggedUnion() as union:
                 for variant in union.variants:
                     is_caught = self._is_caught(union, variant.target)
-                    self._definition(message, variant.target, strict=strict and not is_caught)
+                    self.enter(message, Ref(variant.target), strict=strict and not is_caught)
                 self._fallbacks(message, union.name, union.fallbacks, strict=strict)
             case UntaggedUnion(name=union_name, members=members):
                 self._fallbacks(message, union_name, members, strict=strict)
             case Alias(type=expression):
-                self.expression(message, expression, strict=strict)
+                self.enter(message, expression, strict=strict)
             case Enum():
                 return
 
@@ -119,7 +88,7 @@ class _Walk:
             key = (union, str(expression))
             if key not in self._caught:
                 self._caught[key] = any(self.own.accepts(expression, other) is not Wire.BREAKS for other in others)
-            self.expression(message, expression, strict=strict and not self._caught[key])
+            self.enter(message, expression, strict=strict and not self._caught[key])
 
     def _is_caught(self, union: TaggedUnion, target: str) -> bool:
         """Whether what is no good as the member `target` is read as one without a tag instead of being refused."""
@@ -132,4 +101,4 @@ class _Walk:
 
     def _field(self, message: Message, field: Field, *, strict: bool) -> None:
         is_soft = forgives(field, self.model) or leaves_out_items(field, self.model)
-        self.expression(message, field.type, strict=strict and not is_soft)
+        self.enter(message, field.type, strict=strict and not is_soft)

@@ -46,11 +46,11 @@ class OptionalLine:
 class DefinitionView:
     """What all definitions have in common in `codec.py`."""
 
-    def __init__(self, definition: Definition, model: Model) -> None:
+    def __init__(self, definition: Definition, model: Model, *, reading: Reading, writing: Writing) -> None:
         self.definition = definition
         self.model = model
-        self._reading = Reading(model)
-        self._writing = Writing(model)
+        self._reading = reading
+        self._writing = writing
 
     template: ClassVar[str] = "codec/alias.jinja"
     """The template that prints it."""
@@ -327,7 +327,11 @@ def views(model: Model) -> list[DefinitionView]:
         TaggedUnion: TaggedUnionView,
         UntaggedUnion: UnionView,
     }
-    return [kinds.get(type(definition), AliasView)(definition, model) for definition in model.definitions]
+    reading, writing = Reading(model), Writing(model)
+    return [
+        kinds.get(type(definition), AliasView)(definition, model, reading=reading, writing=writing)
+        for definition in model.definitions
+    ]
 
 
 def decodable(model: Model) -> list[DefinitionView]:

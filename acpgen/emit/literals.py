@@ -16,6 +16,7 @@ from acpgen.diagnostics import internal_error
 
 LINE_LENGTH = 120
 """Of generated code, formatting included."""
+_MOST_MARKS = 30
 
 
 class Code(str):
@@ -67,7 +68,7 @@ def docstring(text: str, indent: int = 4) -> Code:
     Empty where there is nothing to say. Paragraphs and list items keep their line; the literal is escaped rather than
     raw, whatever the text holds.
     """
-    body = _wrapped(text, LINE_LENGTH - indent - len('"""'))
+    body = wrapped(text, LINE_LENGTH - indent - len('"""'))
     if not body:
         return Code("")
     lines = [_doc_line(line) for line in body]
@@ -83,14 +84,28 @@ def _doc_line(line: str) -> str:
     return "".join(char if _is_plain(char) else _escape(char) for char in escaped)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    normal = unicodedata.ucd_3_2_0.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of `text`: paragraphs apart, and wrapped anew, but for the items of lists."""
+    normal = _normal(text).replace("\r\n", "\n").replace("\r", "\n")
     lines: list[str] = []
     for paragraph in normal.split("\n\n"):
         block = [line for part in _items(paragraph) for line in _wrap(part, width)]
         if block:
             lines += ["", *block] if lines else block
     return lines
+
+
+def _normal(text: str) -> str:
+    """`text` in the form NFC; as it is where it has more marks upon one letter than any language puts there.
+
+    To order the marks takes as many steps as the square of their number (UAX #15, 13, "Stream-Safe Text Format").
+    """
+    marks = 0
+    for char in "" if text.isascii() else text:
+        marks = marks + 1 if unicodedata.ucd_3_2_0.combining(char) else 0
+        if marks > _MOST_MARKS:
+            return text
+    return unicodedata.ucd_3_2_0.normalize("NFC", text)
 
 
 def _items(paragraph: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,12 @@ from acpgen.emit import codec
 from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.literals import Code, docstring, identifier, literal
+from acpgen.emit.pieces import names_in
 from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
 from acpgen.emit.runtime import runtime_exports, runtime_files
 from acpgen.emit.types import render_types
-from acpgen.ir.model import Model, Role, Struct
+from acpgen.ir.model import Model, Struct
+from acpgen.ir.role import Role
 from acpgen.output import MARKER
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
@@ -104,6 +105,7 @@ def _render(environment: Environment, name: str, context: Mapping[str, Any]) -> 
 
 def _types(environment: Environment, model: Model, templates: Path) -> str:
     rendered = render_types(model, templates)
+    used = _used(rendered.body, (*_BASE_NAMES, "builtins", "dataclass"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     text = (
         "An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
@@ -116,9 +118,9 @@ def _types(environment: Environment, model: Model, templates: Path) -> str:
             "module_doc": docstring(f"{title}\n\n{_sources(model)}\n\n{text}", 0),
             "body": rendered.body,
             "typing_names": Code(", ".join(rendered.typing_names)),
-            "base_names": Code(", ".join(_used(rendered.body, _BASE_NAMES))),
-            "uses_builtins": bool(_used(rendered.body, ("builtins",))),
-            "uses_dataclass": bool(_used(rendered.body, ("dataclass",))),
+            "base_names": Code(", ".join(name for name in used if name in _BASE_NAMES)),
+            "uses_builtins": "builtins" in used,
+            "uses_dataclass": "dataclass" in used,
         },
     )
 
@@ -130,26 +132,23 @@ def _sources(model: Model) -> str:
 
 def _codec(environment: Environment, model: Model) -> str:
     views = codec.views(model)
+    body = environment.get_template("codec/body.jinja").render(
+        views=views,
+        structs=[view for view in views if isinstance(view.definition, Struct)],
+        decodable=codec.decodable(model),
+    )
+    used = _used(body, (*_WIRE_NAMES, *_BASE_NAMES))
     context = {
-        "views": views,
-        "structs": [view for view in views if isinstance(view.definition, Struct)],
-        "decodable": codec.decodable(model),
+        "body": Code(body),
+        "wire_names": [name for name in used if name in _WIRE_NAMES],
+        "base_names": Code(", ".join(name for name in used if name in _BASE_NAMES)),
     }
-    everything = {
-        "wire_names": [identifier(name) for name in _WIRE_NAMES],
-        "base_names": Code(", ".join(_BASE_NAMES)),
-    }
-    source = _render(environment, "codec.py", {**context, **everything})
-    used = {
-        "wire_names": _used(source, _WIRE_NAMES),
-        "base_names": Code(", ".join(_used(source, _BASE_NAMES))),
-    }
-    return _render(environment, "codec.py", {**context, **used})
+    return _render(environment, "codec.py", context)
 
 
 def _used(source: str, names: tuple[str, ...]) -> list[Code]:
     """Which of `names` the code of `source` mentions: only what is used is imported."""
-    found = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    found = names_in(source, names)
     return [identifier(name) for name in names if name in found]
 
 

@@ -10,6 +10,7 @@ from acpgen.ir.model import (
     AnyJson,
     Choice,
     Const,
+    Definition,
     Enum,
     Field,
     ListOf,
@@ -199,6 +200,7 @@ class Writing:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self._plain: dict[str, bool] = {}
 
     def write(self, expression: TypeExpr, source: str) -> Code:
         """The expression that encodes `source`; the same object where its JSON is itself."""
@@ -223,17 +225,21 @@ class Writing:
         """Whether values of the type are JSON as they are."""
         match expression:
             case Ref(name):
-                definition = self._model.by_name[name]
-                match definition:
-                    case Alias(type=target):
-                        return self.is_plain(target)
-                    case Enum():
-                        return True
-                    case Struct():
-                        return False
-                    case _:
-                        return all(self.is_plain(member) for member in members(definition))
+                if name not in self._plain:  # unions may lead to one another on more ways than can be counted
+                    self._plain[name] = self._is_plain_definition(self._model.by_name[name])
+                return self._plain[name]
             case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
                 return self.is_plain(inner)
             case _:
                 return True
+
+    def _is_plain_definition(self, definition: Definition) -> bool:
+        match definition:
+            case Alias(type=target):
+                return self.is_plain(target)
+            case Enum():
+                return True
+            case Struct():
+                return False
+            case _:
+                return all(self.is_plain(member) for member in members(definition))

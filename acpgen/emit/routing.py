@@ -17,7 +17,6 @@ from acpgen.ir.model import (
     Model,
     Nullable,
     Ref,
-    Role,
     Scalar,
     Struct,
     TaggedUnion,
@@ -25,6 +24,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
 )
 from acpgen.ir.order import members, references
+from acpgen.ir.role import Role
 
 CODEC = "codec."
 """How the role modules qualify what `codec.py` defines."""

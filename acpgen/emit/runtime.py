@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from jinja2 import Environment
 
 from acpgen.emit.literals import Code, literal
-from acpgen.ir.model import Envelope, Role
+from acpgen.ir.model import Envelope
+from acpgen.ir.role import Role
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "capabilities": ("CapabilityError", "advertise"),

@@ -87,13 +87,14 @@ def _statements(source: str) -> dict[str, tuple[ast.stmt, str]]:
     """The classes and aliases in `source` by name, each with its text, up to the next one, decorators included."""
     tree, lines = ast.parse(source), source.splitlines()
     named = [(name, node) for node in tree.body if (name := _name(node)) is not None]
-    starts = [_first_line(node) - 1 for _, node in named]
+    starts = [first_line(node) - 1 for _, node in named]
     ends = [*starts[1:], len(lines)]
     texts = ("\n".join(lines[start:end]).rstrip() for start, end in zip(starts, ends, strict=True))
     return {name: (node, text) for (name, node), text in zip(named, texts, strict=True)}
 
 
-def _first_line(node: ast.stmt) -> int:
+def first_line(node: ast.stmt) -> int:
+    """The line where a statement starts, decorators included."""
     decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 

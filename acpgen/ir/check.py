@@ -11,6 +11,7 @@ from acpgen.ir.coverage import Coverage
 from acpgen.ir.model import (
     Candidate,
     Definition,
+    Enum,
     Field,
     ListOf,
     MapOf,
@@ -24,6 +25,11 @@ from acpgen.ir.model import (
 MAX_MEMBERS = 400
 """Of one union; Python parses `A | B | …` as deep as it is long. Published unions have some twenty."""
 
+MAX_VALUES = 10_000
+"""Of one enumeration; black takes half a millisecond for each. Published ones have some ten."""
+MAX_PROPERTIES = 10_000
+"""Of one object, formatted in one piece of 70 MiB a thousand. Published ones have some ten."""
+
 
 def check_model(model: Model, report: Report) -> None:
     """Report clashing names (errors) and union members that no value reaches (warnings).
@@ -35,7 +41,7 @@ def check_model(model: Model, report: Report) -> None:
     coverage = Coverage(model)
     for definition in model.definitions:
         match definition:
-            case UntaggedUnion() | TaggedUnion() if _is_too_wide(definition, report):
+            case definition if _is_too_wide(definition, report):
                 pass
             case Struct():
                 for field in definition.fields:
@@ -46,15 +52,26 @@ def check_model(model: Model, report: Report) -> None:
                 _check_candidates(definition, definition.untagged, coverage, report)
 
 
-def _is_too_wide(union: UntaggedUnion | TaggedUnion, report: Report) -> bool:
-    count = len(union.members) if isinstance(union, UntaggedUnion) else len(union.variants) + len(union.fallbacks)
-    if count > MAX_MEMBERS:
+def _is_too_wide(definition: Definition, report: Report) -> bool:
+    match definition:
+        case UntaggedUnion():
+            count, what, kind, limit = len(definition.members), "members", "a union", MAX_MEMBERS
+        case TaggedUnion():
+            count = len(definition.variants) + len(definition.fallbacks)
+            what, kind, limit = "members", "a union", MAX_MEMBERS
+        case Enum():
+            count, what, kind, limit = len(definition.members), "values", "an enumeration", MAX_VALUES
+        case Struct():
+            count, what, kind, limit = len(definition.fields), "properties", "an object", MAX_PROPERTIES
+        case _:
+            return False
+    if count > limit:
         report.error(
-            "too-many-members",
-            f"{union.name} has {count} members, more than the {MAX_MEMBERS} that a union may have",
-            at=union.pointer,
+            f"too-many-{what}",
+            f"{definition.name} has {count} {what}, more than the {limit} that {kind} may have",
+            at=definition.pointer,
         )
-    return count > MAX_MEMBERS
+    return count > limit
 
 
 def _check_names(model: Model, report: Report) -> None:

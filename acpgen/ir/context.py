@@ -8,23 +8,20 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
-from acpgen.ir.model import Definition
+from acpgen.ir.model import Definition, Enum, Struct, TaggedUnion, UntaggedUnion
+from acpgen.ir.options import Options
 from acpgen.ir.shapes import Definitions
 from acpgen.schema.walk import definition_pointer
 
 MAX_SYNTHESISED = 5000
 """How many types may come on top of the definitions; published schemas make a hundred."""
+MAX_SIZE = 100_000
+"""Of a whole model: attributes, values and the like. What is inherited counts in each class, as it is printed there.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a user may choose about the types.
-
-    `open_unions` adds a variant for unknown tags to every closed union; `keep_unknown` gives every class `extra`.
-    """
-
-    open_unions: bool = False
-    keep_unknown: bool = False
+A schema of 10,000 definitions comes to some 60,000, published ones to 2,000.
+"""
+_TEXT = 200
+"""Characters of description that count as much as one attribute."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +34,7 @@ class Context:
     options: Options
     lowered: dict[str, Definition] = field(default_factory=dict)
     raw_defaults: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _size: int = field(default=0, init=False)
 
     def define(self, definition: Definition) -> None:
         """Register a lowered definition; a second, different one of its name is an error that names both places."""
@@ -49,6 +47,7 @@ class Context:
                 hint="put fewer unions into one object",
             )
             self.report.raise_errors()
+        self._weigh(definition)
         if known == definition:
             return
         self.report.error(
@@ -57,6 +56,25 @@ class Context:
             at=definition.pointer,
             hint="rename one of them, or give the union member another title or tag",
         )
+
+    def _weigh(self, definition: Definition) -> None:
+        self._size += 1 + len(definition.doc) // _TEXT
+        match definition:
+            case Struct(name=name, fields=fields):
+                self._size += sum(1 + len(field.doc) // _TEXT for field in fields)
+                self._size += sum(_count(self.raw_defaults.get((name, field.name))) for field in fields)
+            case Enum(members=members) | UntaggedUnion(members=members):
+                self._size += len(members)
+            case TaggedUnion(variants=variants, fallbacks=fallbacks):
+                self._size += len(variants) + len(fallbacks)
+        if self._size > MAX_SIZE:
+            self.report.error(
+                "schema-too-large",
+                f"the classes of this schema come to more than {MAX_SIZE:,} attributes and values",
+                at=definition.pointer,
+                hint="a property counts in each class that inherits it, and a default as often as it has values",
+            )
+            self.report.raise_errors()
 
     def class_name(self, definition: str) -> str:
         """The Python name of the definition `definition` of the schema; an error where none can be made."""
@@ -69,3 +87,10 @@ class Context:
                 hint="use ASCII letters and digits, starting with a letter",
             )
         return name
+
+
+def _count(raw: Any) -> int:
+    """The values in a JSON value that has some, it not being one itself."""
+    if not isinstance(raw, (dict, list)):
+        return 0
+    return sum(1 + _count(each) for each in (raw.values() if isinstance(raw, dict) else raw))

@@ -34,6 +34,8 @@ class Coverage:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self._covers: dict[tuple[str, str, int], bool] = {}
+        self._disjoint: dict[tuple[str, str, int], bool] = {}
 
     def describe(self, expression: TypeExpr) -> str:
         """A short name of the type for messages."""
@@ -72,6 +74,14 @@ class Coverage:
             return True
         if depth == 0:
             return False
+        if not (isinstance(wide, Ref) and isinstance(narrow, Ref)):
+            return self._finds_cover(wide, narrow, depth)
+        key = (wide.name, narrow.name, depth)
+        if key not in self._covers:  # each pair once: there are more ways to it than can be gone
+            self._covers[key] = self._finds_cover(wide, narrow, depth)
+        return self._covers[key]
+
+    def _finds_cover(self, wide: TypeExpr, narrow: TypeExpr, depth: int) -> bool:
         one, other = self.resolve(wide), self.resolve(narrow)
         if isinstance(other, (TaggedUnion, UntaggedUnion)):
             return all(self.covers(wide, member, depth - 1) for member in members(other))
@@ -116,6 +126,14 @@ class Coverage:
         """Whether certainly no value is of both types."""
         if depth == 0:
             return False
+        if not (isinstance(one, Ref) and isinstance(other, Ref)):
+            return self._finds_disjoint(one, other, depth)
+        key = (one.name, other.name, depth)
+        if key not in self._disjoint:
+            self._disjoint[key] = self._finds_disjoint(one, other, depth)
+        return self._disjoint[key]
+
+    def _finds_disjoint(self, one: TypeExpr, other: TypeExpr, depth: int) -> bool:
         left, right = self.resolve(one), self.resolve(other)
         for first, second in ((left, other), (right, one)):
             match first:

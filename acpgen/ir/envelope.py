@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from acpgen.ir.context import Context
-from acpgen.ir.model import Cancel, Envelope, Kind, Method, Ref, Role, Struct
+from acpgen.ir.model import Cancel, Envelope, Kind, Method, Ref, Struct
+from acpgen.ir.role import Role
 from acpgen.schema.walk import referenced_definition, walk
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from acpgen.ir import names
 from acpgen.ir.context import Context
-from acpgen.ir.model import AnyJson, Kind, Method, Ref, Role, TypeExpr
+from acpgen.ir.model import AnyJson, Kind, Method, Ref, TypeExpr
+from acpgen.ir.role import Role
 from acpgen.schema.compose import Composed
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import definition_pointer, referenced_definition, walk

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from acpgen.ir.conditions import Condition
+from acpgen.ir.role import Role
 from acpgen.schema.gates import Gate
 
 # --- Types of values ------------------------------------------------------------------------------------------------
@@ -296,18 +297,6 @@ Definition: TypeAlias = Struct | TaggedUnion | UntaggedUnion | Enum | Alias
 
 
 # --- Methods and the whole ------------------------------------------------------------------------------------------
-
-
-class Role(PythonEnum):
-    """The two peers of a connection."""
-
-    AGENT = "agent"
-    CLIENT = "client"
-
-    @property
-    def peer(self) -> Role:
-        """The one at the other end."""
-        return Role.CLIENT if self is Role.AGENT else Role.AGENT
 
 
 class Kind(PythonEnum):

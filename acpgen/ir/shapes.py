@@ -98,9 +98,10 @@ class Definitions:
             required=frozenset(node.get("required", ())),
             open=any(node.get(key) is True for key in ("additionalProperties", "unevaluatedProperties")),
         )
-        for part, part_pointer in _conjuncts(node, pointer):
-            shape = shape + self._conjunct(part, part_pointer, owners)
-        return shape
+        parts = [shape, *(self._conjunct(part, where, owners) for part, where in _conjuncts(node, pointer))]
+        while len(parts) > 1:  # neighbours by neighbours: one after the other takes the square of their number
+            parts = [parts[at] + parts[at + 1] if at + 1 < len(parts) else parts[at] for at in range(0, len(parts), 2)]
+        return parts[0]
 
     def _conjunct(self, node: Any, pointer: str, owners: tuple[str, ...]) -> Shape:
         name = referenced_definition(node)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.schema.gates import Gate
 from acpgen.schema.layers import layers, schema_list, schema_map
 from acpgen.schema.pointer import split
@@ -16,6 +17,8 @@ _HANDSHAKE = "initialize"
 """The one method whose messages hold capabilities."""
 _DEPTH = 6
 """How deep below the message capabilities are looked for."""
+_MOST_SLOTS = 2_000
+"""The schemas have about a hundred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,14 @@ def other_side(side: str | None) -> str | None:
 
 
 def capability_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
-    """Every property below the params and the result of the handshake, by way of the definitions that they refer to."""
+    """Every property below the params and the result of the handshake, by way of the definitions that they refer to.
+
+    There is a bound, as there may be very many ways through definitions that refer to one another.
+    """
+    return islice(_all_slots(definitions), _MOST_SLOTS)
+
+
+def _all_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
     for name, node in definitions.items():
         if isinstance(node, dict) and node.get("x-method") == _HANDSHAKE:
             side = node.get("x-side") if isinstance(node.get("x-side"), str) else None

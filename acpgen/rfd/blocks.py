@@ -279,24 +279,32 @@ def _is_patch(block: Block) -> bool:
     return any(_PATCH_LINE.match(line) for line in lines) and all(line[0] in "+- @" for line in lines)
 
 
+def _bare_line(line: str) -> str:
+    """A line of a patch without its sign, and without what the neighbour of a new line needs: a comma."""
+    return line[1:].strip().rstrip(",;")
+
+
 def _patched(block: Block, findings: Findings) -> Block:
     """What the patch results in, line by line; what it removes is reported, as a fragment only adds."""
+    before = {_bare_line(line) for line in block.text.split("\n") if line.startswith("-")}
+    after = {_bare_line(line) for line in block.text.split("\n") if line.startswith("+")}
     lines, added = [], set()
     for index, line in enumerate(block.text.split("\n")):
         number = block.first + index
         marker, rest = line[:1], line[1:]
         if line.startswith(("+++", "---", "@@", "\\", "diff ", "index ")):
             rest = ""
-        elif marker == "+":
+        elif marker == "+" and _bare_line(line) not in before:
             added.add(number)
         elif marker == "-":
-            findings.warn(
-                "rfd-removal",
-                "the patch removes this line, which a fragment cannot say by an addition",
-                block.source.location(number),
-                hint="state the old and the new shape of the definition under `changes`, `replace`",
-            )
             rest = ""
+            if _bare_line(line) not in after:
+                findings.warn(
+                    "rfd-removal",
+                    "the patch removes this line, which a fragment cannot say by an addition",
+                    block.source.location(number),
+                    hint="state the old and the new shape of the definition under `changes`, `replace`",
+                )
         lines.append(" " + rest)
     return Block(
         source=block.source,

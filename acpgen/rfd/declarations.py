@@ -8,7 +8,7 @@ from typing import Any
 
 from acpgen.rfd.base import Base, capability_owners
 from acpgen.rfd.blocks import Block
-from acpgen.rfd.entries import Entry, change_of, present_properties
+from acpgen.rfd.entries import Entry, change_of, present_properties, report_left_over
 from acpgen.rfd.source import Findings
 from acpgen.rfd.syntax import Declaration, Member, OneOf, Record, Reference, TypeNode
 from acpgen.rfd.types import Conversion, convert, convert_member, is_required
@@ -52,6 +52,7 @@ def convert_declarations(
         for each in declared:
             context = Conversion(
                 block=each.block,
+                start=each.declaration.start,
                 findings=silent,
                 known=known,
                 definitions=definitions,
@@ -92,7 +93,7 @@ def _entry(each: Declared, context: Conversion, *, base: Base) -> Entry:
         node=convert(declaration, context) if node is None else node,
         is_change=node is not None,
         location=block.location(declaration.start),
-        lines=(block.line(declaration.start), block.line(max(declaration.end - 1, declaration.start))),
+        lines=(block.line(declaration.start), _end_line(each)),
     )
 
 
@@ -111,6 +112,11 @@ def _change(each: Declared, context: Conversion, base: Base) -> dict[str, Any] |
             if not (is_elided or is_patch or repeats):
                 return None
             added = [member for member in members if _is_new(member, each.block, present, is_patch=is_patch)]
+            if is_patch:
+                _report_patch(each, members, added, context.findings)
+            if each.declaration.bases or type_.values is not None:
+                message = f"{name} is changed here, which is not read: other types that it has, or names of any kind"
+                context.findings.warn("rfd-type", message, each.block.location(each.declaration.start))
             properties = {member.name: convert_member(member, context) for member in added}
             return change_of(properties, [member.name for member in added if is_required(member)])
         case OneOf(is_elided=is_elided):
@@ -118,8 +124,26 @@ def _change(each: Declared, context: Conversion, base: Base) -> dict[str, Any] |
     return None
 
 
+def _report_patch(each: Declared, members: tuple[Member, ...], added: list[Member], findings: Findings) -> None:
+    """Report what the patch adds between members: inside of one that is there already, for instance."""
+    block, end = each.block, _end_line(each)
+    starts = [*(block.line(member.start) for member in members), end + 1]
+    covered = {
+        line
+        for member, start, following in zip(members, starts, starts[1:], strict=False)
+        for line in range(start, following)
+        if member in added
+    }
+    report_left_over(block, range(block.line(each.declaration.start), end + 1), covered, findings)
+
+
+def _end_line(each: Declared) -> int:
+    """The line of the source in which a declaration ends."""
+    return each.block.line(max(each.declaration.end - 1, each.declaration.start))
+
+
 def _is_new(member: Member, block: Block, present: set[str], *, is_patch: bool) -> bool:
-    return _is_added(block, member.start) if is_patch else member.name not in present
+    return member.name not in present and (not is_patch or _is_added(block, member.start))
 
 
 def _is_added(block: Block, start: int) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input_error
-from acpgen.ir.model import Role
 from acpgen.ir.names import pascal
+from acpgen.ir.role import Role
 from acpgen.rfd.base import Base, Slot, capability_slots
 from acpgen.rfd.blocks import Block, Kind, find_blocks
 from acpgen.rfd.declarations import Declared, convert_declarations, read_declarations
@@ -17,9 +17,10 @@ from acpgen.rfd.examples import Inferred, infer
 from acpgen.rfd.jsonblocks import Piece, read_pieces
 from acpgen.rfd.messages import Message, MessageKind, drawn_handlers, read_messages
 from acpgen.rfd.metadata import Metadata, read_metadata
-from acpgen.rfd.methods import Method, find_gate, find_methods, new_slots, side_of
+from acpgen.rfd.methods import Method, find_gate, find_leaves, find_methods, new_slots, side_of
 from acpgen.rfd.source import Findings, Source
 from acpgen.rfd.style import styled
+from acpgen.schema.layers import schema_map
 from acpgen.schema.marks import find_marks, mark
 from acpgen.schema.pointer import join
 
@@ -187,11 +188,11 @@ class _Draft:
     def _gates(self, places: dict[str, Location]) -> tuple[dict[str, Any], dict[str, str | None]]:
         """The gates of the new methods, and who handles each."""
         definitions = self._composed()
-        slots, roots = new_slots(self.entries, definitions), _roots(definitions)
+        leaves, roots = find_leaves(new_slots(self.entries, definitions), definitions), _roots(definitions)
         gates: dict[str, dict[str, str]] = {}
         sides: dict[str, str | None] = {}
         for method in self.methods:
-            gate = find_gate(method, slots, definitions)
+            gate = find_gate(method, leaves)
             side = sides[method.name] = side_of(method, gate)
             known = self.base.gates.get(method.name)
             if known is not None or not roots:
@@ -214,8 +215,8 @@ class _Draft:
             if not entry.is_change:
                 found[name] = entry.node
             elif isinstance(found.get(name), dict):
-                added = entry.node.get("properties", {})
-                found[name] = {**found[name], "properties": {**found[name].get("properties", {}), **added}}
+                properties = {**schema_map(found[name], "properties"), **schema_map(entry.node, "properties")}
+                found[name] = {**found[name], "properties": properties}
         return found
 
     def _definitions(

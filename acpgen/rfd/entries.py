@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Location
-from acpgen.ir.names import class_name
+from acpgen.ir.names import class_name, words
 from acpgen.rfd.base import Base, properties_of
+from acpgen.rfd.blocks import Block
 from acpgen.rfd.jsonblocks import Piece
 from acpgen.rfd.messages import is_message
 from acpgen.rfd.source import Findings
@@ -60,9 +61,10 @@ def sort_pieces(pieces: Iterable[Piece], base: Base, findings: Findings) -> Sort
         if is_message(piece.root):
             messages.append(piece)
             continue
+        said = len(findings.found)
         found = list(_definitions(piece, findings))
-        entries += [_entry(piece, pointer, name, base=base) for name, pointer in found]
-        if not found:
+        entries += [_entry(piece, pointer, name, base=base, findings=findings) for name, pointer in found]
+        if not found and len(findings.found) == said:
             values.append(piece)
     return Sorted(entries=tuple(entries), messages=tuple(messages), values=tuple(values))
 
@@ -112,19 +114,26 @@ def looks_like_schema(node: Any) -> bool:
 def _name_of(piece: Piece) -> str | None:
     """The name of a schema that stands alone: its title, or the line before it where that is nothing but a name."""
     title = piece.root.get("title")
-    for text in (title if isinstance(title, str) else "", piece.block.intro[:200].strip("#*`: \t")):
-        if _NAME.fullmatch(text):
-            return text
-    return None
+    if isinstance(title, str) and _NAME.fullmatch(title):
+        return title
+    intro = piece.block.intro[:200]
+    name = intro.strip("#*`: \t")
+    # a single word that is neither a heading nor code introduces rather than names: "Example:"
+    is_name = intro.startswith(("#", "`")) or len(words(name)) > 1
+    return name if is_name and _NAME.fullmatch(name) else None
 
 
-def _entry(piece: Piece, pointer: str, name: str, *, base: Base) -> Entry:
+def _entry(piece: Piece, pointer: str, name: str, *, base: Base, findings: Findings) -> Entry:
     node: Any = piece.root
     for token in pointer.split("/")[1:]:
         node = node[token.replace("~1", "/").replace("~0", "~")]
     added = None
     if isinstance(node, dict) and not piece.is_added(pointer):
         added = {wire for wire in schema_map(node, "properties") if piece.is_added(join(pointer, "properties", wire))}
+        known = [join(pointer, "properties", wire) for wire in added]
+        known += [join(pointer, "required")] if "required" in node else []
+        covered = {line for each in known for line in _range(piece.lines(each))}
+        report_left_over(piece.block, _range(piece.lines(pointer)), covered, findings)
     change = _change(name, node, added=added, base=base)
     return Entry(
         name=name,
@@ -135,6 +144,24 @@ def _entry(piece: Piece, pointer: str, name: str, *, base: Base) -> Entry:
     )
 
 
+def _range(lines: tuple[int, int]) -> range:
+    return range(lines[0], lines[1] + 1)
+
+
+def report_left_over(block: Block, lines: range, covered: set[int], findings: Findings) -> None:
+    """Report lines that a patch adds to a definition, and that are part of no property which it adds."""
+    for line in lines:
+        text = block.source.lines[line - 1][1:].strip()
+        is_prose = text.startswith(("/", "*"))
+        if line in (block.added or ()) and line not in covered and not is_prose and any(map(str.isalnum, text)):
+            findings.warn(
+                "rfd-patch",
+                "the patch adds this line, which is no new property",
+                block.source.location(line),
+                hint="state the old and the new shape of the definition under `changes`, `replace`",
+            )
+
+
 def _change(name: str, node: Any, *, added: set[str] | None, base: Base) -> dict[str, Any] | None:
     """What a schema adds to the definition of the same name; None where it is a definition of its own.
 
@@ -142,12 +169,13 @@ def _change(name: str, node: Any, *, added: set[str] | None, base: Base) -> dict
     definition and has others is taken for its new state.
     """
     properties = schema_map(node, "properties")
+    present = present_properties(name, base)
     if added is None:
-        present = present_properties(name, base)
         if not present or not present < properties.keys():
             return None
         added = properties.keys() - present
-    required = [wire for wire in schema_list(node, "required") if wire in added]
+    added = added - present
+    required = [wire for wire in schema_list(node, "required") if isinstance(wire, str) and wire in added]
     return change_of({wire: properties[wire] for wire in properties if wire in added}, required)
 
 
@@ -219,11 +247,15 @@ def _merged(first: Entry, second: Entry, findings: Findings) -> Entry:
 def _disagreement(one: Any, other: Any) -> str:
     """How two descriptions of one type differ in what both notations can say: properties, and which are required."""
     for key, what in (("properties", "properties"), ("required", "required properties")):
-        first, second = set(map(str, (one or {}).get(key, ()))), set(map(str, (other or {}).get(key, ())))
+        first, second = _names(one, key), _names(other, key)
         only_first, only_second = sorted(first - second), sorted(second - first)
         if only_first or only_second:
             return f"{what} {', '.join(only_first) or '-'} there, {', '.join(only_second) or '-'} here"
     return ""
+
+
+def _names(node: Any, key: str) -> set[str]:
+    return set(map(str, [*schema_map(node, key), *schema_list(node, key)]))
 
 
 def check_names(entries: Mapping[str, Entry], base: Base, findings: Findings) -> None:
@@ -239,6 +271,13 @@ def check_names(entries: Mapping[str, Entry], base: Base, findings: Findings) ->
                 entry.location,
                 hint="for the one that is there, move what is new to `changes`; for another one, choose another name,"
                 " or the release that the text was written for (--release)",
+            )
+        if entry.is_change and name not in base.definitions:
+            findings.warn(
+                "rfd-not-there",
+                f"{name} is changed here, and {base.origin} does not have it",
+                entry.location,
+                hint="choose the release that the text was written for (--release)",
             )
         for _, node in _schemas(entry):
             target = node.get("$ref") if isinstance(node, dict) else None

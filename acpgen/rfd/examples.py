@@ -14,10 +14,11 @@ from acpgen.rfd.jsonblocks import Piece
 from acpgen.rfd.messages import Message, MessageKind
 from acpgen.rfd.source import Findings, Source
 from acpgen.rfd.style import reference, styled, without_prose
-from acpgen.schema.layers import schema_list
+from acpgen.schema.layers import layers, schema_list, schema_map
 from acpgen.schema.marks import mark
 from acpgen.schema.pointer import join
-from acpgen.schema.unions import type_of_constant
+from acpgen.schema.sameness import json_text
+from acpgen.schema.unions import find_union, type_of_constant
 
 _OPTIONAL = re.compile(r"\boptional\b", re.IGNORECASE)
 _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -30,6 +31,14 @@ class Inferred:
 
     entries: tuple[Entry, ...]
     used: frozenset[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The properties of a type that examples are compared with, and those that a value must have."""
+
+    properties: Mapping[str, Any]
+    required: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,12 +61,17 @@ def infer(
     values: Sequence[Piece], messages: Iterable[Message], *, base: Base, source: Source, findings: Findings
 ) -> Inferred:
     """What follows from values for types that the text speaks of, and from errors for the error object."""
-    variants = list(_variants(values, base, source))
+    found = list(_variants(values, base, source))
+    variants = [variant for variant in found if not _is_there(variant, base)]
+    for variant in found:
+        if variant not in variants:
+            message = f"an example of {variant.owner}: the schema has {variant.value!r} already"
+            findings.note("rfd-example", message, variant.piece.location(""))
     entries: list[Entry] = []
     for owner in dict.fromkeys(variant.owner for variant in variants):
         entries += _variant_entries([each for each in variants if each.owner == owner], base, findings)
     entries += _error_entries(messages, base, findings)
-    return Inferred(entries=tuple(entries), used=frozenset(variant.piece for variant in variants))
+    return Inferred(entries=tuple(entries), used=frozenset(variant.piece for variant in found))
 
 
 def _variants(values: Sequence[Piece], base: Base, source: Source) -> Iterator[_Variant]:
@@ -69,8 +83,7 @@ def _variants(values: Sequence[Piece], base: Base, source: Source) -> Iterator[_
         if len(piece.root) <= _MAX_PROPERTIES and (owner := _owner(piece.root, named, base)):
             by_owner.setdefault(owner, []).append(piece)
     for owner, pieces in by_owner.items():
-        known = {wire for _, wire, _ in properties_of(owner, base.definitions)}
-        tag = _tag(pieces, known)
+        tag = _tag(pieces, set(_shape(owner, base).properties))
         if tag is None:
             continue
         for piece in pieces:
@@ -82,11 +95,37 @@ def _owner(value: Mapping[str, Any], named: list[str], base: Base) -> str | None
     """The one type among `named` whose required properties the value has; None where there is none or a choice."""
     scores = {}
     for name in named:
-        required = required_of(name, base.definitions)
-        if required and required <= value.keys():
-            scores[name] = len(value.keys() & {wire for _, wire, _ in properties_of(name, base.definitions)})
+        shape = _shape(name, base)
+        if shape.required and shape.required <= value.keys():
+            scores[name] = len(value.keys() & shape.properties.keys())
     best = [name for name, score in scores.items() if score == max(scores.values())]
     return best[0] if len(best) == 1 else None
+
+
+def _shape(name: str, base: Base) -> _Shape:
+    """What all values of a definition have: of a union, what its members have in common, but for the tag."""
+    node, definitions = base.definitions[name], base.definitions
+    union = find_union(node, {}, definitions)
+    if union is None:
+        properties = {wire: child for _, wire, child in properties_of(name, definitions)}
+        return _Shape(properties, frozenset(required_of(name, definitions)))
+    members = [[layer for _, layer in layers(member, "", definitions)] for member in union.members]
+    wires = [{wire for layer in member for wire in schema_map(layer, "properties")} for member in members]
+    required = [
+        {wire for layer in member for wire in schema_list(layer, "required") if isinstance(wire, str)}
+        for member in members
+    ]
+    common = set.intersection(*wires) - {union.tag}
+    first = {wire: child for layer in members[0] for wire, child in schema_map(layer, "properties").items()}
+    properties = {wire: child for wire, child in first.items() if wire in common}
+    return _Shape(properties, frozenset(set.intersection(*required) & common))
+
+
+def _is_there(variant: _Variant, base: Base) -> bool:
+    """Whether the schema has the variant: its definition, or a member with its tag."""
+    union = find_union(base.definitions[variant.owner], {}, base.definitions)
+    kinds = [union.identity(member) for member in union.members] if union else []
+    return variant.name in base.definitions or ("value", json_text(variant.value)) in kinds
 
 
 def _tag(pieces: list[Piece], known: set[str]) -> str | None:
@@ -128,7 +167,8 @@ def _as_entry(name: str, node: Any, piece: Piece, *, is_change: bool) -> Entry:
 
 def _variant_schema(variant: _Variant, base: Base) -> dict[str, Any]:
     """The definition of a variant: what its type has, and what the example has besides, in the order of the example."""
-    inherited = {wire: without_prose(node) for _, wire, node in properties_of(variant.owner, base.definitions)}
+    shape = _shape(variant.owner, base)
+    inherited = {wire: without_prose(node) for wire, node in shape.properties.items()}
     properties: dict[str, Any] = {}
     unsure = []
     for wire, value in variant.piece.root.items():
@@ -140,7 +180,8 @@ def _variant_schema(variant: _Variant, base: Base) -> dict[str, Any]:
         elif variant.is_optional:
             properties[wire] = {"type": "string", "const": value, "default": value}
     properties = {**properties, **{wire: node for wire, node in inherited.items() if wire not in properties}}
-    required = sorted(required_of(variant.owner, base.definitions), key=list(properties).index)
+    order = {wire: index for index, wire in enumerate(properties)}
+    required = sorted(shape.required, key=lambda wire: (order.get(wire, len(order)), wire))
     if unsure:
         required.append(mark(f"those of {', '.join(unsure)} that are never absent"))
     return dict(styled({"type": "object", "properties": properties, "required": required}))
@@ -219,7 +260,7 @@ def _like_elsewhere(wire: str, value: Any, base: Base) -> Any:
     shapes: list[Any] = []
     for name in base.definitions:
         for holder, other, node in properties_of(name, base.definitions):
-            if other == wire and holder == name:
+            if other == wire and holder == name and isinstance(node, dict):
                 shape = {key: part for key, part in without_prose(node).items() if key != "default"}
                 shapes += [shape] if shape not in shapes else []
     return shapes[0] if len(shapes) == 1 else _schema_of(value)

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from acpgen.diagnostics import Location
-from acpgen.ir.model import Role
 from acpgen.ir.names import words
+from acpgen.ir.role import Role
 from acpgen.rfd.jsonblocks import Piece
 from acpgen.rfd.source import Source
 
@@ -118,6 +119,7 @@ def belongs_to(stem: str, methods: Sequence[str]) -> str | None:
     return None
 
 
-def lower_words(text: str) -> list[str]:
+@lru_cache(maxsize=2_000)
+def lower_words(text: str) -> tuple[str, ...]:
     """The words of a name in lower case."""
-    return [word.lower() for word in words(text)]
+    return tuple(word.lower() for word in words(text))

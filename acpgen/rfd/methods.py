@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from acpgen.diagnostics import Location
-from acpgen.ir.model import Role
+from acpgen.diagnostics import Location, input_error
+from acpgen.ir.role import Role
 from acpgen.rfd.base import Base, Slot, capability_slots
 from acpgen.rfd.entries import Entry
 from acpgen.rfd.messages import Message, MessageKind, belongs_to, lower_words
 from acpgen.schema.layers import layers, schema_map
 
 ENDINGS = ("Request", "Response", "Notification")
+MAX_METHODS = 500
+"""More than this is a schema, not an RFD."""
 _ASKING = ("Request", "Response")
 
 
@@ -41,9 +43,14 @@ def find_methods(
     *,
     base: Base,
 ) -> tuple[list[Method], list[str]]:
-    """The methods that are new, in the order of the text, and definitions that belong to one which nothing names."""
+    """The methods that are new, in the order of the text, and definitions that belong to one which nothing names.
+
+    Raises `InputError` for too many.
+    """
     messages = list(messages)
     names = _names(entries, messages, base)
+    if len(names) > MAX_METHODS:
+        raise input_error("rfd-too-large", f"the text has more than {MAX_METHODS} new methods")
     owners, orphans = _owners(entries, list(names))
     handlers: dict[str, set[str]] = {}
     for method, handler, _ in drawn:
@@ -100,9 +107,9 @@ def _method(
 ) -> Method:
     definitions = {ending: owners[name, ending] for ending in ENDINGS if (name, ending) in owners}
     kinds = {message.kind for message in messages if message.method == name}
-    stated = {
-        side for definition in definitions.values() if isinstance(side := entries[definition].node.get("x-side"), str)
-    }
+    nodes = [entries[definition].node for definition in definitions.values()]
+    sides = [node.get("x-side") for node in nodes if isinstance(node, dict)]
+    stated = {side for side in sides if isinstance(side, str)}
     is_asking = MessageKind.REQUEST in kinds or bool(set(_ASKING) & definitions.keys())
     return Method(
         name=name,
@@ -113,35 +120,54 @@ def _method(
     )
 
 
-def find_gate(method: Method, slots: Iterable[Slot], definitions: Mapping[str, Any]) -> Slot | None:
-    """The one capability among `slots` that says whether a peer has the method; None where there is not just one.
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A capability that can say yes, with the words of all ends of its path, and its description."""
+
+    slot: Slot
+    ends: frozenset[tuple[str, ...]]
+    text: str
+
+
+def find_leaves(slots: Iterable[Slot], definitions: Mapping[str, Any]) -> list[Leaf]:
+    """Those of `slots` that can say yes."""
+    return [
+        Leaf(slot, frozenset(_ends(slot.path)), _description(slot)) for slot in slots if _can_say_yes(slot, definitions)
+    ]
+
+
+def find_gate(method: Method, leaves: Iterable[Leaf]) -> Slot | None:
+    """The one capability that says whether a peer has the method; None where there is not just one.
 
     It has the words of the method's name in its path, or names the method in its description.
     """
-    leaves = [slot for slot in slots if _can_say_yes(slot, definitions)]
+    leaves = list(leaves)
     wanted = lower_words(method.name)
-    by_name = [slot for slot in leaves if any(lower_words(".".join(end)) == wanted for end in _ends(slot.path))]
-    for candidates in (by_name, [slot for slot in leaves if _mentions(slot, method.name)]):
+    name = re.compile(rf"(?<![\w/]){re.escape(method.name)}(?![\w/])")
+    by_name = [leaf.slot for leaf in leaves if wanted in leaf.ends]
+    by_text = [leaf.slot for leaf in leaves if method.name in leaf.text and name.search(leaf.text)]
+    for candidates in (by_name, by_text):
         if len({(slot.root, slot.path) for slot in candidates}) == 1:
             return candidates[0]
     return None
 
 
 def _ends(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    return (path[start:] for start in range(len(path)))
+    return (lower_words(".".join(path[start:])) for start in range(len(path)))
 
 
 def _can_say_yes(slot: Slot, definitions: Mapping[str, Any]) -> bool:
     for _, layer in layers(slot.node, "", definitions):
         stated = layer.get("type")
-        if {"boolean", "object"} & set(stated if isinstance(stated, list) else [stated]):
+        kinds = stated if isinstance(stated, list) else [stated]
+        if "boolean" in kinds or "object" in kinds:
             return True
     return False
 
 
-def _mentions(slot: Slot, method: str) -> bool:
+def _description(slot: Slot) -> str:
     text = slot.node.get("description") if isinstance(slot.node, dict) else None
-    return isinstance(text, str) and bool(re.search(rf"(?<![\w/]){re.escape(method)}(?![\w/])", text))
+    return text if isinstance(text, str) else ""
 
 
 def new_slots(entries: Mapping[str, Entry], definitions: Mapping[str, Any]) -> list[Slot]:

@@ -83,6 +83,27 @@ class NotUnderstood:
 TypeNode: TypeAlias = Keyword | Constant | Reference | ArrayOf | OneOf | AllOf | Record | NotUnderstood
 
 
+def nests_deeper(node: TypeNode, bound: int) -> bool:
+    """Whether types stand in one another more than `bound` deep."""
+    level: list[TypeNode] = [node]
+    for _ in range(bound + 1):
+        level = [child for each in level for child in _children(each)]
+        if not level:
+            return False
+    return True
+
+
+def _children(node: TypeNode) -> tuple[TypeNode, ...]:
+    match node:
+        case ArrayOf(item):
+            return (item,)
+        case OneOf(members=inner) | AllOf(inner) | Reference(arguments=inner):
+            return inner
+        case Record(members=members, values=values):
+            return (*(member.type for member in members), *([values] if values else []))
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
     """An interface, a type alias or an enum; `bases` are the types that an interface extends."""

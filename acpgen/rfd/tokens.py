@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -48,6 +49,9 @@ _TOKEN = re.compile(
     r"|(?P<string>\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?)"
     r"|(?P<sign>\.\.\.|=>|`[^`]*`?|.)",
 )
+_ELISION = re.compile(
+    r"\.\.\.|…|\b(?:existing|other|remaining) (?:fields|properties|members|variants|values)", re.IGNORECASE
+)
 _KINDS = {"name": TokenKind.NAME, "number": TokenKind.NUMBER, "string": TokenKind.STRING, "sign": TokenKind.SIGN}
 
 
@@ -59,23 +63,18 @@ def tokenize(text: str) -> tuple[Token, ...]:
     for match in _TOKEN.finditer(text):
         group = match.lastgroup or ""
         if group == "space":
-            starts_line = starts_line or "\n" in match[0]
+            if "\n" in match[0] and not starts_line:
+                # only now it shows that the comments stand behind something, not before it
+                tokens[-1] = replace(tokens[-1], trailing=tuple(comments))
+                comments, starts_line = [], True
         elif group == "comment":
-            comment = _comment(match[0], match.start())
-            if tokens and not starts_line:
-                tokens[-1] = replace(tokens[-1], trailing=(*tokens[-1].trailing[:_MOST_TRAILING], comment))
-            else:
-                comments.append(comment)
+            comments.append(_comment(match[0], match.start()))
         else:
             tokens.append(_token(_KINDS[group], match, comments, starts_line=starts_line))
             comments, starts_line = [], False
     end = len(text)
     tokens.append(Token(kind=TokenKind.END, text="", start=end, end=end, comments=tuple(comments), starts_line=True))
     return tuple(tokens)
-
-
-_MOST_TRAILING = 3
-"""Comments behind one token that are kept."""
 
 
 def _token(kind: TokenKind, match: re.Match[str], comments: list[Comment], *, starts_line: bool) -> Token:
@@ -94,3 +93,15 @@ def _comment(raw: str, start: int) -> Comment:
         return Comment(text=raw.lstrip("/").strip(), start=start, is_doc=False)
     lines = [line.strip().lstrip("*").strip() for line in raw[2:].removesuffix("*/").split("\n")]
     return Comment(text=" ".join(line for line in lines if line), start=start, is_doc=raw.startswith("/**"))
+
+
+def doc_of(comments: Sequence[Comment]) -> str:
+    """What the comments beside something say of it: the last one for documentation, else all."""
+    docs = [comment.text for comment in comments if comment.is_doc]
+    plain = [comment.text for comment in comments if comment.text and not _ELISION.search(comment.text)]
+    return docs[-1] if docs else " ".join(plain)
+
+
+def is_elision(comments: Sequence[Comment]) -> bool:
+    """Whether one of the comments stands for code that is left out."""
+    return any(not comment.is_doc and _ELISION.search(comment.text) for comment in comments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ _SIMPLE: Mapping[str, dict[str, Any]] = {
     "unknown": {},
     "any": {},
 }
+_LONGEST_DEFAULT = 2_000
+"""Capabilities that hold many others get no default: each level would multiply what the one below has."""
 _LISTS = frozenset({"Array", "ReadonlyArray"})
 
 
@@ -38,11 +41,13 @@ _LISTS = frozenset({"Array", "ReadonlyArray"})
 class Conversion:
     """What the conversion of a declaration has to know.
 
-    `known` are the names that can be referred to, `definitions` the schemas of those that are there already,
-    `is_capability` says that the type tells what a peer can do, where an absent boolean means false.
+    `start` is where the declaration begins, `known` are the names that can be referred to, `definitions` the schemas of
+    those that are there already. `is_capability` says that the type tells what a peer can do, where an absent boolean
+    means false.
     """
 
     block: Block
+    start: int
     findings: Findings
     known: Collection[str]
     definitions: Mapping[str, Any]
@@ -91,7 +96,7 @@ def _capability(node: dict[str, Any], type_: TypeNode, context: Conversion) -> d
         defaults = {
             wire: child["default"] for wire, child in target.items() if isinstance(child, dict) and "default" in child
         }
-        if defaults:
+        if defaults and len(json.dumps(defaults)) <= _LONGEST_DEFAULT:
             return {"allOf": [node], "default": defaults}
     return nullable(node)
 
@@ -148,6 +153,8 @@ def _union(type_: OneOf, context: Conversion) -> dict[str, Any] | str:
     if not isinstance(inner, OneOf):
         node = _schema(inner, context)
         return nullable(node) if has_null and isinstance(node, dict) else node
+    if inner.is_elided:
+        _warn(context, "a union goes on with `...`: what is left out is not in the draft", context.start)
     node = _definition(inner, context)
     return nullable(node) if has_null and isinstance(node, dict) else node
 
@@ -180,6 +187,8 @@ def _intersection(parts: tuple[TypeNode, ...], context: Conversion) -> dict[str,
 
 
 def _record(type_: Record, context: Conversion) -> dict[str, Any]:
+    if type_.is_elided:
+        _warn(context, "an object goes on with `...`: what is left out is not in the draft", context.start)
     node: dict[str, Any] = {"type": "object"}
     if type_.members or type_.values is None:
         node["properties"] = {member.name: convert_member(member, context) for member in type_.members}

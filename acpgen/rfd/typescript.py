@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -20,14 +19,14 @@ from acpgen.rfd.syntax import (
     Record,
     Reference,
     TypeNode,
+    nests_deeper,
 )
-from acpgen.rfd.tokens import Comment, Token, TokenKind, tokenize
+from acpgen.rfd.tokens import Token, TokenKind, doc_of, is_elision, tokenize
 
 MAX_DEPTH = 30
 """Nesting of types; those of real texts stay below 5."""
 
 _KEYWORDS = frozenset({"string", "number", "boolean", "null", "undefined", "unknown", "any", "object", "never", "void"})
-_ELISION = re.compile(r"\.\.\.|…|\b(?:existing|other|remaining) (?:fields|properties|members|variants|values)", re.I)
 _OPENING, _CLOSING = frozenset("{[("), frozenset("}])")
 _EXCERPT = 80
 
@@ -91,6 +90,9 @@ class _Parser:
         found = f"`{self.token.text[:_EXCERPT]}`" if self.token.text else self.token.kind.value
         return _NotUnderstoodError(f"expected {wanted}, found {found}", self.token)
 
+    def too_deep(self) -> _NotUnderstoodError:
+        return _NotUnderstoodError(f"types nest more than {MAX_DEPTH} deep", self.token)
+
     @property
     def at_end(self) -> bool:
         return self.token.kind is TokenKind.END
@@ -126,7 +128,7 @@ class _Parser:
         name, bases, type_ = parse()
         end = self.tokens[self.index - 1].end
         declaration = Declaration(
-            name=name, type=type_, bases=bases, doc=_doc(first.comments), start=first.start, end=end
+            name=name, type=type_, bases=bases, doc=doc_of(first.comments), start=first.start, end=end
         )
         self.declarations.append(declaration)
 
@@ -164,6 +166,9 @@ class _Parser:
         type_ = self.union(0)
         if not self.take(";") and not self.token.starts_line:
             raise self.unexpected("`;`")
+        trailing = doc_of(self.tokens[self.index - 1].trailing)
+        if isinstance(type_, OneOf) and type_.docs and not type_.docs[-1]:
+            type_ = replace(type_, docs=(*type_.docs[:-1], trailing))
         return name, (), type_
 
     def enum(self) -> tuple[str, tuple[str, ...], TypeNode]:
@@ -172,7 +177,7 @@ class _Parser:
         members: list[TypeNode] = []
         docs: list[str] = []
         while not self.at("}"):
-            docs.append(_doc(self.token.comments))
+            docs.append(doc_of(self.token.comments))
             self.name()
             if not self.take("="):
                 raise _NotUnderstoodError(f"the enum {name} does not say which values are sent", self.token)
@@ -189,22 +194,22 @@ class _Parser:
     # --- Objects ---
 
     def record(self, depth: int) -> Record:
-        is_elided = _is_elision(self.expect("{").trailing)
+        is_elided = is_elision(self.expect("{").trailing)
         members: list[Member] = []
         values: TypeNode | None = None
         while not self.at("}"):
             if self.at_end:
                 raise self.unexpected("`}`")
-            is_elided |= _is_elision(self.token.comments)
+            is_elided |= is_elision(self.token.comments)
             if self.take("...") or self.take(";") or self.take(","):
                 is_elided |= self.tokens[self.index - 1].text == "..."
             elif self.at("["):
                 values = self.index_signature(depth)
             else:
                 member, trailing = self.member(depth), self.tokens[self.index - 1].trailing
-                is_elided |= _is_elision(trailing)
-                members.append(member if member.doc else replace(member, doc=_doc(trailing)))
-        is_elided |= _is_elision(self.token.comments)
+                is_elided |= is_elision(trailing)
+                members.append(member if member.doc else replace(member, doc=doc_of(trailing)))
+        is_elided |= is_elision(self.token.comments)
         self.next()
         return Record(members=tuple(members), values=values, is_elided=is_elided)
 
@@ -214,8 +219,7 @@ class _Parser:
             self.next()
             self.name()
             self.expect(":")
-            if self.next().text != "string":
-                raise self.unexpected("`string`")
+            self.expect("string")
             self.expect("]")
             self.expect(":")
             type_ = self.union(depth + 1)
@@ -245,10 +249,10 @@ class _Parser:
                 name=_plain_name(first),
                 type=NotUnderstood(text, first.start),
                 is_optional=self.tokens[start + 1].text == "?",
-                doc=_doc(first.comments),
+                doc=doc_of(first.comments),
                 start=first.start,
             )
-        return Member(name=name, type=type_, is_optional=is_optional, doc=_doc(first.comments), start=first.start)
+        return Member(name=name, type=type_, is_optional=is_optional, doc=doc_of(first.comments), start=first.start)
 
     def property_name(self) -> str:
         if self.token.kind is TokenKind.STRING:
@@ -277,19 +281,20 @@ class _Parser:
 
     def union(self, depth: int) -> TypeNode:
         if depth > MAX_DEPTH:
-            raise _NotUnderstoodError(f"types nest more than {MAX_DEPTH} deep", self.token)
-        self.take("|")
+            raise self.too_deep()
         members: list[TypeNode] = []
         docs: list[str] = []
-        is_elided = False
+        is_elided, before = False, self.token.comments if self.at("|") else ()
+        self.take("|")
         while True:
-            comments = self.token.comments
-            is_elided |= _is_elision(comments)
+            comments = (*before, *self.token.comments)
+            is_elided |= is_elision(comments)
             if self.take("..."):
                 is_elided = True
             else:
                 members.append(self.intersection(depth))
-                docs.append(_doc(comments) or _doc(self.tokens[self.index - 1].trailing))
+                docs.append(doc_of(comments) or doc_of(self.tokens[self.index - 1].trailing))
+            before = self.token.comments
             if not self.take("|"):
                 break
         if not members:
@@ -304,12 +309,15 @@ class _Parser:
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
     def postfix(self, depth: int) -> TypeNode:
-        found = self.primary(depth)
-        while self.at("[") and not self.token.starts_line:
+        while self.at("readonly"):
             self.next()
+        found = self.primary(depth)
+        while not self.token.starts_line and self.take("["):
             if not self.take("]"):
                 raise _NotUnderstoodError("the type of a property of another type is not followed", self.token)
             found = ArrayOf(found)
+            if nests_deeper(found, MAX_DEPTH):
+                raise self.too_deep()
         return found
 
     def primary(self, depth: int) -> TypeNode:
@@ -330,9 +338,8 @@ class _Parser:
     def named(self, depth: int) -> TypeNode:
         if self.at("keyof", "typeof", "infer", "unique", "asserts", "new"):
             raise _NotUnderstoodError(f"`{self.token.text}` has no counterpart in a schema", self.token)
-        if self.at("readonly"):
-            self.next()
-            return self.postfix(depth + 1)
+        if self.token.starts_line and self.at("export", "declare", "interface", "enum"):
+            raise self.unexpected("a type")
         token = self.next()
         if self.at("."):
             raise _NotUnderstoodError("names with dots are not followed", self.token)
@@ -376,14 +383,3 @@ class _Parser:
 
 def _plain_name(token: Token) -> str:
     return token.text.strip("\"'") if token.kind in (TokenKind.NAME, TokenKind.STRING) else ""
-
-
-def _doc(comments: tuple[Comment, ...]) -> str:
-    """What the comments before something say of it."""
-    docs = [comment.text for comment in comments if comment.is_doc]
-    plain = [comment.text for comment in comments if comment.text and not _ELISION.search(comment.text)]
-    return docs[-1] if docs else " ".join(plain)
-
-
-def _is_elision(comments: tuple[Comment, ...]) -> bool:
-    return any(not comment.is_doc and _ELISION.search(comment.text) for comment in comments)

@@ -1,4 +1,7 @@
-"""The schemas and extension fragments that come with acpgen."""
+"""The schemas and extension fragments that come with acpgen.
+
+What reads them is imported where it is used: to tell which files there are, as `check` does, takes none of it.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acpgen.config.keys import is_path
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.data import data_folder
-from acpgen.schema.document import Document, read_document
-from acpgen.schema.fragment import Fragment, load_fragment
-from acpgen.schema.gates import Gate, read_gates
-from acpgen.schema.layers import schema_map
+
+if TYPE_CHECKING:
+    from acpgen.schema.document import Document
+    from acpgen.schema.fragment import Fragment
+    from acpgen.schema.gates import Gate
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PROTOCOL = re.compile(r"v(\d+)")
@@ -92,6 +96,8 @@ def find_release(protocol: int, release: str | None = None, *, data: Path | None
 
 def load_release(release: Release) -> Document:
     """The schema of `release`; raises `InputError` where it cannot be read."""
+    from acpgen.schema.document import read_document
+
     return read_document(release.schema, label=release.label, origin=release.origin)
 
 
@@ -99,6 +105,9 @@ def load_gates(release: Release) -> dict[str, Gate]:
     """The gates that the facts of `release` state; none where there are no facts."""
     if not release.facts.exists():
         return {}
+    from acpgen.schema.document import read_document
+    from acpgen.schema.gates import read_gates
+
     facts = read_document(release.facts, label=release.facts_label, origin=release.origin)
     return read_gates(facts.root.get("gates", {}))
 
@@ -112,6 +121,8 @@ def _fragment_files(protocol: int, data: Path | None) -> dict[tuple[str, str], P
 
 def bundled_fragments(protocol: int, *, data: Path | None = None) -> tuple[Fragment, ...]:
     """All bundled fragments of a protocol by id, oldest revision first."""
+    from acpgen.schema.fragment import load_fragment
+
     return tuple(load_fragment(path, label=_label(path)) for path in _fragment_files(protocol, data).values())
 
 
@@ -122,6 +133,8 @@ def _label(path: Path) -> str:
 def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Fragment:
     """The fragment that `locate_fragment` finds; raises `InputError` for one that is malformed, too."""
     path, label = locate_fragment(spec, protocol, data=data)
+    from acpgen.schema.fragment import load_fragment
+
     return load_fragment(path, label=label)
 
 
@@ -171,6 +184,8 @@ def revisions_of(name: str, protocol: int) -> tuple[str, ...]:
 
 def releases_defining(name: str, protocol: int) -> tuple[str, ...]:
     """The bundled releases of a protocol whose schema has the definition `name`, oldest first."""
+    from acpgen.schema.layers import schema_map
+
     return tuple(
         release.name
         for release in list_releases()

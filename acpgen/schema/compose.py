@@ -171,21 +171,17 @@ def _refuse_protocol(merger: Merger, fragment: Fragment) -> None:
 def _notes(merger: Merger, fragment: Fragment) -> list[Diagnostic]:
     """One note for each thing that was there already, or a single one where that is all there is; others for omissions."""
     log = merger.logs[fragment.spec]
-    left_out = [
-        _note(
-            fragment,
-            "left-out",
-            f"{name} is not changed by {fragment.origin}, as it is not there",
-            join("/changes", name),
-        )
-        for name in log.left_out
-    ]
+    left_out = [_note(fragment, "left-out", _omission(fragment, name), join("/changes", name)) for name in log.left_out]
     if not log.superseded or log.added or log.errors:
         present = [(at, f"{what} is part of {origin} already") for at, what, origin in log.superseded]
     else:
         origins = " and of ".join(sorted({origin for _, _, origin in log.superseded}))
         present = [("", f"{fragment.origin} is superseded: all of it is part of {origins}")]
     return [*(_note(fragment, "superseded", message, at) for at, message in present), *left_out]
+
+
+def _omission(fragment: Fragment, name: str) -> str:
+    return f"{fragment.origin} leaves out its change to {definition_pointer(name)}, which nothing here has"
 
 
 def _note(fragment: Fragment, code: str, message: str, at: str) -> Diagnostic:

@@ -12,6 +12,8 @@ from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, 
 
 MAX_CHAIN = 50
 """How many definitions may stand behind one another before an object is entered; published schemas have five."""
+_HINTS = 20
+"""How many findings get a hint that has to be searched for: as many as are printed, and the search takes long."""
 _TYPE_NAMES = {"null", "boolean", "object", "array", "number", "string", "integer"}
 
 
@@ -148,7 +150,7 @@ def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[st
             hint=f"acpgen fetches nothing: copy the definition to `$defs` and refer to {DEFINITION_PREFIX}NAME",
         )
     elif name not in definitions:
-        near = get_close_matches(name, definitions, n=1)
+        near = get_close_matches(name, definitions, n=1) if len(report.found) < _HINTS else []
         report.error(
             "ref-not-found",
             f"`$ref` to {name!r}, which is not among the definitions",

@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 import re
+from bisect import bisect
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from acpgen.schema import pointer as pointers
 
 MAX_BYTES = 32 * 1024 * 1024
 """The largest schema ever published is below 1 MiB; more than this is not a schema but an accident."""
+MAX_VALUES = 500_000
+"""JSON values in one file; published schemas have some 6,000, and one of 10,000 definitions some 200,000."""
 MAX_DEPTH = 100
 """Nesting of arrays and objects; published schemas stay below 20."""
 
@@ -39,19 +42,48 @@ class Document:
     text: str
     root: dict[str, Any]
     digest: str
+    _places: Places = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is looked up yet."""
+        object.__setattr__(self, "_places", Places(self.label, self.text))
 
     def location(self, pointer: str) -> Location:
         """Where `pointer` stands in the text; for one that leads nowhere, where its last existing part stands.
 
         Positions are looked up when a diagnostic needs them, so that a run without one pays nothing.
         """
-        offset = 0
-        for token in pointers.split(pointer):
-            found = _offset_of_child(self.text, offset, token)
-            if found is None:
-                break
-            offset = found
-        return _location(self.label, self.text, offset)
+        return self._places.find(pointer)
+
+
+class Places:
+    """Where the values of a JSON text stand. What was read to find one is kept: a schema may have many mistakes."""
+
+    def __init__(self, label: str, text: str) -> None:
+        self._label = label
+        self._text = text
+        self._children: dict[int, dict[str, int]] = {}
+        self._found: dict[str, Location] = {}
+        self._lines: list[int] = []
+
+    def find(self, pointer: str) -> Location:
+        """The place of the value at `pointer`, or of its last part that exists."""
+        if pointer not in self._found:
+            offset = 0
+            for token in pointers.split(pointer):
+                if offset not in self._children:
+                    self._children[offset] = _offsets_of_children(self._text, offset)
+                if token not in self._children[offset]:
+                    break
+                offset = self._children[offset][token]
+            self._found[pointer] = self._location(offset)
+        return self._found[pointer]
+
+    def _location(self, offset: int) -> Location:
+        if not self._lines:
+            self._lines = [0, *(match.end() for match in re.finditer("\n", self._text))]
+        line = bisect(self._lines, offset)
+        return _location_in_line(self._label, self._text, offset, line=line, start=self._lines[line - 1])
 
 
 def _skip_space(text: str, offset: int) -> int:
@@ -59,32 +91,36 @@ def _skip_space(text: str, offset: int) -> int:
     return match.end() if match else offset
 
 
-def _offset_of_child(text: str, offset: int, token: str) -> int | None:
-    """The offset of the member or element `token` of the container that starts at or after `offset`."""
+def _offsets_of_children(text: str, offset: int) -> dict[str, int]:
+    """The offsets of the members or elements of the container that starts at or after `offset`, if one does."""
     start = _skip_space(text, offset)
     is_object = text[start] == "{"
+    found: dict[str, int] = {}
     if not is_object and text[start] != "[":
-        return None
+        return found
     position, index = _skip_space(text, start + 1), 0
     while text[position] not in "}]":
         name = str(index)
         if is_object:
             name, position = _DECODER.raw_decode(text, position)
             position = _skip_space(text, _skip_space(text, position) + 1)
-        if name == token:
-            return position
+        found[name] = position
         _, position = _DECODER.raw_decode(text, position)
         position = _skip_space(text, position)
         if text[position] == ",":
             position = _skip_space(text, position + 1)
         index += 1
-    return None
+    return found
 
 
 def _location(label: str, text: str, offset: int) -> Location:
-    line_start = text.rfind("\n", 0, offset) + 1
-    excerpt, _, _ = text[line_start : line_start + _EXCERPT].partition("\n")
-    return Location(label, text.count("\n", 0, offset) + 1, offset - line_start + 1, excerpt.rstrip())
+    start = text.rfind("\n", 0, offset) + 1
+    return _location_in_line(label, text, offset, line=text.count("\n", 0, offset) + 1, start=start)
+
+
+def _location_in_line(label: str, text: str, offset: int, *, line: int, start: int) -> Location:
+    excerpt, _, _ = text[start : start + _EXCERPT].partition("\n")
+    return Location(label, line, offset - start + 1, excerpt.rstrip())
 
 
 def read_document(path: Path, *, label: str, origin: str) -> Document:
@@ -189,6 +225,7 @@ def _check_tree(root: Any, label: str, text: str) -> None:
         except RecursionError:
             raise _too_deep(label) from None
     level: list[Any] = [root]
+    count = 0
     for _ in range(MAX_DEPTH + 1):
         level = [
             child
@@ -196,6 +233,10 @@ def _check_tree(root: Any, label: str, text: str) -> None:
             if isinstance(node, (dict, list))
             for child in (node.values() if isinstance(node, dict) else node)
         ]
+        count += len(level)
+        if count > MAX_VALUES:
+            message = f"{label} holds more than {MAX_VALUES:,} JSON values"
+            raise input_error("file-too-large", message, hint="is this a schema?")
         if not level:
             return
     raise _too_deep(label)

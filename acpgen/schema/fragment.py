@@ -140,10 +140,10 @@ def _unfilled(document: Document) -> Iterator[Diagnostic]:
         yield Diagnostic(
             code="fragment-draft",
             severity=Severity.ERROR,
-            message=f"this is a draft, to be filled in here: {_short(wanted)}",
+            message=f"this is a draft; fill in {wanted[:_MESSAGE_LENGTH]}",
             location=document.location(at),
             pointer=at,
-            hint="write what the RFD left open in the place of `<fill in: …>`, or remove the entry",
+            hint="replace `<fill in: …>` by what the text left open",
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from acpgen.build import load_base
 from acpgen.config import Sources
 from acpgen.inputs import find_inputs
-from acpgen.ir.context import Options
+from acpgen.ir.options import Options
 from acpgen.schema.bundled import find_fragment, find_release, list_releases, load_gates
 from acpgen.schema.compose import compose
 from acpgen.schema.fragment import load_fragments

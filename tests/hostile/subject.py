@@ -17,8 +17,13 @@ TEXTS = ("description", "title", "const", "enum", "default", "pattern", "error",
 """Positions of texts that name nothing."""
 NAMES = ("property", "definition", "tag property", "tag", "member", "method", "field of the fragment")
 """Positions of texts that name something."""
-FRAGMENT = ("id", "revision", "title of the fragment", "rfd", "fragment description")
-"""Positions at the top of a fragment."""
+FRAGMENT = (
+    *("id", "revision", "title of the fragment", "rfd", "fragment description", "status", "requires"),
+    *("target of a change", "root of a gate", "method of a gate"),
+)
+"""Positions in a fragment of what has a form, or has to be there already."""
+ADDED = ("added definition", "added property", "added tag", "capability")
+"""Positions of names that a fragment adds, to the schema or to a definition of it."""
 
 
 def obj(properties: Node, required: list[str] | None = None, **more: Any) -> Node:
@@ -65,6 +70,7 @@ def schema(at: Mapping[str, str]) -> Node:
 
 def fragment(at: Mapping[str, str]) -> Node:
     """The fragment with the text `at` each position."""
+    tag = at["tag property"]
     return {
         "fragment": 1,
         "id": at["id"],
@@ -72,9 +78,21 @@ def fragment(at: Mapping[str, str]) -> Node:
         "title": at["title of the fragment"],
         "description": at["fragment description"],
         "rfd": at["rfd"],
-        "status": "vendor",
+        "status": at["status"],
         "protocols": [1],
-        "$defs": {"Added": obj({at["field of the fragment"]: STRING}, description=at["added"])},
+        "requires": [at["requires"]] if at["requires"] else [],
+        "$defs": {
+            "Added": obj({at["field of the fragment"]: STRING}, description=at["added"], title=at["title"]),
+            "Abilities": obj({at["capability"]: {"type": "boolean", "description": at["added"]}}),
+            at["added definition"]: obj({"a": STRING}, description=at["added"]),
+        },
+        "changes": {
+            at["target of a change"]: {
+                "properties": {at["added property"]: {**STRING, "description": at["added"], "default": at["default"]}}
+            },
+            "Tagged": {"members": [obj({tag: {"const": at["added tag"]}}, [tag], description=at["added"])]},
+        },
+        "gates": {at["root of a gate"]: {at["method of a gate"] or at["method"]: at["capability"]}},
     }
 
 
@@ -92,6 +110,15 @@ HARMLESS: Mapping[str, str] = {
     "rfd": "https://example.com",
     "title of the fragment": "Waving",
     "fragment description": "Waves.",
+    "status": "vendor",
+    "requires": "",
+    "target of a change": "Thing",
+    "root of a gate": "Abilities",
+    "method of a gate": "",
+    "added definition": "Further",
+    "added property": "depth",
+    "added tag": "third",
+    "capability": "can",
 }
 """A text for every position that makes a package."""
 
@@ -113,6 +140,20 @@ def check_texts(package: ModuleType, at: Mapping[str, str]) -> None:
         at["field of the fragment"]: "x"
     }
     assert set(package.AGENT_METHODS) == {at["method"]}
+    _check_changes(package, at)
+
+
+def _check_changes(package: ModuleType, at: Mapping[str, str]) -> None:
+    """What the fragment changes is there, too."""
+    decoded = package.decode(package.Thing, {"c": at["const"]})
+    assert package.encode(decoded).get(at["added property"], at["default"]) == at["default"]
+    raw = {"c": at["const"], at["added property"]: "x"}
+    assert package.encode(package.decode(package.Thing, raw))[at["added property"]] == "x"
+    third = {at["tag property"]: at["added tag"]}
+    assert package.encode(package.decode(package.Tagged, third)) == third
+    gate = package.AGENT_METHODS[at["method"]].capability
+    assert gate.paths == ((at["capability"],),)
+    assert gate.advertised_in is package.Abilities
 
 
 def write(folder: Path, at: Mapping[str, str], *, name: str = "schema.json") -> tuple[Path, Path]:

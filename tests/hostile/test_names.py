@@ -6,7 +6,8 @@ import ast
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -165,12 +166,39 @@ def test_titles_of_errors_with_the_names_of_the_package(title: str, packages: Pa
     assert package.RequestError.from_json({"code": 7, "message": "m"}).code == 7
 
 
+FORMS = (("\ufb01eld", "field"), ("\uff21\uff22", "AB"), ("\u212b", "\xc5"), ("\u017fet", "set"), ("\u212a", "K"))
+"""Texts of which Python makes one identifier."""
+
+
+@pytest.mark.parametrize("forms", FORMS)
 @pytest.mark.parametrize(
-    "forms",
+    "make",
     [
-        *(("\ufb01eld", "field"), ("\uff21\uff22", "AB"), ("\u212b", "\xc5"), ("\u017fet", "set"), ("\u212a", "K")),
+        lambda texts: {f"Ax{text}": obj({"a": STRING}) for text in texts},
+        lambda texts: {"U": {"oneOf": [obj({"t": {"const": f"ax{text}"}}, ["t"]) for text in texts]}},
+        lambda texts: {"U": {"anyOf": [obj({text: STRING}, [text], title=f"Ax {text}") for text in texts]}},
+        lambda texts: {
+            f"M{'x' * n}Notification": obj({}, **{"x-method": f"ax{text}", "x-side": "agent"})
+            for n, text in enumerate(texts)
+        },
     ],
+    ids=["definitions", "tags", "titles", "methods"],
 )
+def test_no_two_things_get_names_that_normalise_to_one(
+    make: Callable[[tuple[str, str]], dict[str, Any]], forms: tuple[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "schema.json"
+    definitions = make(forms)
+    path.write_text(json.dumps(schema_of(**definitions)), encoding="utf-8")
+    if _is_refused(path):
+        return
+    model = model_of(Sources(schema=path))[0]
+    found = [definition.name for definition in model.definitions] + [method.name for method in model.methods]
+    assert len({unicodedata.normalize("NFKC", name) for name in found}) == len(found) >= 2
+    assert all(name.isascii() for name in found)
+
+
+@pytest.mark.parametrize("forms", FORMS)
 def test_names_that_normalise_to_one(forms: tuple[str, str], tmp_path: Path) -> None:
     """Two properties that are one identifier to Python (NFKC) are two attributes, or refused."""
     path = tmp_path / "schema.json"

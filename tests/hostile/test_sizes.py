@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.fidelity.subjects import DEEP
 from tests.support import REPOSITORY, schema_of
 
 pytestmark = [
@@ -81,6 +82,84 @@ def _number(token: str) -> bytes:
     return _thing(type="integer", default="NUMBER").replace(b'"NUMBER"', token.encode())
 
 
+def _letter_names(count: int) -> list[str]:
+    return [_letters(number) for number in range(count)]
+
+
+def _enumeration(count: int) -> bytes:
+    return text_of(schema_of(Many={"enum": [f"v{letters}" for letters in _letter_names(count)]}))
+
+
+def _object(count: int) -> bytes:
+    return text_of(schema_of(Many=obj({f"p{letters}": STRING for letters in _letter_names(count)})))
+
+
+def _alternatives(count: int) -> Node:
+    """A union of members without a tag, each pair of which may have values in common."""
+    names = _letter_names(count)
+    return {"anyOf": [obj({f"p{name}": STRING}, required=[f"p{name}"], title=f"T{name}") for name in names]}
+
+
+def _families(depth: int, width: int) -> Node:
+    """Two unions of objects that lead to unions of objects, alike down to the last."""
+    found: Node = {"DA": {"anyOf": [ref("X0"), ref("Y0")]}}
+    for family in "XY":
+        for level in range(depth):
+            members = [
+                {**obj({"a": ref(f"{family}{level + 1}"), f"k{n}": STRING}, required=["a"]), "title": f"T{_letters(n)}"}
+                for n in range(width)
+            ]
+            found[f"D{family}{level}"] = {"anyOf": members}
+        found[f"D{family}{depth}"] = obj({family: STRING}, required=[family])
+    return found
+
+
+def _doubled(depth: int) -> Node:
+    """Unions that lead to one another on 2 to the power of `depth` ways."""
+    chain = {f"D{n}": {"anyOf": [ref(n + 1), {"type": "array", "items": ref(n + 1)}]} for n in range(depth)}
+    return {**chain, f"D{depth}": STRING}
+
+
+def _tower(depth: int, width: int) -> Node:
+    """Classes that inherit from one another, each with properties of its own."""
+    found = {
+        f"D{n}": obj({f"p{n}x{letters}": STRING for letters in _letter_names(width)}, allOf=[ref(n + 1)])
+        for n in range(depth)
+    }
+    return {**found, f"D{depth}": obj({"a": STRING})}
+
+
+def _around(properties: int, members: int) -> Node:
+    """A union within an object of many properties, all of which each member gets."""
+    tagged = [obj({"t": {"const": f"v{letters}"}}, required=["t"]) for letters in _letter_names(members)]
+    return {"Wide": obj({f"p{letters}": STRING for letters in _letter_names(properties)}, oneOf=tagged)}
+
+
+def _mixed(count: int) -> Node:
+    """Definitions such as a real schema has: seven classes of five attributes among ten, an enumeration, two unions."""
+    return {f"D{_letters(n)}": _definition(n) for n in range(count)}
+
+
+def _definition(number: int) -> Node:
+    before: Node = {"$ref": f"#/$defs/D{_letters(number - 1)}"} if number else STRING
+    match number % 10:
+        case 7:
+            return {"anyOf": [before, STRING]}
+        case 8:
+            return {"enum": [f"v{_letters(value)}" for value in range(5)], "description": "An enumeration."}
+        case 9:
+            members = [obj({"t": {"const": f"v{_letters(n)}"}, "x": STRING}, required=["t"]) for n in range(3)]
+            return {"oneOf": members}
+    properties = {
+        "id": STRING,
+        "count": {"type": ["integer", "null"]},
+        "tags": {"type": "array", "items": STRING},
+        "next": before,
+        "flag": {"type": "boolean", "default": False},
+    }
+    return obj(properties, required=["id"], description="A class.")
+
+
 @dataclass(frozen=True)
 class Case:
     """A schema, the exit code that it must have and the code of its diagnostic, and the limits of the run."""
@@ -108,7 +187,7 @@ CASES = {
     "objects as deep as may be": Case(lambda: _thing(**nested(40, lambda inner: obj({"a": inner}), STRING)), 0),
     "100 MB": Case(lambda: b'{"$defs":{},"x":"' + b"y" * 100_000_000 + b'"}', 2, "file-too-large"),
     "31 MiB of brackets": Case(
-        lambda: b'{"a":[' + b"[]," * (31 * 1024**2 // 3) + b"1]}", 2, "no-definitions", memory=3 * GIB
+        lambda: b'{"a":[' + b"[]," * (31 * 1024**2 // 3) + b"1]}", 2, "file-too-large", memory=3 * GIB
     ),
     "a cycle of one": Case(lambda: _cycle(1), 2),
     "a cycle of two": Case(lambda: _cycle(2), 2),
@@ -130,12 +209,81 @@ CASES = {
     "a duplicate among 500,000 names": Case(lambda: _twice(500_000), 2, "duplicate-name"),
     "a union of 5,000 members": Case(lambda: _wide(5_000), 2, "too-many-members"),
     "a union as wide as may be": Case(lambda: _wide(400), 0),
-    "an enumeration of 5,000 values": Case(
-        lambda: text_of(schema_of(Many={"enum": [f"v{n}" for n in range(5_000)]})), 0
+    "an enumeration of as many values as may be": Case(lambda: _enumeration(10_000), 0),
+    "an enumeration of one value more": Case(lambda: _enumeration(10_001), 2, "too-many-values", seconds=5),
+    "an enumeration of 100,000 values": Case(lambda: _enumeration(100_000), 2, "schema-too-large", seconds=5),
+    "an object of 2,000 properties": Case(lambda: _object(2_000), 0),
+    "an object of one property more": Case(lambda: _object(10_001), 2, "too-many-properties", seconds=5),
+    "100,000 definitions": Case(lambda: _many(100_000), 2, "file-too-large", seconds=5),
+    "an array of a million numbers": Case(lambda: _thing(default=[1] * 1_000_000), 2, "file-too-large", seconds=5),
+    "a default of 200,000 values": Case(lambda: _thing(default=["x"] * 200_000), 2, "schema-too-large", seconds=5),
+    "a default of 20,000 values": Case(lambda: _thing(default={f"k{n}": [n] for n in range(10_000)}), 0, seconds=60),
+    "classes that inherit much": Case(lambda: text_of(schema_of(**_tower(45, 200))), 2, "schema-too-large"),
+    "members that get much": Case(lambda: text_of(schema_of(**_around(1_000, 400))), 2, "schema-too-large"),
+    "a description of 1 MB in many classes": Case(
+        lambda: text_of(
+            schema_of(
+                D=obj({"a": STRING}, description="word " * 200_000),
+                **{f"C{_letters(n)}": obj({}, allOf=[{"$ref": "#/$defs/D"}]) for n in range(500)},
+            )
+        ),
+        2,
+        "schema-too-large",
     ),
-    "an object of 5,000 properties": Case(
-        lambda: text_of(schema_of(Many=obj({f"p{_letters(n)}": STRING for n in range(5_000)}))), 0, seconds=60
+    "allOf 1,000 wide": Case(
+        lambda: text_of(schema_of(Thing={"allOf": [obj({f"p{name}": STRING}) for name in _letter_names(1_000)]})), 0
     ),
+    "unions that may be gone through in 2**45 ways": Case(lambda: text_of(schema_of(**_doubled(45))), 0),
+    "unions that compare in 20**12 ways": Case(lambda: text_of(schema_of(**_families(14, 20))), 0),
+    "10,000 references to nothing": Case(
+        lambda: text_of(
+            schema_of(**{f"Dsome{name}": obj({"a": ref(f"other{name}")}) for name in _letter_names(10_000)})
+        ),
+        2,
+        "ref-not-found",
+    ),
+    "20,000 mistakes": Case(
+        lambda: text_of(schema_of(**{f"D{name}": {"pattern": 1} for name in _letter_names(20_000)})), 2, "bad-schema"
+    ),
+    "10,000 warnings": Case(
+        lambda: text_of(schema_of(**{f"D{name}": {**STRING, "x-foo": 1} for name in _letter_names(10_000)})),
+        0,
+        "unknown-x-keyword",
+        command=("methods",),
+    ),
+    "a method of 10,000 characters": Case(
+        lambda: text_of(schema_of(MNotification=obj({}, **{"x-method": "m" * 10_000, "x-side": "both"}))), 0
+    ),
+    "definitions of 10,000 characters": Case(
+        lambda: text_of(
+            schema_of(**{"M" * 10_000: STRING, "N" * 10_000: {"anyOf": [ref(""), {"type": "integer"}]}, "D": STRING})
+        ),
+        0,
+    ),
+    "tags of 10,000 characters": Case(
+        lambda: text_of(schema_of(U={"oneOf": [obj({"t": {"const": tag * 10_000}}, required=["t"]) for tag in "ab"]})),
+        0,
+    ),
+    "a chain of 10,000 references": Case(
+        lambda: text_of(schema_of(**{f"D{n}": ref(n + 1) for n in range(10_000)}, D10000=STRING)), 2, "too-deep"
+    ),
+    "unions that multiply": Case(
+        lambda: text_of(
+            schema_of(
+                Thing={
+                    "type": "object",
+                    "allOf": [
+                        {"oneOf": [obj({f"{x}{n}": STRING}, required=[f"{x}{n}"]) for x in "ab"]} for n in range(20)
+                    ],
+                }
+            )
+        ),
+        2,
+    ),
+    "500,000 marks on one letter": Case(lambda: _thing(**STRING, description="a" + "\u0301\u0323" * 250_000), 0),
+    "a description of 1 MB of quotes": Case(lambda: _thing(**STRING, description='"""\\\\' * 200_000), 0),
+    "a description of 250,000 paragraphs": Case(lambda: _thing(**STRING, description="a\n\n" * 250_000), 0),
+    "a constant of 1 MB": Case(lambda: _thing(const="x" * 1_000_000), 0),
     "a description of 10 MB": Case(lambda: _thing(**STRING, description="word " * 2_000_000), 0, seconds=60),
     "a name of 1 MB": Case(lambda: text_of(schema_of(Thing=obj({"a" * 1_000_000: STRING}))), 0, seconds=60),
 }
@@ -164,9 +312,51 @@ def _run(case: Case, folder: Path) -> tuple[int, str, float, int]:
     return os.waitstatus_to_exitcode(status), said, usage.ru_utime, usage.ru_maxrss * 1024
 
 
-@pytest.mark.parametrize("name", CASES)
+DEEP_CASES = {
+    "an object of as many properties as may be": Case(lambda: _object(10_000), 0, seconds=60),
+    "1,000 methods": Case(
+        lambda: text_of(
+            schema_of(
+                **{
+                    f"M{name}{part}": obj({"a": STRING}, **{"x-method": f"m{name}", "x-side": "both"})
+                    for name in _letter_names(1_000)
+                    for part in ("Request", "Response")
+                }
+            )
+        ),
+        0,
+        seconds=60,
+    ),
+    "a chain of 2,000 classes": Case(
+        lambda: text_of(
+            schema_of(
+                **{f"D{n}": obj({"a": ref(n + 1)}, required=["a"]) for n in range(2_000)}, D2000=obj({"a": STRING})
+            )
+        ),
+        0,
+        seconds=60,
+    ),
+    "allOf 5,000 wide": Case(
+        lambda: text_of(schema_of(Thing={"allOf": [obj({f"p{name}": STRING}) for name in _letter_names(5_000)]})),
+        0,
+        seconds=40,
+    ),
+    "two wide unions in one": Case(
+        lambda: text_of(schema_of(DA={"anyOf": [ref("X"), ref("Y")]}, DX=_alternatives(400), DY=_alternatives(400))),
+        0,
+        "",
+        seconds=40,
+    ),
+    "10,000 definitions to the end": Case(
+        lambda: text_of(schema_of(**_mixed(10_000))), 0, seconds=600, memory=2 * GIB, command=("build", "--out", "out")
+    ),
+}
+"""What takes long, minutes at the most."""
+
+
+@pytest.mark.parametrize("name", [*CASES, *(DEEP_CASES if DEEP else ())])
 def test_size(name: str, tmp_path: Path) -> None:
-    case = CASES[name]
+    case = {**CASES, **DEEP_CASES}[name]
     code, said, _, _ = _run(case, tmp_path)
     assert "Traceback" not in said
     assert "MemoryError" not in said

@@ -19,9 +19,10 @@ from acpgen.config import Sources
 from acpgen.diagnostics import InputError
 from acpgen.emit.package import emit
 from acpgen.format import format_files
-from acpgen.ir.model import Role
+from acpgen.ir.role import Role
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen
+from tests.fidelity.subjects import DEEP
 from tests.hostile import subject
 from tests.hostile.texts import SURROGATES, texts
 from tests.hostile.vocabulary import strangers
@@ -29,15 +30,15 @@ from tests.support import import_folder, model_of, write_package
 
 pytestmark = pytest.mark.slow
 
-DEEP = os.environ.get("ACPGEN_DEEP") == "1"
 HOSTILE = settings(
-    max_examples=1500 if DEEP else 30,
+    max_examples=500 if DEEP else 30,
     derandomize=True,
     deadline=None,
     database=None,
     phases=(Phase.generate,),  # to shrink takes minutes, and says little where each text has its place
     suppress_health_check=list(HealthCheck),
 )
+POSITIONS = [*subject.TEXTS, *subject.NAMES, *subject.FRAGMENT, *subject.ADDED]
 _NUMBER = iter(range(10**9))
 
 
@@ -93,7 +94,7 @@ def _check_refusal(schema: Path, fragment: Path) -> None:
     assert all(char.isprintable() or char == "\n" for char in ran.stderr.replace(str(schema), ""))
 
 
-_PREFIXES = {"definition": "D", "member": "m"}
+_PREFIXES = {"definition": "D", "added definition": "F", "member": "m", "added tag": "other"}
 
 
 @st.composite
@@ -104,6 +105,9 @@ def _embedded(draw: st.DrawFn) -> dict[str, str]:
         at[position] = draw(texts())
     for position in subject.NAMES:
         at[position] = _PREFIXES.get(position, f"{position[0]}x") + draw(texts())
+    for position in subject.ADDED:
+        at[position] = _PREFIXES.get(position, f"new{position[-1]}") + draw(texts())
+    at["capability"] = at["capability"].replace(".", "")  # which parts the names of a path
     at["title of the fragment"] = "T " + draw(texts())
     at["fragment description"] = draw(texts())
     return at
@@ -127,12 +131,12 @@ def test_harmless_texts_make_a_package(tmp_path: Path) -> None:
     assert _check(subject.HARMLESS, tmp_path)
 
 
-@pytest.mark.parametrize("position", [*subject.TEXTS, *subject.NAMES, *subject.FRAGMENT])
+@pytest.mark.parametrize("position", POSITIONS)
 def test_a_text_alone(position: str) -> None:
     """Nothing but the text, in one position: half of what becomes a name can become none."""
     verdicts: list[bool] = []
 
-    @settings(HOSTILE, max_examples=150 if DEEP else 6)
+    @settings(HOSTILE, max_examples=40 if DEEP else 6)
     @given(texts())
     def check(text: str) -> None:
         with _folder() as folder:
@@ -144,13 +148,13 @@ def test_a_text_alone(position: str) -> None:
         assert all(verdicts), position
 
 
-@pytest.mark.parametrize("position", [*subject.TEXTS, *subject.NAMES, *subject.FRAGMENT])
+@pytest.mark.parametrize("position", POSITIONS)
 def test_half_a_surrogate_pair_is_refused(position: str, tmp_path: Path) -> None:
     for text in SURROGATES if DEEP else SURROGATES[:1]:
         assert not _check({**subject.HARMLESS, position: f"a{text}"}, tmp_path)
 
 
-@settings(HOSTILE, max_examples=200 if DEEP else 6)
+@settings(HOSTILE, max_examples=60 if DEEP else 6)
 @given(texts() | st.sampled_from(SURROGATES))
 def test_the_name_of_a_file(text: str) -> None:
     name = text.replace("/", "").replace("\0", "")[:40] + ".json"

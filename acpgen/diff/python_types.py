@@ -39,7 +39,7 @@ _UNSET = ("unset",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Annotations:
+class PythonTypes:
     """Reads the types of one model; `shared` gives the name that a paired definition goes by in both models."""
 
     model: Model

@@ -1,0 +1,49 @@
+"""`acpgen show`: all that is known of one name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from acpgen.build import load_composed
+from acpgen.cli import options
+from acpgen.cli.printing import print_diagnostics
+from acpgen.cli.tables import print_data
+
+
+@options.takes_sources
+def show_command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A type or definition, or a method by wire name or handler.", show_default=False
+        ),
+    ],
+    asked: options.Asked,
+    form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
+) -> None:
+    """Show a type or a method: its Python signature, its schema, who uses it, its capability, where it comes from.
+
+    The schema is the composed one, extensions included. A name that is several things shows all of them.
+
+    **Examples**
+
+    - `acpgen show session/new`
+    - `acpgen show ContentBlock --protocol 2`
+    - `acpgen show InitializeResponse --extension auth-state --format json`
+    """
+    # imported here: other commands need no templates
+    from acpgen.emit.signatures import Signatures
+    from acpgen.schema.data import data_folder
+    from acpgen.show.data import render_json
+    from acpgen.show.describe import Describer
+    from acpgen.show.lookup import find
+    from acpgen.show.text import render_text
+
+    composed, model, diagnostics = load_composed(asked.sources(), asked.types())
+    print_diagnostics(diagnostics, notes=False)
+    subjects = find(name, composed, model)
+    describer = Describer(composed, model, Signatures(model, data_folder() / "templates"))
+    entries = [describer.describe(subject) for subject in subjects]
+    print_data(render_json(name, entries) if form is options.DataFormat.JSON else render_text(entries))

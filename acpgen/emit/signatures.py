@@ -1,0 +1,114 @@
+"""The declarations of a package without what is inside them: rendered by its templates, then cut.
+
+Nothing is laid out here a second time: what is shown of a class or method is what the package has.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from acpgen.emit.classes import AliasView, ClassView, alias_target
+from acpgen.emit.environment import make_environment
+from acpgen.emit.hints import hint
+from acpgen.emit.literals import Code, identifier
+from acpgen.emit.package import HEADER
+from acpgen.emit.plain import own_fields
+from acpgen.emit.routing import RoleView
+from acpgen.emit.types import first_line
+from acpgen.format import format_files
+from acpgen.ir.model import Definition, Method, Model, Struct
+from acpgen.ir.role import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A declaration, and the module of the package that has it."""
+
+    module: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A field, as the templates of `types.py` get it."""
+
+    name: Code
+    type_hint: Code
+
+
+class Signatures:
+    """The declarations of the package of one model."""
+
+    def __init__(self, model: Model, templates: Path) -> None:
+        self._model = model
+        self._environment = make_environment(templates)
+
+    def of_type(self, definition: Definition) -> Signature:
+        """The class with its attributes and the parameters of its constructor, or the union, enum or alias."""
+        source = self._type_source(definition)
+        (node,) = (each for each in ast.parse(source).body if not isinstance(each, ast.Expr))
+        if isinstance(node, ast.ClassDef):
+            code = _cut(source, node)
+        else:
+            code = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+        return Signature("types.py", _formatted(code))
+
+    def of_method(self, method: Method) -> list[Signature]:
+        """The handlers and the stubs of a method, each in its class."""
+        found = []
+        for role in method.handlers:
+            for module, class_name in (
+                (role, RoleView(role, self._model).base),
+                (role.peer, RoleView(role.peer, self._model).stub),
+            ):
+                source, classes = self._roles[module]
+                code = _cut(source, classes[class_name], only=method.name)
+                found.append(Signature(f"{module.value}.py", _formatted(code)))
+        return found
+
+    def _type_source(self, definition: Definition) -> str:
+        # datamodel-code-generator, which uses these two templates in a build, leaves the line breaks in them alone
+        environment = self._environment.overlay(trim_blocks=False, lstrip_blocks=False)
+        name = identifier(definition.name)
+        if isinstance(definition, Struct):
+            slots = [_Slot(identifier(own), hint(known)) for own, known in own_fields(definition, self._model)]
+            view = ClassView(definition, self._model)
+            return environment.get_template("dataclass.jinja2").render(view=view, class_name=name, fields=slots)
+        target = Code(" | ".join(hint(each) for each in alias_target(definition)))
+        return environment.get_template("TypeAliasAnnotation.jinja2").render(
+            view=AliasView(definition, self._model), class_name=name, fields=[_Slot(name, target)]
+        )
+
+    @cached_property
+    def _roles(self) -> dict[Role, tuple[str, dict[str, ast.ClassDef]]]:
+        """The module of each role with its classes."""
+        template = self._environment.get_template("role.py.jinja")
+        sources = {role: template.render(header=HEADER, role=RoleView(role, self._model)) for role in Role}
+        return {
+            role: (source, {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)})
+            for role, source in sources.items()
+        }
+
+
+def _cut(source: str, node: ast.ClassDef, *, only: str | None = None) -> str:
+    """The class with its attributes and the heads of its methods, or of the one of the name `only`."""
+    lines = source.splitlines()
+    body = [line for part in node.body for line in _head(part, lines, only)]
+    return "\n".join([*lines[first_line(node) - 1 : node.body[0].lineno - 1], *(body or ["    ..."])])
+
+
+def _head(part: ast.stmt, lines: list[str], only: str | None) -> Iterator[str]:
+    match part:
+        case ast.AnnAssign() if only is None:
+            yield from lines[part.lineno - 1 : part.end_lineno]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if only in (None, name):
+            head = lines[part.lineno - 1 : part.body[0].lineno - 1]
+            yield from [*head[:-1], f"{head[-1]} ..."]
+
+
+def _formatted(code: str) -> str:
+    return format_files({"signature.py": code})["signature.py"].rstrip("\n")

@@ -1,0 +1,126 @@
+"""Pairs of schemas whose types come, go or turn into something else."""
+
+from __future__ import annotations
+
+from tests.diff_cases_values import LOOSE, SHARED, A, B, C
+from tests.diff_schemas import (
+    FINE,
+    GONE,
+    TEXT,
+    Case,
+    any_of,
+    asking,
+    client_sends,
+    holding,
+    member,
+    message,
+    one_of,
+    ref,
+    there_and_back,
+    thing,
+    with_x,
+)
+from tests.support import schema_of
+
+TYPES = [
+    *there_and_back(
+        Case(rule="type-added", old=asking(thing()), new=asking(thing(), Extra=thing(a=TEXT)), place="Extra", wire={}),
+        "type-removed",
+        source="breaks",
+        uses=("import",),
+    ),
+    Case(
+        rule="type-renamed",
+        variant="of-a-property",
+        old=with_x(ref("Item"), Item=thing(a=TEXT, b=TEXT)),
+        new=with_x(ref("Thing"), Thing=thing(a=TEXT, b=TEXT)),
+        place="Thing",
+        wire={},
+        source="breaks",
+        uses=("import",),
+    ),
+    Case(
+        rule="type-renamed",
+        variant="of-a-message",
+        old=asking(thing(("a",), a=TEXT)),
+        new=schema_of(PleadRequest=message("ask", thing(("a",), a=TEXT)), AskResponse=message("ask", thing())),
+        place="PleadRequest",
+        wire={},
+        source="breaks",
+        uses=("import",),
+    ),
+    Case(
+        rule="type-renamed",
+        variant="of-a-member",
+        old=with_x(ref("Item"), Item=one_of(A, B)),
+        new=with_x(ref("Thing"), Thing=one_of(A, B)),
+        place="ThingA",
+        wire={},
+        source="breaks",
+        uses=("import",),
+    ),
+    Case(
+        rule="type-kind-changed",
+        old=holding(thing(("name",), name=TEXT)),
+        new=holding(any_of(C, LOOSE)),
+        place="Item",
+        wire=client_sends("ok", "loses"),
+        source="breaks",
+        uses=GONE,
+        also=frozenset({"type-added"}),
+    ),
+    *there_and_back(
+        Case(
+            rule="type-base-changed",
+            old=holding(one_of(*({**member(tag), "allOf": [ref("Shared")]} for tag in "ab")), Shared=SHARED),
+            new=holding(
+                one_of({**member("a"), "allOf": [ref("Shared")]}, member("b", text=TEXT)),
+                Shared=SHARED,
+                More=thing(shared=ref("Shared")),
+            ),
+            place="ItemB",
+            wire=FINE,
+            source="risk",
+            uses=("read",),
+            also=frozenset({"type-added"}),
+        ),
+        "type-base-changed",
+        source="risk",
+        uses=("read",),
+    ),
+    *there_and_back(
+        Case(
+            rule="type-opened",
+            old=holding(thing(("name",), name=TEXT)),
+            new=holding({**thing(("name",), name=TEXT), "additionalProperties": True}),
+            place="Item",
+            wire=client_sends("ok", "loses"),
+        ),
+        "type-closed",
+        source="breaks",
+        uses=GONE,
+    ),
+    Case(
+        rule="type-rejection-changed",
+        old=holding({**thing(kind=TEXT), "not": {"required": ["other"]}}),
+        new=holding({**thing(kind=TEXT), "not": {"required": ["kind"]}}),
+        place="Item",
+        wire=client_sends("breaks", "breaks"),
+        unseen="what is excluded is dropped before it is sent",
+    ),
+    Case(
+        rule="documentation",
+        old=with_x({**TEXT, "description": "Old."}),
+        new=with_x({**TEXT, "description": "New."}),
+        place="AskRequest",
+        wire={},
+    ),
+    Case(
+        rule="field-added-optional",
+        variant="unreached",
+        old=asking(thing(), Lonely=thing()),
+        new=asking(thing(), Lonely=thing(x=TEXT)),
+        place="Lonely.x",
+        wire={},
+    ),
+]

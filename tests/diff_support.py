@@ -1,0 +1,154 @@
+"""What the tests of comparisons share: models and packages of two schemas, and messages sent from one to the other."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+from acpgen.config import Sources
+from acpgen.diff.compare import compare
+from acpgen.diff.findings import Comparison, Finding, Wire, worst_wire
+from acpgen.diff.rules import RULES
+from acpgen.ir.messages import messages_of
+from acpgen.ir.model import Model, Ref
+from acpgen.ir.role import Role
+from tests.fidelity.schemas import same
+from tests.fidelity.subjects import Subject
+from tests.support import Packages, model_of
+
+
+@cache
+def _model(sources: Sources) -> Model:
+    return model_of(sources)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two ways to build a package, and what lies between them."""
+
+    old: Subject
+    new: Subject
+
+    @property
+    def models(self) -> tuple[Model, Model]:
+        """Both models."""
+        return _model(self.old.sources), _model(self.new.sources)
+
+    def comparison(self) -> Comparison:
+        """What changes from old to new."""
+        return compare(*self.models)
+
+    def reversed(self) -> Pair:
+        """The way back."""
+        return Pair(old=self.new, new=self.old)
+
+
+def pair_of(old: Sources, new: Sources) -> Pair:
+    """A pair of packages."""
+    return Pair(old=Subject(label="old", sources=old), new=Subject(label="new", sources=new))
+
+
+class Written:
+    """Files with schemas in them, each text once, so that packages of equal schemas are built once."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def __call__(self, schema: Mapping[str, Any], protocol: int = 1) -> Sources:
+        """The sources of a schema given as data."""
+        text = json.dumps(schema)
+        path = self._home / f"{abs(hash(text))}.json"
+        path.write_text(text, encoding="utf-8")
+        return Sources(protocol=protocol, schema=path)
+
+
+def holds(after: Any, before: Any) -> bool:
+    """Whether nothing of a value is lost, at any depth; what a reader adds is no loss."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return all(key in after and holds(after[key], item) for key, item in before.items())
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(holds, after, before))
+    return same(after, before)
+
+
+def fate(sender: ModuleType, reader: ModuleType, names: tuple[str, str], raw: Any) -> Wire:
+    """What becomes of a message that the package `sender` writes and `reader` reads; `names` are its types there."""
+    sent = sender.encode(value_of(sender, names[0], raw))
+    try:
+        read = value_of(reader, names[1], sent)
+    except reader.DecodeError:
+        return Wire.BREAKS
+    return Wire.OK if holds(reader.encode(read), sent) else Wire.LOSES
+
+
+def value_of(package: ModuleType, name: str, raw: Any) -> Any:
+    """`raw` decoded as the definition `name`, whatever kind that is."""
+    return package.decode(getattr(package, name), raw)
+
+
+def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: int = 60, seed: int = 1) -> Wire:
+    """The worst that becomes of `count` messages that the old schema admits, as the new package reads them."""
+    random = Random(seed)
+    sender, reader = pair.old.package(packages), pair.new.package(packages)
+    found = []
+    for _ in range(count):
+        raw = pair.old.maker.value(names[0], random)
+        found.append(fate(sender, reader, names, raw))
+    return worst_wire(found)
+
+
+def verdicts(finding: Finding) -> dict[str, tuple[str, str]]:
+    """The wire verdicts by sender: old to new, and new to old."""
+    return {each.sender.value: (each.old_to_new.value, each.new_to_old.value) for each in finding.wire}
+
+
+def mirrored(findings: tuple[Finding, ...], *, back: bool = False) -> Counter[Any]:
+    """What an exchange of old and new must leave as it is; with `back` it is exchanged here."""
+    return Counter(
+        (
+            RULES[each.rule].reverse if back else each.rule,
+            tuple(
+                (one.sender, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
+                for one in each.wire
+            ),
+        )
+        for each in findings
+    )
+
+
+def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Role], tuple[str, str]]]:
+    """The messages that both releases know, by method and sender, with the names of their types."""
+    old, new = pair.models
+    known = {message: expression for method in new.methods for message, expression in messages_of(method)}
+    for method in old.methods:
+        for message, expression in messages_of(method):
+            other = known.get(message)
+            if isinstance(expression, Ref) and isinstance(other, Ref):
+                yield (message.method, message.role), (expression.name, other.name)
+
+
+def expected(findings: tuple[Finding, ...], method: str, sender: Role, *, back: bool) -> Wire:
+    """The worst that the findings say of messages of `method` from `sender`."""
+    return worst_wire(
+        each.new_to_old if back else each.old_to_new
+        for finding in findings
+        if method in finding.methods
+        for each in finding.wire
+        if each.sender is sender
+    )
+
+
+def still_calls(old: Any, new: Any) -> bool:
+    """Whether every call of the old constructor is one of the new: no argument is gone, none is needed besides."""
+    before, after = (inspect.signature(kind).parameters for kind in (old, new))
+    needed = {name for name, each in after.items() if each.default is each.empty}
+    needed_before = {name for name, each in before.items() if each.default is each.empty}
+    return before.keys() <= after.keys() and needed <= needed_before

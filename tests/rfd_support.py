@@ -1,0 +1,34 @@
+"""What the tests of the extraction share: a base, and the draft and the findings of a text."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from acpgen.rfd import Base, Extraction, extract, parse_source
+from acpgen.schema.bundled import find_release, load_gates, load_release
+
+
+@cache
+def base(protocol: int = 1, release: str = "0.10.8") -> Base:
+    """A bundled release to extract against."""
+    found = find_release(protocol, release)
+    document = load_release(found)
+    definitions = document.root["$defs"]
+    return Base(origin=document.origin, protocol=protocol, definitions=definitions, gates=load_gates(found))
+
+
+def extraction(text: str, name: str = "text.md", against: Base | None = None) -> Extraction:
+    """What the extraction makes of a text."""
+    return extract(parse_source(text.encode(), label=name, name=name), against or base())
+
+
+def draft_of_typescript(code: str) -> dict[str, Any]:
+    """The draft of a text with nothing but TypeScript in it."""
+    return extraction(f"```ts\n{code}\n```\n").draft
+
+
+def findings_of(text: str, name: str = "text.md") -> list[tuple[str, int, int]]:
+    """The code, the line and the column of everything that is said of a text."""
+    found = extraction(text, name).diagnostics
+    return [(each.code, each.location.line, each.location.column) for each in found if each.location]

@@ -1,0 +1,292 @@
+"""`[tool.acpgen]` in `pyproject.toml`: where it is found, what it may say, who wins, and how mistakes are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from acpgen.config.keys import KEYS
+from tests.command_line import run_acpgen
+from tests.project_support import Project, read_toml
+
+ONE = 'out = "src/acp"\nschema = "schema.json"\n'
+TWO = """schema = "schema.json"
+runtime = false
+
+[tool.acpgen.outputs.agent]
+out = "src/agent/acp"
+
+[tool.acpgen.outputs.client]
+out = "src/client/acp"
+role = "client"
+runtime = true
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with one output."""
+    return Project(tmp_path / "p", ONE)
+
+
+def settings(project: Project, *arguments: str, below: str = ".") -> dict[str, tuple[Any, str]]:
+    """The value and the origin of each key of the only output."""
+    (found,) = json.loads(project.good("config", "--format", "json", *arguments, below=below).stdout)
+    return {key: (each["value"], each["from"]) for key, each in found["settings"].items()}
+
+
+# --- Where it is, and who wins ---------------------------------------------------------------------------------------
+
+
+def test_build_without_arguments_builds_what_is_configured(project: Project) -> None:
+    project.good("build")
+    assert project.lock("src/acp")["schema"]["name"] == "schema.json"
+    assert (project.path / "src/acp/agent.py").exists()
+
+
+def test_several_outputs(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", TWO)
+    project.good("build")
+    assert not (project.path / "src/agent/acp/rpc.py").exists()
+    assert (project.path / "src/client/acp/rpc.py").exists()
+    assert (project.path / "src/client/acp/client.py").exists()
+
+
+def test_an_output_is_built_by_its_name(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", TWO)
+    project.good("build", "client")
+    assert [path.name for path in (project.path / "src").iterdir()] == ["client"]
+
+
+@pytest.mark.parametrize("below", ["src", "src/deep/er"])
+def test_it_is_found_above(project: Project, below: str) -> None:
+    project.good("build", below=below)
+    assert (project.path / "src/acp/agent.py").exists()
+    up = "../" * len(below.split("/"))
+    out, origin = settings(project, below=below)["out"]
+    assert (project.path / below / out).resolve() == project.path / "src/acp"
+    assert origin == f"{up}pyproject.toml:5"
+
+
+def test_files_without_a_table_are_passed_by(project: Project) -> None:
+    (project.path / "inner").mkdir()
+    (project.path / "inner/pyproject.toml").write_text('[project]\nname = "acpgen-user"\n')
+    project.good("build", below="inner")
+    assert (project.path / "src/acp/agent.py").exists()
+
+
+def test_the_search_ends_at_the_top_of_a_checkout(project: Project) -> None:
+    (project.path / "inner" / ".git").mkdir(parents=True)
+    ran = project.run("build", below="inner")
+    assert ran.code == 2
+    assert "[no-output]" in ran.stderr
+    assert "--out" in ran.stderr
+
+
+def test_a_file_can_be_named_or_none_be_read(project: Project, tmp_path: Path) -> None:
+    other = Project(tmp_path / "other", 'out = "there"\nschema = "schema.json"\n')
+    project.good("build", "--config", other.path / "pyproject.toml")
+    assert (other.path / "there/agent.py").exists()
+    assert not (project.path / "src").exists()
+    assert "[no-output]" in project.run("build", "--no-config").stderr
+
+
+def test_the_command_line_wins(project: Project) -> None:
+    found = settings(project, "--role", "client", "--keep-unknown", "--no-runtime", "--release", "0.10.8")
+    assert found["role"] == ("client", "command line")
+    assert found["keep-unknown"] == (True, "command line")
+    assert found["runtime"] == (False, "command line")
+    assert found["release"] == ("0.10.8", "command line")
+    assert found["schema"] == (None, "default")  # a release is another schema
+    assert found["out"] == ("src/acp", "pyproject.toml:5")
+    assert found["protocol"] == (1, "default")
+
+
+def test_what_the_file_switches_on_can_be_switched_off(project: Project) -> None:
+    project.config(f"{ONE}open-unions = true\nkeep-unknown = true\nstrict = true\nruntime = false\n")
+    project.good("build", "--no-open-unions", "--no-keep-unknown", "--no-strict", "--runtime")
+    options = project.lock("src/acp")["options"]
+    assert (options["open_unions"], options["keep_unknown"], options["runtime"]) == (False, False, True)
+
+
+def test_the_folder_of_an_output_on_the_command_line_means_that_output(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", TWO)
+    project.good("build", "--out", "src/../src/client/acp")
+    assert (project.path / "src/client/acp/client.py").exists()
+    project.good("build", "--out", "elsewhere")  # what holds for all outputs holds for another one, too
+    assert (project.path / "elsewhere/agent.py").exists()
+    assert not (project.path / "elsewhere/rpc.py").exists()
+
+
+def test_other_commands_look_at_the_configured_schema(project: Project) -> None:
+    assert "ping" in project.good("methods").stdout
+    assert "session/new" in project.good("methods", "--release", "2026-11-02").stdout
+    assert "session/new" in project.good("methods", "--no-config").stdout
+
+
+def test_commands_that_look_at_one_schema_ask_which(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", TWO + 'release = "0.10.8"\n')
+    ran = project.run("methods")
+    assert ran.code == 2
+    assert "--output agent or client" in ran.stderr
+    assert "ping" in project.good("methods", "--output", "agent").stdout
+    assert "session/new" in project.good("methods", "--output", "client").stdout
+
+
+def test_extensions_by_path_are_relative_to_the_file(project: Project) -> None:
+    fragment = {"fragment": 1, "id": "x", "revision": "1", "title": "X", "status": "vendor", "protocols": [1]}
+    added = {"$defs": {"Added": {"type": "object", "properties": {}}}}
+    (project.path / "x.json").write_text(json.dumps({**fragment, **added}))
+    project.config(f'{ONE}extensions = ["x.json"]\n')
+    project.good("build", below="deep/er")
+    assert "Added" in project.lock("src/acp")["names"]
+
+
+def test_config_is_a_table_for_people(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", TWO)
+    lines = [line.split() for line in project.good("config").stdout.splitlines()]
+    assert lines[0] == ["output", "key", "value", "from"]
+    assert ["client", "role", "client", "pyproject.toml:13"] in lines
+    assert ["agent", "runtime", "false", "pyproject.toml:6"] in lines
+    assert ["agent", "strict", "false", "default"] in lines
+    assert len(lines) == 1 + 2 * len(KEYS)
+    assert {line[0] for line in map(str.split, project.good("config", "client").stdout.splitlines())} == {
+        "output",
+        "client",
+    }
+
+
+# --- Mistakes --------------------------------------------------------------------------------------------------------
+
+MISTAKES = {
+    "unknown key": ('extention = ["logout"]\n', "5:1", "did you mean `extensions`?"),
+    "unknown key, nothing near": ("zzz = 1\n", "5:1", "there are: out, role"),
+    "unknown key of an output": ('[tool.acpgen.outputs.a]\nout = "a"\nrole_ = "agent"\n', "7:1", "`role`?"),
+    "a choice": ('role = "server"\n', "5:1", "'agent', 'client', 'both'"),
+    "a number": ('protocol = "1"\n', "5:1", "a whole number"),
+    "true is no number": ("protocol = true\n", "5:1", "a whole number"),
+    "a flag": ("strict = 1\n", "5:1", "true or false"),
+    "a path": ("out = []\n", "5:1", "a string with a path"),
+    "an empty path": ('out = ""\n', "5:1", "a string with a path"),
+    "specs": ('extensions = "logout"\n', "5:1", "an array of strings"),
+    "names": ('[tool.acpgen.renames]\n"no name" = "Thing"\n', "5:1", "a table of names"),
+    "both of two": ('out = "a"\nrelease = "0.10.8"\nschema = "s.json"\n', "6:1", "exclude each other"),
+    "one output and several": ('out = "a"\n[tool.acpgen.outputs.b]\nout = "b"\n', "5:1", "several"),
+    "an output without a folder": ('[tool.acpgen.outputs.b]\nrole = "agent"\n', "5:1", "has no `out`"),
+    "outputs that are none": ("outputs = 5\n", "5:1", "a table of tables"),
+    "an output that is none": ("[tool.acpgen.outputs]\na = 5\n", "5:1", "a table of tables"),
+    "no TOML": ("out = \n", "5:7", "not TOML"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_its_place(project: Project, mistake: str) -> None:
+    text, place, message = MISTAKES[mistake]
+    project.config(text)
+    for command in ("build", "check", "config"):
+        ran = project.run(command)
+        assert ran.code == 2
+        assert ran.stdout == ""
+        assert f"pyproject.toml:{place}: error:" in ran.stderr, ran.stderr
+        assert message in ran.stderr, ran.stderr
+    assert not (project.path / "src").exists()
+
+
+def test_all_mistakes_are_told_at_once(project: Project) -> None:
+    project.config('rolle = "agent"\nstrict = 5\n[tool.acpgen.outputs.a]\nprotocol = -1\n')
+    found = json.loads(project.run("build", "--format", "json").stderr)
+    assert [(each["line"], each["pointer"]) for each in found] == [
+        (5, "/tool/acpgen/rolle"),
+        (6, "/tool/acpgen/strict"),
+        (7, "/tool/acpgen/outputs/a"),
+        (8, "/tool/acpgen/outputs/a/protocol"),
+    ]
+
+
+def test_places_in_other_layouts() -> None:
+    """Dotted keys, quoted keys and inline tables: the nearest thing that has a line of its own."""
+    from acpgen.config.pyproject import _place
+
+    text = 'tool.acpgen.strict = 1\n[tool . "acpgen".outputs]\na = { out = 5 }\n  "b c".out = 5\n'
+    places = [("strict",), ("outputs", "a", "out"), ("outputs", "b c", "out"), ("nowhere",)]
+    found = [_place(Path("p.toml"), text, ("tool", "acpgen", *keys)) for keys in places]
+    assert [(each.line, each.column) for each in found[:3]] == [(1, 1), (3, 1), (4, 3)]
+
+
+@pytest.mark.parametrize("table", ["acpgen = 5", "acpgen = []"])
+def test_a_table_that_is_none(project: Project, table: str) -> None:
+    (project.path / "pyproject.toml").write_text(f"[tool]\n{table}\n")
+    ran = project.run("build")
+    assert ran.code == 2
+    assert "must be a table" in ran.stderr
+
+
+def test_a_named_file_without_a_table(project: Project) -> None:
+    (project.path / "other.toml").write_text("[tool.other]\n")
+    for name, code in (("other.toml", "config-missing"), ("nowhere.toml", "unreadable")):
+        assert f"[{code}]" in project.run("build", "--config", name).stderr
+
+
+def test_bytes_that_are_no_text(project: Project) -> None:
+    (project.path / "pyproject.toml").write_bytes(b'[tool.acpgen]\nout = "\xff"\n')
+    assert "[bad-toml]" in project.run("build").stderr
+
+
+def test_an_unknown_output_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", TWO)
+    assert "did you mean 'client'?" in project.run("build", "clinet").stderr
+    assert "there are: agent, client" in project.run("check", "zzz").stderr
+    assert "[tool.acpgen.outputs.NAME]" in run_acpgen("build", "agent", cwd=tmp_path).stderr
+
+
+def test_two_outputs_in_one_folder(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", TWO.replace("src/client/acp", "src/x/../agent/acp"))
+    ran = project.run("build")
+    assert ran.code == 2
+    assert "[same-folder]" in ran.stderr
+    project.good("build", "client")
+
+
+def test_a_text_for_the_terminal_is_escaped(project: Project) -> None:
+    project.config('"a\\u001b[31m" = 1\n')
+    ran = project.run("build")
+    assert "\x1b" not in ran.stderr
+    assert ran.code == 2
+
+
+# --- The JSON Schema -------------------------------------------------------------------------------------------------
+
+
+def published(project: Project) -> Draft202012Validator:
+    schema = json.loads(project.good("config", "--schema").stdout)
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def test_the_json_schema_describes_every_key(project: Project) -> None:
+    schema: Any = published(project).schema
+    assert [*schema["properties"]] == [*KEYS, "outputs"]
+    assert all(each["description"] for each in schema["properties"].values())
+
+
+@pytest.mark.parametrize("text", [text for text, _, message in MISTAKES.values() if message != "not TOML"])
+def test_the_json_schema_refuses_what_acpgen_refuses(project: Project, text: str) -> None:
+    assert not published(project).is_valid(table(f"[tool.acpgen]\n{text}"))
+
+
+@pytest.mark.parametrize(
+    "text", [ONE, TWO, f'{ONE}extensions = ["logout"]\n[tool.acpgen.renames]\nOld = "Thing"\n', ""]
+)
+def test_the_json_schema_takes_what_acpgen_takes(project: Project, text: str) -> None:
+    assert published(project).is_valid(table(f"[tool.acpgen]\n{text}"))
+    project.config(text)
+    if text:
+        project.good("config")
+
+
+def table(text: str) -> Any:
+    return read_toml(text)["tool"]["acpgen"]

@@ -1,0 +1,242 @@
+"""`acpgen diff`: what is printed, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from acpgen.diff.markdown import code, escaped
+from acpgen.schema.bundled import find_release
+from tests.diff_running import LARGER, SMALL, data, diff, rules, write
+from tests.diff_schemas import TEXT, asking, constants, holding, message, thing, with_x
+from tests.support import schema_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with the schemas `old.json` and `new.json`."""
+    write(tmp_path / "old.json", SMALL)
+    write(tmp_path / "new.json", LARGER)
+    return tmp_path
+
+
+# --- The exit code --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schemas", "wanted", "code"),
+    [
+        ((SMALL, LARGER), [], 0),
+        ((SMALL, LARGER), ["wire"], 0),
+        ((SMALL, LARGER), ["source"], 0),
+        ((SMALL, LARGER), ["any"], 1),
+        ((LARGER, SMALL), ["wire"], 0),
+        ((LARGER, SMALL), ["source"], 1),
+        ((holding(constants("a")), holding(constants("a", "b"))), ["wire"], 1),
+        ((holding(constants("a")), holding(constants("a", "b"))), ["source"], 0),
+        ((holding(constants("a")), holding(constants("a", "b"))), ["source", "wire"], 1),
+        ((SMALL, SMALL), ["any", "wire", "source"], 0),
+        ((with_x({**TEXT, "description": "One."}), with_x({**TEXT, "description": "Two."})), ["any"], 0),
+    ],
+)
+def test_findings_that_fail(schemas: tuple[Any, Any], wanted: list[str], code: int, tmp_path: Path) -> None:
+    for name, schema in zip(("old.json", "new.json"), schemas, strict=True):
+        write(tmp_path / name, schema)
+    options = [part for each in wanted for part in ("--fail-on", each)]
+    ran = diff("old.json", "new.json", *options, cwd=tmp_path)
+    assert ran.code == code
+    assert ran.stdout
+    assert bool(ran.stderr) is bool(code)
+
+
+# --- What is printed ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [("text", "\nno differences\n"), ("markdown", "\nNo differences.\n"), ("json", '"findings": []')],
+)
+def test_no_differences(form: str, expected: str, home: Path) -> None:
+    ran = diff("old.json", "old.json", "--format", form, cwd=home)
+    assert ran.code == 0
+    assert expected in ran.stdout
+
+
+def test_documentation_alone(tmp_path: Path) -> None:
+    for name, text in (("old.json", "One."), ("new.json", "Two.")):
+        write(tmp_path / name, with_x({**TEXT, "description": text}))
+    assert "no differences but in documentation (1)" in diff("old.json", "new.json", cwd=tmp_path).stdout
+    assert "AskRequest: other text about x" in diff("old.json", "new.json", "--all", cwd=tmp_path).stdout
+
+
+def test_gates(home: Path) -> None:
+    """Fragments state them: for a capability that is there, that is another, and that is none."""
+    base = asking(
+        thing(),
+        GreetRequest=message("greet", thing()),
+        GreetResponse=message("greet", thing(ask={"type": "boolean"}, plead={"type": "boolean"})),
+        TellNotification=message("tell", thing()),
+    )
+    write(home / "base.json", base)
+    head = {"fragment": 1, "revision": "1", "title": "t", "status": "vendor", "protocols": [1]}
+    for name, gates in {
+        "none": {"tell": "ask"},
+        "ask": {"tell": "ask", "ask": "ask"},
+        "plead": {"tell": "ask", "ask": "plead"},
+    }.items():
+        added = {"$defs": {f"Of{name.capitalize()}": thing()}}
+        write(home / f"{name}.json", {**head, "id": name, **added, "gates": {"GreetResponse": gates}})
+    for old, new, rule, wire, source in (
+        ("none", "ask", "method-gate-added", ("breaks", "loses"), "risk"),
+        ("ask", "none", "method-gate-removed", ("loses", "breaks"), "ok"),
+        ("ask", "plead", "method-gate-changed", ("loses", "loses"), "risk"),
+    ):
+        options = ("--old-extension", f"./{old}.json", "--new-extension", f"./{new}.json")
+        found = data("base.json", "base.json", *options, cwd=home)["findings"]
+        (gate,) = [each for each in found if "gate" in each["rule"]]
+        assert (gate["rule"], gate["method"], gate["source"]["verdict"]) == (rule, "ask", source)
+        (direction,) = gate["wire"]
+        assert (direction["sender"], direction["old_to_new"], direction["new_to_old"]) == ("client", *wire)
+
+
+def test_a_gate_that_is_not_known_is_no_gate_that_is_gone(tmp_path: Path) -> None:
+    """A schema of the user's says nothing of gates; the facts of a bundled one do."""
+    changed = json.loads(find_release(1).schema.read_text(encoding="utf-8"))
+    changed["$comment"] = "changed"
+    write(tmp_path / "mine.json", changed)
+    found = data("v1/2026-11-02", "mine.json", cwd=tmp_path)
+    assert found["findings"] == []
+    assert "NEW states no capabilities" in found["notes"][0]
+
+
+def test_a_gated_method_harms_nobody(home: Path) -> None:
+    found = data("v1/0.10.8", "v1/2026-11-02", cwd=home)["findings"]
+    wire = {each["method"]: each["wire"][0]["new_to_old"] for each in found if each["rule"] == "method-added"}
+    assert wire == {
+        **dict.fromkeys(("logout", "session/close", "session/delete", "session/list", "session/resume"), "ok"),
+        **dict.fromkeys(("elicitation/create", "elicitation/complete"), "ok"),
+        "$/cancel_request": "loses",
+    }
+
+
+HOSTILE = "]8;;x\x1b[31m\x07\u202e`**|<script>@everyone #1\n## Heading"
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "json"])
+def test_hostile_text(form: str, tmp_path: Path) -> None:
+    """Names and values are anybody's; nothing of them reaches a terminal or a page but as text."""
+    name = HOSTILE + "x" * 10_000
+    write(tmp_path / "old.json", asking(thing(**{"a" + name: TEXT, "d": {"type": "string", "default": "a"}})))
+    tagged = {"oneOf": [thing(("k",), k={"const": "t" + name}), thing(("k",), k={"const": "u"})]}
+    write(
+        tmp_path / "new.json",
+        asking(
+            thing(**{"b" + name: constants(HOSTILE, "b"), "d": {"type": "string", "default": HOSTILE}, "t": tagged}),
+            MoreRequest=message("m/" + name, thing()),
+            MoreResponse=message("m/" + name, thing()),
+            Values=constants(HOSTILE, "b"),
+        ),
+    )
+    ran = diff("old.json", "new.json", "--format", form, "--all", cwd=tmp_path)
+    assert ran.code == 0, ran.stderr
+    assert all(char.isprintable() or char in "\n\u2060" for char in ran.stdout)
+    assert "\n## Heading" not in ran.stdout
+    if form == "json":
+        json.loads(ran.stdout)
+    else:
+        assert max(map(len, ran.stdout.splitlines())) < 1200
+    if form == "markdown":
+        assert_harmless(ran.stdout)
+
+
+def assert_harmless(text: str) -> None:
+    """A page has no HTML but line breaks, no links, and no mentions outside of code."""
+    tokens = [
+        each
+        for block in MarkdownIt("commonmark").enable("table").parse(text)
+        for each in (block, *(block.children or ()))
+    ]
+    assert {each.content for each in tokens if each.type in ("html_inline", "html_block")} <= {"<br>"}
+    assert not {each.type for each in tokens} & {"link_open", "image"}
+    shown = "".join(each.content for each in tokens if each.type == "text")
+    assert "@everyone" not in shown
+    assert "#1" not in shown
+    assert {each.tag for each in tokens if each.type == "heading_open"} == {"h2", "h3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain words, (as) these: 1.5", "plain words, (as) these: 1.5"),
+        ("a_b*c", "a\\_b\\*c"),
+        ("<b>", "\\<b\\>"),
+        ("@team", "@\u2060team"),
+        ("#12", "\\#\u206012"),
+        ("a|b", "a\\|b"),
+    ],
+)
+def test_markdown_shows_text_as_it_is(text: str, expected: str) -> None:
+    assert escaped(text) == expected
+
+
+def test_code_spans_have_a_fence_that_is_long_enough() -> None:
+    assert code("a") == "`a`"
+    assert code("a`b") == "`` a`b ``"
+    assert code("``") == "``` `` ```"
+
+
+def test_two_releases_are_compared_in_a_moment(home: Path) -> None:
+    diff("v1/0.10.8", "v1/2026-11-02", cwd=home)
+    start = time.perf_counter()
+    diff("v1/0.10.8", "v1/2026-11-02", cwd=home)
+    assert time.perf_counter() - start < 2
+
+
+def test_a_union_of_everything_with_itself(tmp_path: Path) -> None:
+    """Definitions that refer to themselves end the comparison all the same."""
+    for name, leaf in (("old.json", TEXT), ("new.json", {"type": "integer"})):
+        tree = thing(
+            value=leaf, left={"$ref": "#/$defs/Tree"}, all={"type": "array", "items": {"$ref": "#/$defs/Node"}}
+        )
+        node = {"anyOf": [{"$ref": "#/$defs/Tree"}, TEXT]}
+        write(
+            tmp_path / name,
+            schema_of(
+                Tree=tree,
+                Node=node,
+                AskRequest=message("ask", thing(t={"$ref": "#/$defs/Node"})),
+                AskResponse=message("ask", thing()),
+            ),
+        )
+    assert rules("old.json", "new.json", cwd=tmp_path) == {"field-type-changed"}
+
+
+@pytest.mark.parametrize(("length", "said"), [(100, ""), (3000, "[too-deep]")])
+def test_a_long_chain_of_definitions(length: int, said: str, tmp_path: Path) -> None:
+    """It is followed, and refused where it is too long, whatever is changed in it."""
+    for name, leaf, prefix in (("old.json", TEXT, "A"), ("new.json", {"type": "integer"}, "B")):
+        own: dict[str, Any] = {f"{prefix.lower()}{number}y": TEXT for number in range(4)}
+        chain: dict[str, Any] = {
+            f"{prefix}{number}": thing(x={"$ref": f"#/$defs/{prefix}{number + 1}"}, **own) for number in range(length)
+        }
+        chain[f"{prefix}{length}"] = thing(x=leaf)
+        write(tmp_path / name, with_x({"$ref": f"#/$defs/{prefix}0"}, **chain))
+    ran = diff("old.json", "new.json", cwd=tmp_path)
+    assert (ran.code, said in ran.stderr) == (2 if said else 0, True), ran.stderr
+
+
+def test_everything_has_another_name(tmp_path: Path) -> None:
+    """Renames are looked for as long as that is not the whole schema."""
+    for name, prefix in (("old.json", "a"), ("new.json", "b")):
+        properties: dict[str, Any] = {f"{prefix}{number}x": TEXT for number in range(1000)}
+        definitions: dict[str, Any] = {f"{prefix.upper()}{number}": thing(("t",), t=TEXT) for number in range(40)}
+        members = {"anyOf": [{"$ref": f"#/$defs/{each}", "title": each} for each in definitions]}
+        write(tmp_path / name, with_x({"$ref": "#/$defs/Many"}, Wide=thing(**properties), Many=members, **definitions))
+    start = time.perf_counter()
+    assert "field-renamed" not in rules("old.json", "new.json", cwd=tmp_path)
+    assert time.perf_counter() - start < 10

@@ -1,0 +1,233 @@
+"""`acpgen diff`: what OLD and NEW may be."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from acpgen.schema.bundled import find_release
+from tests.command_line import build_package
+from tests.diff_running import LARGER, SMALL, data, refused, rules, write
+from tests.diff_schemas import TEXT, holding, thing
+from tests.support import REPOSITORY
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with the schemas `old.json` and `new.json`."""
+    write(tmp_path / "old.json", SMALL)
+    write(tmp_path / "new.json", LARGER)
+    return tmp_path
+
+
+# --- What OLD and NEW may be ----------------------------------------------------------------------------------------
+
+
+def test_two_files(home: Path) -> None:
+    assert rules("old.json", "new.json", cwd=home) == {"field-added-optional"}
+    assert rules(home / "new.json", home / "old.json", cwd=REPOSITORY) == {"field-removed-optional"}
+
+
+def test_bundled_releases(home: Path) -> None:
+    found = data("v1/0.10.8", "v1/2026-11-02", cwd=home)
+    assert (found["old"], found["new"], found["notes"]) == ("v1/0.10.8", "v1/2026-11-02", [])
+    assert data("0.10.8", "2026-11-02", cwd=home)["findings"] == found["findings"]
+
+
+def test_a_bundled_release_of_another_protocol(home: Path) -> None:
+    assert rules("v2/2026-11-02", "2026-11-02", "--protocol", "2", cwd=home) == set()
+    assert "protocol-changed" in rules("v1/2026-11-02", "v2/2026-11-02", cwd=home)
+
+
+def test_the_file_of_a_bundled_release_is_that_release(home: Path) -> None:
+    copied = home / "copied.json"
+    shutil.copyfile(find_release(2).schema, copied)
+    found = data("v2/2026-11-02", copied, cwd=home)
+    assert (found["findings"], found["notes"]) == ([], [])
+
+
+def test_a_file_is_of_the_protocol_of_the_other_side(home: Path) -> None:
+    """The upstream files do not say what they are."""
+    assert "protocol-changed" not in rules("v2/2026-11-02", "new.json", cwd=home)
+    assert "protocol-changed" in rules("v2/2026-11-02", "new.json", "--protocol", "1", cwd=home)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of a bundled schema with extensions."""
+    folder = tmp_path_factory.mktemp("built") / "acp"
+    return build_package(
+        folder, "--release", "0.10.8", "--extension", "logout", "--extension", "auth-state@2026-03-07", "--no-runtime"
+    )
+
+
+@pytest.mark.parametrize("name", ["", "acpgen.lock"])
+def test_a_package_is_what_it_was_built_from(package: Path, name: str) -> None:
+    found = data("v1/0.10.8", package / name, cwd=package.parent)
+    added = {each["method"] for each in found["findings"] if each["rule"] == "method-added"}
+    assert added == {"logout", "getAuthState"}
+    assert "logout, 2026-02-02" in found["new"]
+    same = ("--old-extension", "logout", "--old-extension", "auth-state@2026-03-07")
+    assert data("v1/0.10.8", package / name, *same, cwd=package.parent)["findings"] == []
+
+
+def test_an_extension_that_both_have_makes_no_difference(package: Path) -> None:
+    assert rules(package, package, "--extension", "logout", cwd=package.parent) == set()
+    assert rules("v1/0.10.8", "v1/0.10.8", "--extension", "logout", cwd=package.parent) == set()
+    assert "method-added" in rules("v1/0.10.8", "v1/0.10.8", "--new-extension", "logout", cwd=package.parent)
+
+
+def test_the_options_of_a_package_hold_for_the_other_side_too(home: Path) -> None:
+    schema = write(
+        home / "schema.json", holding({"oneOf": [thing(("k",), k={"const": "a"}), thing(("k",), k={"const": "b"})]})
+    )
+    build_package(home / "acp", "--schema", schema, "--open-unions", "--keep-unknown", "--no-runtime")
+    assert rules("acp", "schema.json", "--source", "schema.json", cwd=home) == set()
+
+
+def test_a_package_of_a_file_needs_that_file(home: Path) -> None:
+    fragment = {"fragment": 1, "id": "acme", "revision": "1", "title": "t", "status": "vendor", "protocols": [1]}
+    write(home / "acme.json", {**fragment, "$defs": {"Acme": thing(a=TEXT)}})
+    build_package(home / "acp", "--schema", home / "old.json", "--extension", "./acme.json", "--no-runtime")
+    for name in ("old.json", "acme.json"):
+        sources = [other for each in ("old.json", "acme.json") if each != name for other in ("--source", each)]
+        said = refused("acp", "new.json", *sources, cwd=home)
+        assert sha256((home / name).read_bytes()).hexdigest() in said
+        assert repr(Path(name).stem if name == "acme.json" else name) in said
+        assert "[manifest-input]" in said
+        assert "--source" in said
+    found = rules("acp", "new.json", "--source", "old.json", "--source", "acme.json", cwd=home)
+    assert found == {"field-added-optional", "type-removed"}
+
+
+def test_another_text_under_the_name_of_a_bundled_schema(package: Path, tmp_path: Path) -> None:
+    lock = json.loads((package / "acpgen.lock").read_text(encoding="utf-8"))
+    lock["schema"]["sha256"] = "0" * 64
+    lock["acpgen"] = "0.0.7"
+    write(tmp_path / "acpgen.lock", lock)
+    said = refused(tmp_path, "v1/0.10.8", cwd=tmp_path)
+    assert "is another" in said
+    assert "use acpgen 0.0.7" in said
+
+
+@pytest.mark.parametrize("name", ["../../secret.json", "/etc/passwd", "x.json", "a@../b"])
+def test_a_manifest_opens_no_files(package: Path, name: str, tmp_path: Path) -> None:
+    lock = json.loads((package / "acpgen.lock").read_text(encoding="utf-8"))
+    lock["extensions"] = [{"name": name, "sha256": "0" * 64}]
+    write(tmp_path / "acpgen.lock", lock)
+    assert "[manifest-input]" in refused(tmp_path, "v1/0.10.8", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [{"protocol": "1"}, {"schema": None}, {"schema": {"name": 1, "sha256": ""}}, {"extensions": 5}, {"options": []}],
+    ids=str,
+)
+def test_a_manifest_that_says_nonsense(package: Path, spoil: Mapping[str, Any], tmp_path: Path) -> None:
+    lock = json.loads((package / "acpgen.lock").read_text(encoding="utf-8"))
+    write(tmp_path / "acpgen.lock", {**lock, **spoil})
+    assert "[manifest-broken]" in refused(tmp_path, "v1/0.10.8", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("missing.json", "neither a file nor a bundled release"),
+        ("v1/9.9", "no release '9.9' of protocol 1"),
+        ("v7/0.10.8", "no schema of protocol 7"),
+        (".", "has no acpgen.lock"),
+        ("x" * 5000, "neither a file nor a bundled release"),
+        ("", "neither a file nor a bundled release"),
+    ],
+)
+def test_specs_that_lead_nowhere(spec: str, expected: str, home: Path) -> None:
+    assert expected in refused(spec, "new.json", cwd=home)
+
+
+def test_both_specs_are_complained_about(home: Path) -> None:
+    said = refused("missing.json", "v1/9.9", cwd=home)
+    assert "'missing.json'" in said
+    assert "'9.9'" in said
+
+
+def test_a_release_of_the_other_protocol_is_hinted_at(home: Path) -> None:
+    assert "v1/0.10.8" in refused("0.10.8", "new.json", "--protocol", "2", cwd=home)
+
+
+# --- git ------------------------------------------------------------------------------------------------------------
+
+
+def git(*arguments: str, cwd: Path) -> None:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A repository with a schema and a package in its first commit, and others in the second."""
+    home = tmp_path_factory.mktemp("repository")
+    with patch.dict(os.environ, {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}):
+        schema = write(home / "sub" / "schema.json", SMALL)
+        write(home / "new.json", LARGER)
+        build_package(home / "acp", "--schema", schema, "--no-runtime")
+        git("init", "-q", cwd=home)
+        git("add", ".", cwd=home)
+        git("commit", "-qm", "first", cwd=home)
+        git("tag", "first", cwd=home)
+        write(schema, LARGER)
+        build_package(home / "acp", "--schema", schema, "--no-runtime")
+        git("commit", "-qam", "second", cwd=home)
+        yield home
+
+
+def test_files_in_git(repository: Path) -> None:
+    assert rules("first:sub/schema.json", "HEAD:sub/schema.json", cwd=repository) == {"field-added-optional"}
+    assert rules("HEAD~1:./schema.json", "schema.json", cwd=repository / "sub") == {"field-added-optional"}
+
+
+@pytest.mark.parametrize("old", ["first:acp", "first:acp/", "first:acp/acpgen.lock"])
+def test_packages_in_git(old: str, repository: Path) -> None:
+    sources = ("--source", "first:sub/schema.json", "--source", "sub/schema.json")
+    assert rules(old, "acp", *sources, cwd=repository) == {"field-added-optional"}
+    assert "--source REV:PATH" in refused(old, "acp", cwd=repository)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("nowhere:old.json", "git knows no revision 'nowhere'"),
+        ("HEAD:missing.json", "has no 'missing.json'"),
+        ("HEAD:sub", "has no 'sub/acpgen.lock'"),
+        (":old.json", "does not start with a revision"),
+        ("--output=x:old.json", "does not start with a revision"),
+        ("HEAD:old\x1b.json", "does not start with a revision"),
+        ("HEAD:../../etc/passwd", "has no '../../etc/passwd'"),
+    ],
+)
+def test_what_git_does_not_have(spec: str, expected: str, repository: Path) -> None:
+    assert expected in refused("--", spec, "new.json", cwd=repository)
+    assert not (repository / "x").exists()
+
+
+def test_no_repository_at_all(home: Path) -> None:
+    with patch.dict(os.environ, {"GIT_CEILING_DIRECTORIES": str(home.parent)}):
+        assert "[no-repository]" in refused("HEAD:old.json", "new.json", cwd=home)
+
+
+def test_no_git_at_all(home: Path) -> None:
+    with patch.dict(os.environ, {"PATH": str(home)}):
+        assert "[no-git]" in refused("HEAD:old.json", "new.json", cwd=home)
+
+
+def test_a_file_with_a_colon_is_a_file(home: Path) -> None:
+    write(home / "a:b.json", SMALL)
+    assert rules("a:b.json", "new.json", cwd=home) == {"field-added-optional"}
