@@ -254,8 +254,9 @@ def test_the_comparison_names_what_changed(pair: Pair) -> None:
     require_schemas(pair)
     found = findings(pair)
     assert {each for each in map(method_change, found) if each} == method_changes(pair)
-    added = {each.type for each in found if each.rule == "type-added"}
-    known = [each for each in facts(pair) if each.owner not in added]  # of a new type, the parts are not news
+    # of a new type, or of one that is something else now, the parts are not news
+    whole = {each.type for each in found if each.rule in ("type-added", "type-kind-changed")}
+    known = [each for each in facts(pair) if each.owner not in whole]
     renamed = {(each.was, each.place) for each in known if each.rule == "type-renamed"}
     assert {(each.was, each.place) for each in found if each.rule == "type-renamed"} == renamed
     names = {(each.was, each.member) for each in found if each.rule == "field-renamed"}
