@@ -174,6 +174,8 @@ MISTAKES = {
     "an empty path": ('out = ""\n', "5:1", "a string with a path"),
     "specs": ('extensions = "logout"\n', "5:1", "an array of strings"),
     "names": ('[tool.acpgen.renames]\n"no name" = "Thing"\n', "5:1", "a table of names"),
+    "a keyword of Python": ('[tool.acpgen.renames]\nclass = "Thing"\n', "5:1", "a table of names"),
+    "a name that is not public": ('[tool.acpgen.renames]\n__all__ = "Thing"\n', "5:1", "a table of names"),
     "both of two": ('out = "a"\nrelease = "0.10.8"\nschema = "s.json"\n', "6:1", "exclude each other"),
     "one output and several": ('out = "a"\n[tool.acpgen.outputs.b]\nout = "b"\n', "5:1", "several"),
     "an output without a folder": ('[tool.acpgen.outputs.b]\nrole = "agent"\n', "5:1", "has no `out`"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from keyword import iskeyword, kwlist
 from typing import Any
 
 from acpgen.config.options import DEFAULT_PROTOCOL
@@ -122,7 +123,10 @@ def _flat(table: Mapping[str, object]) -> Iterator[object]:
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value.isidentifier() and value.isascii()
+    """Whether it can be a public name of a package: those are ASCII, and start with a letter."""
+    if not isinstance(value, str) or value.startswith("_") or iskeyword(value):
+        return False
+    return value.isidentifier() and value.isascii()
 
 
 def _shown(value: object) -> str:
@@ -173,7 +177,7 @@ def _schema_of(key: Key) -> dict[str, object]:
         case Kind.SPECS:
             shape |= {"type": "array", "items": {"type": "string", "minLength": 1}}
         case Kind.NAMES:
-            name = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
+            name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*$", "not": {"enum": kwlist}}
             shape |= {"type": "object", "propertyNames": name, "additionalProperties": name}
     if key.default is not None:
         shape["default"] = list(key.default) if isinstance(key.default, tuple) else key.default
