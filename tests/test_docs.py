@@ -17,10 +17,10 @@ import typer
 import yaml
 
 from acpgen.cli.app import make_app
-from tests.command_line import run_acpgen
 from tests.documents import Block, blocks, environment_with_acpgen, play, section
+from tests.project_support import Project
 from tests.support import REPOSITORY, UPSTREAM, require
-from tests.vendoring import edit, hook, make_project, write_schema
+from tests.vendoring import edit, hook, make_project, put_schema
 
 SECURITY = REPOSITORY / "docs" / "security.md"
 BUMP = REPOSITORY / "docs" / "bump.md"
@@ -159,7 +159,7 @@ def workflow_steps() -> list[Mapping[str, Any]]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path) -> Project:
     return make_project(tmp_path / "project")
 
 
@@ -172,19 +172,19 @@ def run_step(name: str, folder: Path, environment: Mapping[str, str]) -> subproc
 
 
 @POSIX
-def test_the_workflow_is_green_and_red(project: Path, tmp_path: Path) -> None:
+def test_the_workflow_is_green_and_red(project: Project, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     environment = environment_with_acpgen(tmp_path / "bin")
     environment |= {"GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": str(summary)}
-    assert run_step("Check", project, environment).returncode == 0
-    write_schema(project, "title")
-    red = run_step("Check", project, environment)
+    assert run_step("Check", project.path, environment).returncode == 0
+    put_schema(project, "Item")
+    red = run_step("Check", project.path, environment)
     assert red.returncode == 1
     assert re.search(
         r"^::error file=acp/types\.py,title=acpgen%3A stale::types\.py is not what", red.stdout, re.MULTILINE
     )
-    assert run_step("Compare", project, environment).returncode == 0
-    assert "AgentInfo.name" in summary.read_text(encoding="utf-8")
+    assert run_step("Compare", project.path, environment).returncode == 0
+    assert "Thing" in summary.read_text(encoding="utf-8")
 
 
 def test_the_workflow_has_the_history_that_it_compares_with() -> None:
@@ -192,15 +192,15 @@ def test_the_workflow_has_the_history_that_it_compares_with() -> None:
     assert checkout["with"]["fetch-depth"] == 0
 
 
-def test_the_hook_is_the_command_that_is_tested(project: Path) -> None:
+def test_the_hook_is_the_command_that_is_tested(project: Project) -> None:
     assert hook()["language"] == "python"
     assert hook()["pass_filenames"] is False  # which `acpgen check` would take for names of outputs
     assert hook()["always_run"] is True
     program, *arguments = shlex.split(hook()["entry"])
     assert program == "acpgen"
-    assert run_acpgen(*arguments, cwd=project).code == 0
+    assert project.run(*arguments).code == 0
     said = edit(project)
-    red = run_acpgen(*arguments, cwd=project)
+    red = project.run(*arguments)
     assert red.code == 1
     assert said in red.stdout
 

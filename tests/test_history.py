@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shutil
 import sys
@@ -19,13 +18,13 @@ from tests.history.comparison import Found, gone_names, parse
 from tests.history.edits import edited
 from tests.history.surface import read_surface, unfound
 from tests.history.timeline import BUNDLED, SMALL, STABLE, TAGS, UNSTABLE, Pair, facts, method_changes, renamed_fields
+from tests.project_support import Project
 from tests.support import UPSTREAM, require
 from tests.vendoring import git
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
 
 CONFIG = """\
-[tool.acpgen]
 out = "acp"
 role = "both"
 protocol = {protocol}
@@ -72,12 +71,6 @@ def require_schemas(pair: Pair) -> None:
     require(all(path.is_file() for path in pair.files), "the published schemas")
 
 
-def run_well(*arguments: str, cwd: Path) -> Outcome:
-    ran = run_acpgen(*arguments, cwd=cwd)
-    assert ran.code == 0, ran.stdout + ran.stderr
-    return ran
-
-
 # --- What the agent is at a release ---------------------------------------------------------------------------------
 
 
@@ -85,7 +78,8 @@ def run_well(*arguments: str, cwd: Path) -> Outcome:
 def findings(pair: Pair) -> list[Found]:
     """What `acpgen diff` says of two schemas."""
     old, new = pair.files
-    ran = run_well("diff", str(old), str(new), "--protocol", str(pair.protocol), "--format", "json", cwd=old.parent)
+    ran = run_acpgen("diff", old, new, "--protocol", str(pair.protocol), "--format", "json", cwd=old.parent)
+    assert ran.code == 0, ran.stderr
     return parse(ran.stdout)
 
 
@@ -101,38 +95,34 @@ def agent_at(protocol: int, release: str) -> str:
 # --- A bump ---------------------------------------------------------------------------------------------------------
 
 
-class Project:
-    """A folder in git, with a schema, an agent and the package that it is written against."""
+class Vendor(Project):
+    """A project in git, with an agent and the package that it is written against."""
 
-    def __init__(self, folder: Path, pair: Pair, body: str) -> None:
-        self.folder, self.pair = folder, pair
-        (folder / "vendor").mkdir()
-        (folder / "pyproject.toml").write_text(CONFIG.format(protocol=pair.protocol), encoding="utf-8")
-        shutil.copy(pair.files[0], self.schema)
+    def __init__(self, path: Path, pair: Pair, body: str) -> None:
+        super().__init__(path, CONFIG.format(protocol=pair.protocol))
+        self.pair = pair
+        (path / "vendor").mkdir()
+        shutil.copy(pair.files[0], path / "vendor" / "schema.json")
         self.write(body)
-        git(folder, "init", "--quiet")
+        git(path, "init", "--quiet")
         self.build_old()
-        git(folder, "add", ".")
-        git(folder, "commit", "--quiet", "--message", f"Build {pair.old}")
-
-    @property
-    def schema(self) -> Path:
-        return self.folder / "vendor" / "schema.json"
+        git(path, "add", ".")
+        git(path, "commit", "--quiet", "--message", f"Build {pair.old}")
 
     @property
     def names(self) -> set[str]:
         """The public names of the package, by its manifest."""
-        return set(json.loads((self.folder / "acp" / "acpgen.lock").read_text(encoding="utf-8"))["names"])
+        return set(self.lock("acp")["names"])
 
     def write(self, body: str) -> None:
-        (self.folder / "agent.py").write_text(written(body), encoding="utf-8")
+        (self.path / "agent.py").write_text(written(body), encoding="utf-8")
 
     def put_new_schema(self) -> None:
-        shutil.copy(self.pair.files[1], self.schema)
+        shutil.copy(self.pair.files[1], self.path / "vendor" / "schema.json")
 
     def build_old(self) -> None:
         """Have the package of the old release; the build that follows tells whether it is what one makes."""
-        package = self.folder / "acp"
+        package = self.path / "acp"
         if known := BUILT.get(self.pair.files[0]):
             package.mkdir()
             for path, data in known.items():
@@ -142,16 +132,16 @@ class Project:
 
     def build(self) -> str:
         """Build; returns what is said about it."""
-        return run_well("build", cwd=self.folder).stderr
+        return self.good("build").stderr
 
     def check(self) -> Outcome:
-        return run_acpgen("check", cwd=self.folder)
+        return self.run("check")
 
     def compare(self, *arguments: str) -> list[Found]:
-        return parse(run_well("diff", *arguments, "vendor/schema.json", "--format", "json", cwd=self.folder).stdout)
+        return parse(self.good("diff", *arguments, "vendor/schema.json", "--format", "json").stdout)
 
     def talk(self, release: str, *options: str) -> Talk:
-        return talk(self.folder, self.pair.protocol, release, options=options)
+        return talk(self.path, self.pair.protocol, release, options=options)
 
     def complaint(self, release: str) -> str | None:
         """What is wrong with what the agent does for a client of `release`, if anything."""
@@ -166,7 +156,7 @@ def dropped(said: str) -> list[str]:
 def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
     """Play the bump; `taken` are the findings for which the agent has to be edited."""
     body = agent_at(pair.protocol, pair.old)
-    project = Project(folder, pair, body)
+    project = Vendor(folder, pair, body)
     assert project.check().code == 0
     assert project.complaint(pair.old) is None
 
@@ -212,7 +202,7 @@ def test_a_bump_between_bundled_releases(tmp_path: Path) -> None:
 def test_old_names_can_be_kept(tmp_path: Path) -> None:
     # a class that has become a union cannot be made any more, and yet be decoded
     agent = WRITTEN[1, "0.10.8"].replace('AuthMethod(id="key", name="A key")', "decode(AuthMethod, KEY)")
-    project = Project(tmp_path, SMALL, f"{agent}\n\nKEY = {{'id': 'key', 'name': 'A key'}}")
+    project = Vendor(tmp_path, SMALL, f"{agent}\n\nKEY = {{'id': 'key', 'name': 'A key'}}")
     assert project.complaint(SMALL.old) is None
 
     project.put_new_schema()

@@ -21,6 +21,7 @@ import pytest
 import acpgen
 from acpgen.schema.bundled import bundled_fragments, list_releases
 from tests.documents import Block, blocks, who_commits
+from tests.project_support import Project
 from tests.support import REPOSITORY, require
 from tests.vendoring import edit, hook, make_project
 
@@ -225,9 +226,9 @@ def test_pre_commit_runs_the_hook(tmp_path: Path) -> None:
     assert said in red.stdout
 
 
-def try_hook(project: Path, home: Path) -> subprocess.CompletedProcess[str]:
+def try_hook(project: Project, home: Path) -> subprocess.CompletedProcess[str]:
     """What pre-commit does in `project` with the hook of this repository, installed as pre-commit installs it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GIT_"))}
     environment |= {"PRE_COMMIT_HOME": str(home / "pre-commit"), **who_commits()}
     command = [sys.executable, "-m", "pre_commit", "try-repo", str(REPOSITORY), hook()["id"], "--all-files"]
-    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=project.path, env=environment, capture_output=True, text=True, check=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Mapping
@@ -11,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from tests.command_line import run_acpgen
 from tests.documents import who_commits
+from tests.project_support import Project, ping_schema
 from tests.support import REPOSITORY
 
 HOOKS = REPOSITORY / ".pre-commit-hooks.yaml"
@@ -25,30 +24,27 @@ def hook() -> Mapping[str, Any]:
     return found
 
 
-def make_project(folder: Path) -> Path:
+def make_project(folder: Path) -> Project:
     """A project in git, whose package and schema are committed and fit; `origin/main` is that state."""
     (folder / "vendor").mkdir(parents=True)
-    write_schema(folder, "name")
-    config = '[tool.acpgen]\nschema = "vendor/schema.json"\nout = "acp"\n'
-    (folder / "pyproject.toml").write_text(config, encoding="utf-8")
-    assert run_acpgen("build", cwd=folder).code == 0
+    project = Project(folder, 'schema = "vendor/schema.json"\nout = "acp"\n')
+    put_schema(project, "Thing")
+    project.good("build")
     git(folder, "init", "--quiet")
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "--message", "Build")
     git(folder, "update-ref", "refs/remotes/origin/main", "HEAD")
-    return folder
+    return project
 
 
-def write_schema(folder: Path, name: str) -> None:
-    """Put in another schema: that of an object with one property."""
-    definition = {"type": "object", "properties": {name: {"type": "string"}}}
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {"AgentInfo": definition}}
-    (folder / "vendor" / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
+def put_schema(project: Project, *names: str) -> None:
+    """Put in another schema, with an object for each of `names`."""
+    project.schema(ping_schema(*names), "vendor/schema.json")
 
 
-def edit(folder: Path) -> str:
+def edit(project: Project) -> str:
     """Edit a file of the package by hand; returns what `acpgen check` says about it."""
-    with (folder / "acp" / "types.py").open("a", encoding="utf-8") as file:
+    with (project.path / "acp" / "types.py").open("a", encoding="utf-8") as file:
         file.write("# mine\n")
     return "edited  types.py"
 
