@@ -16,7 +16,7 @@ import pytest
 import typer
 import yaml
 
-from acpgen.cli.app import app
+from acpgen.cli.app import make_app
 from tests.command_line import run_acpgen
 from tests.documents import Block, blocks, environment_with_acpgen, play, section
 from tests.support import REPOSITORY, UPSTREAM, require
@@ -128,7 +128,7 @@ def shown_commands(text: str) -> list[str]:
 @pytest.mark.parametrize("command", dict.fromkeys(shown_commands(bump_text())))
 def test_commands_have_these_options(command: str) -> None:
     words = shlex.split(re.split(r" (?:\|\|?|>>) ", command)[0])[1:]
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(make_app())
     known = group.commands[words[0]]
     options = {option for parameter in known.params for option in parameter.opts}
     assert {word for word in words if word.startswith("-")} <= options
