@@ -286,7 +286,7 @@ def test_nothing_is_left_behind_when_the_disk_refuses(tmp_path: Path, monkeypatc
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("acpgen.output.applying._write", refuse)
+    monkeypatch.setattr("acpgen.output.applying.write_new", refuse)
     ran = extract(tmp_path, WAVE, "--out", "wave.json")
     assert (ran.code, ran.stdout) == (2, "")
     assert "cannot write wave.json: No space left on device" in ran.stderr
