@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import Packages
+from tests.support import DEEP, Packages
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -14,6 +14,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="overwrite the golden files with what acpgen makes now",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the session `deep` has time for."""
+    left_out = [] if DEEP else [item for item in items if item.get_closest_marker("deep")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,8 @@ from acpgen.schema.data import data_folder
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 UPSTREAM = SHARED / "acp-schemas"
+DEEP = bool(os.environ.get("ACPGEN_DEEP"))
+"""Whether tests shall try all that they can; otherwise they try a share that CI has time for."""
 
 
 def require(condition: object, what: str) -> None:

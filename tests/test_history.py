@@ -193,7 +193,7 @@ def test_a_bump(pair: Pair, tmp_path: Path) -> None:
     bump(tmp_path, pair, TAKEN[pair.protocol, pair.new])
 
 
-@pytest.mark.slow
+@(pytest.mark.deep if UPSTREAM.is_dir() else pytest.mark.slow)  # its parts are among the published ones
 def test_a_bump_between_bundled_releases(tmp_path: Path) -> None:
     bump(tmp_path, SMALL, TAKEN[1, "0.12.2"])
 

@@ -541,7 +541,10 @@ def every_bundled() -> Iterator[Any]:
     for release in list_releases():
         for extended in (False, True):
             yield pytest.param(
-                release, extended, id=f"v{release.protocol}-{release.name}{'-extended' if extended else ''}"
+                release,
+                extended,
+                id=f"v{release.protocol}-{release.name}{'-extended' if extended else ''}",
+                marks=[] if extended else [pytest.mark.deep],
             )
 
 

@@ -327,7 +327,7 @@ def test_each_brings_its_methods_with_their_gates(protocol: int, extension: Frag
     assert gates.keys() - load_gates(release_of(protocol)).keys() == new
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @EACH
 def test_each_alone_makes_a_package(protocol: int, extension: Fragment, tmp_path: Path) -> None:
     name = f"unstable_{extension.id.replace('-', '_')}_{protocol}"

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from tests.fidelity.subjects import DEEP, Subject
+from tests.fidelity.subjects import Subject
+from tests.support import DEEP
 
 EXAMPLES = 25 if DEEP else 3
 """Values a definition for the round trip."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -22,9 +21,8 @@ from tests.fidelity.expecting import Expecting
 from tests.fidelity.making import Maker
 from tests.fidelity.mutating import Mutator
 from tests.fidelity.schemas import Layers, Schema, mapped, properties_of, required_of
-from tests.support import Packages, fitting_fragments, model_of, protocol_of, upstream_schemas
+from tests.support import DEEP, Packages, fitting_fragments, model_of, protocol_of, upstream_schemas
 
-DEEP = bool(os.environ.get("ACPGEN_DEEP"))
 """Whether to take every published schema and many more values."""
 OPTIONS = {"": Options(), "-kept-opened": Options(keep_unknown=True, open_unions=True)}
 """The options of acpgen that change what values mean, by what is added to labels."""

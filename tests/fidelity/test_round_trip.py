@@ -13,8 +13,8 @@ from hypothesis import given
 
 from tests.fidelity.checking import Check
 from tests.fidelity.running import EXAMPLES, bounded, values
-from tests.fidelity.subjects import DEEP, SUBJECTS, Subject, chosen_types
-from tests.support import Packages, require, upstream_schemas
+from tests.fidelity.subjects import SUBJECTS, Subject, chosen_types
+from tests.support import DEEP, Packages, require, upstream_schemas
 
 pytestmark = pytest.mark.slow
 

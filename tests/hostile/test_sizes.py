@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.fidelity.subjects import DEEP
-from tests.support import REPOSITORY, schema_of
+from tests.support import DEEP, REPOSITORY, schema_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -174,7 +173,7 @@ class Case:
 
 CASES = {
     "10,000 definitions": Case(lambda: _many(10_000), 0, seconds=60, command=("methods",)),
-    "2,000 definitions to the end": Case(lambda: _many(2_000), 0, seconds=60),
+    "300 definitions to the end": Case(lambda: _many(300), 0),
     "200 levels of schemas": Case(
         lambda: _thing(**nested(200, lambda inner: {"type": "array", "items": inner}, STRING)), 2, "too-deep"
     ),
@@ -186,9 +185,6 @@ CASES = {
     ),
     "objects as deep as may be": Case(lambda: _thing(**nested(40, lambda inner: obj({"a": inner}), STRING)), 0),
     "100 MB": Case(lambda: b'{"$defs":{},"x":"' + b"y" * 100_000_000 + b'"}', 2, "file-too-large"),
-    "31 MiB of brackets": Case(
-        lambda: b'{"a":[' + b"[]," * (31 * 1024**2 // 3) + b"1]}", 2, "file-too-large", memory=3 * GIB
-    ),
     "a cycle of one": Case(lambda: _cycle(1), 2),
     "a cycle of two": Case(lambda: _cycle(2), 2),
     "a cycle of 1,000": Case(lambda: _cycle(1000), 2),
@@ -212,12 +208,10 @@ CASES = {
     "an enumeration of as many values as may be": Case(lambda: _enumeration(10_000), 0),
     "an enumeration of one value more": Case(lambda: _enumeration(10_001), 2, "too-many-values", seconds=5),
     "an enumeration of 100,000 values": Case(lambda: _enumeration(100_000), 2, "schema-too-large", seconds=5),
-    "an object of 2,000 properties": Case(lambda: _object(2_000), 0),
     "an object of one property more": Case(lambda: _object(10_001), 2, "too-many-properties", seconds=5),
     "100,000 definitions": Case(lambda: _many(100_000), 2, "file-too-large", seconds=5),
     "an array of a million numbers": Case(lambda: _thing(default=[1] * 1_000_000), 2, "file-too-large", seconds=5),
     "a default of 200,000 values": Case(lambda: _thing(default=["x"] * 200_000), 2, "schema-too-large", seconds=5),
-    "a default of 20,000 values": Case(lambda: _thing(default={f"k{n}": [n] for n in range(10_000)}), 0, seconds=60),
     "classes that inherit much": Case(lambda: text_of(schema_of(**_tower(45, 200))), 2, "schema-too-large"),
     "members that get much": Case(lambda: text_of(schema_of(**_around(1_000, 400))), 2, "schema-too-large"),
     "a description of 1 MB in many classes": Case(
@@ -234,7 +228,6 @@ CASES = {
         lambda: text_of(schema_of(Thing={"allOf": [obj({f"p{name}": STRING}) for name in _letter_names(1_000)]})), 0
     ),
     "unions that may be gone through in 2**45 ways": Case(lambda: text_of(schema_of(**_doubled(45))), 0),
-    "unions that compare in 20**12 ways": Case(lambda: text_of(schema_of(**_families(14, 20))), 0),
     "10,000 references to nothing": Case(
         lambda: text_of(
             schema_of(**{f"Dsome{name}": obj({"a": ref(f"other{name}")}) for name in _letter_names(10_000)})
@@ -284,7 +277,6 @@ CASES = {
     "a description of 1 MB of quotes": Case(lambda: _thing(**STRING, description='"""\\\\' * 200_000), 0),
     "a description of 250,000 paragraphs": Case(lambda: _thing(**STRING, description="a\n\n" * 250_000), 0),
     "a constant of 1 MB": Case(lambda: _thing(const="x" * 1_000_000), 0),
-    "a description of 10 MB": Case(lambda: _thing(**STRING, description="word " * 2_000_000), 0, seconds=60),
     "a name of 1 MB": Case(lambda: text_of(schema_of(Thing=obj({"a" * 1_000_000: STRING}))), 0, seconds=60),
 }
 
@@ -313,6 +305,14 @@ def _run(case: Case, folder: Path) -> tuple[int, str, float, int]:
 
 
 DEEP_CASES = {
+    "2,000 definitions to the end": Case(lambda: _many(2_000), 0, seconds=60),
+    "31 MiB of brackets": Case(
+        lambda: b'{"a":[' + b"[]," * (31 * 1024**2 // 3) + b"1]}", 2, "file-too-large", memory=3 * GIB
+    ),
+    "unions that compare in 20**12 ways": Case(lambda: text_of(schema_of(**_families(14, 20))), 0),
+    "an object of 2,000 properties": Case(lambda: _object(2_000), 0),
+    "a default of 20,000 values": Case(lambda: _thing(default={f"k{n}": [n] for n in range(10_000)}), 0, seconds=60),
+    "a description of 10 MB": Case(lambda: _thing(**STRING, description="word " * 2_000_000), 0, seconds=60),
     "an object of as many properties as may be": Case(lambda: _object(10_000), 0, seconds=60),
     "1,000 methods": Case(
         lambda: text_of(

@@ -22,11 +22,10 @@ from acpgen.format import format_files
 from acpgen.ir.role import Role
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen
-from tests.fidelity.subjects import DEEP
 from tests.hostile import subject
 from tests.hostile.texts import SURROGATES, texts
 from tests.hostile.vocabulary import strangers
-from tests.support import import_folder, model_of, write_package
+from tests.support import DEEP, import_folder, model_of, write_package
 
 pytestmark = pytest.mark.slow
 
