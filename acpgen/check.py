@@ -14,6 +14,7 @@ from acpgen.diagnostics import Diagnostic, InputError
 from acpgen.inputs import find_inputs, manifest_head
 from acpgen.output import LOCK_NAME, Change, Kind, Manifest, Plan, read_manifest, unchanged
 from acpgen.output.manifest import digest
+from acpgen.output.planning import is_ours
 from acpgen.output.paths import ObstacleError, read_below, real_root, unreadable
 
 
@@ -49,7 +50,7 @@ class Checked:
     """What there is to say about one output folder.
 
     `reasons` says which inputs have changed since the package was written. `plan` is what a build would do, where one
-    had to be made; `diagnostics` are those of that build.
+    had to be made, and could be; `diagnostics` are those of that build. `names` are the public names of the package.
     """
 
     folder: Path
@@ -57,11 +58,12 @@ class Checked:
     reasons: tuple[str, ...] = ()
     plan: Plan | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def can_be_built(self) -> bool:
         """Whether a build mends anything: it leaves alone what is not its own."""
-        return any(finding.flaw is not Flaw.EXTRA for finding in self.findings)
+        return self.plan is not None and any(finding.flaw is not Flaw.EXTRA for finding in self.findings)
 
 
 def check(options: BuildOptions, *, full: bool = False) -> Checked:
@@ -73,10 +75,15 @@ def check(options: BuildOptions, *, full: bool = False) -> Checked:
     old = _manifest(folder)
     head = manifest_head(find_inputs(options.sources), options)
     if not full and old is not None and unchanged(folder, head):
-        return Checked(folder=folder, findings=tuple(_extra_files(folder, old.files)))
+        return Checked(folder=folder, findings=tuple(_extra_files(folder, old.files)), names=old.names)
     from acpgen.build import build  # what is up to date needs no compiler
 
-    built = build(options, full=True)
+    try:
+        built = build(options, full=True)
+    except InputError as error:
+        if not (damaged := tuple(_damaged_files(folder, old, error))):
+            raise
+        return Checked(folder=folder, findings=damaged, diagnostics=error.diagnostics)
     assert built.plan is not None  # a full build always has one
     package = built.plan.files
     if all(change.kind is Kind.CREATE for change in built.plan.changes):
@@ -90,6 +97,7 @@ def check(options: BuildOptions, *, full: bool = False) -> Checked:
         reasons=tuple(_reasons(old.head, head)) if old else (),
         plan=built.plan,
         diagnostics=built.diagnostics,
+        names=built.names,
     )
 
 
@@ -98,6 +106,23 @@ def _manifest(folder: Path) -> Manifest | None:
         return read_manifest(folder)
     except InputError:  # the build will tell
         return None
+
+
+_DAMAGE = {"foreign-file", "manifest-broken", "symlink-in-output"}
+"""Codes of diagnostics about an output folder in which a build would overwrite what may be somebody's."""
+
+
+def _damaged_files(folder: Path, old: Manifest | None, error: InputError) -> Iterator[Finding]:
+    """Files of the package that were edited so much that a build does not know them for its own."""
+    codes = {found.code for found in error.diagnostics}
+    if not codes <= _DAMAGE:
+        return
+    if "manifest-broken" in codes:
+        yield Finding(Flaw.EDITED, LOCK_NAME)
+    for path in old.files if old else ():
+        data = _read(folder, path)
+        if data is None or not is_ours(data, None if old is None else old.files[path]):
+            yield Finding(Flaw.EDITED, path)
 
 
 def _changed_files(plan: Plan, old: Manifest) -> Iterator[Finding]:

@@ -30,6 +30,17 @@ def _taken(old: str, new: str) -> Diagnostic:
     )
 
 
+def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collection[str]]]) -> None:
+    """Raise `InputError` for renames to names that no package has; one may have what another one lacks.
+
+    `packages` has the renames and the public names of each.
+    """
+    known = list(packages)
+    names = {name for _, each in known for name in each}
+    if found := unusable(sorted({rename for renames, _ in known for rename in renames}), names):
+        raise InputError(found)
+
+
 def unusable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> list[Diagnostic]:
     """An error for each pair whose new name no package has; `names` are those of all packages together."""
     return [

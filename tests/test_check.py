@@ -90,6 +90,21 @@ def stale_file(project: Project) -> None:
     project.good("build", "--runtime")
 
 
+def damaged(project: Project) -> None:
+    path = project.path / "src/acp/types.py"
+    path.write_text("<<<<<<< ours\n" + path.read_text())
+
+
+def lock_damaged(project: Project) -> None:
+    path = project.path / "src/acp/acpgen.lock"
+    path.write_text(path.read_text().replace('"files"', '<<<<<<< ours\n"files"'))
+
+
+def replaced_by_a_link(project: Project) -> None:
+    (project.path / "src/acp/types.py").rename(project.path / "types.py")
+    (project.path / "src/acp/types.py").symlink_to(project.path / "types.py")
+
+
 CASES: dict[str, tuple[Callable[[Project], None], set[tuple[str, str]]]] = {
     "new schema": (
         new_schema,
@@ -111,6 +126,26 @@ def test_what_is_not_as_it_should_be(project: Project, case: str) -> None:
     assert set(findings(project)) == expected
     project.good("build")
     assert findings(project, code=1 if case == "extra" else 0) == (sorted(expected) if case == "extra" else [])
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "code"),
+    [
+        (damaged, "types.py", "foreign-file"),
+        (lock_damaged, "acpgen.lock", "manifest-broken"),
+        (replaced_by_a_link, "types.py", "symlink-in-output"),
+    ],
+)
+def test_what_a_build_does_not_dare_to_overwrite(
+    project: Project, change: Callable[[Project], None], path: str, code: str
+) -> None:
+    change(project)
+    assert findings(project) == [("edited", path)]
+    ran = project.run("check")
+    assert "mend it with" not in ran.stdout
+    assert f"[{code}]" in ran.stderr
+    assert "hint: " in ran.stderr
+    assert project.run("build").code == 2
 
 
 def test_other_options_make_files_stale(project: Project) -> None:

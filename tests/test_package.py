@@ -178,11 +178,15 @@ def test_the_table_of_extensions_is_complete() -> None:
     assert all(release.name in readme_text() for release in list_releases())
 
 
-def test_the_table_of_options_is_complete(programs: Path, used: Path) -> None:
-    shown = run("COLUMNS=200 acpgen build --help", used, path=programs)
+@pytest.mark.parametrize(("command", "section"), [("build", "Options"), ("diff", "Following the schema")])
+def test_the_table_of_options_is_complete(programs: Path, used: Path, command: str, section: str) -> None:
+    shown = run(f"COLUMNS=200 acpgen {command} --help", used, path=programs)
     options = set(re.findall(r"(?<=│) +\*? *(--[a-z-]+)", shown)) - {"--help"}
-    assert "--role" in options
-    assert set(re.findall(r"^\| `(--[a-z-]+)", readme_text(), flags=re.MULTILINE)) == options
+    assert len(options) > 5
+    text = readme_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ((?:`--[^|]+`,? ?)+)", text, flags=re.MULTILINE)
+    assert {option for row in rows for option in re.findall(r"`(--[a-z-]+)", row)} >= options
+    assert {re.findall(r"--[a-z-]+", row)[0] for row in rows} <= options
 
 
 def test_the_table_of_files_is_complete(used: Path) -> None:

@@ -98,10 +98,11 @@ def test_an_old_name_that_is_still_there_is_a_mistake(project: Project) -> None:
 
 def test_a_new_name_that_is_not_there_is_a_mistake(project: Project) -> None:
     project.config(f'{ONE}[tool.acpgen.renames]\nThing = "Itme"\n')
-    ran = project.run("build")
-    assert ran.code == 2
-    assert "[rename-unknown]" in ran.stderr
-    assert "did you mean Item?" in ran.stderr
+    for command in ("build", "check"):
+        ran = project.run(command)
+        assert ran.code == 2
+        assert "[rename-unknown]" in ran.stderr
+        assert "did you mean Item?" in ran.stderr
 
 
 def test_a_rename_for_all_outputs_holds_where_it_can(tmp_path: Path) -> None:

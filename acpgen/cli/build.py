@@ -15,7 +15,7 @@ from acpgen.config.resolve import Output
 from acpgen.diagnostics import AcpgenError, Diagnostic, InputError
 from acpgen.output import Kind, Plan, apply
 from acpgen.printable import printable
-from acpgen.renames import unusable
+from acpgen.renames import check_new_names
 
 EXAMPLES = """
 **Examples**
@@ -81,7 +81,7 @@ def _run(
             found.extend(built.diagnostics)
             builds.append((output, built))
         if not names:
-            _check_renames(builds)
+            check_new_names((output.options.renames, built.names) for output, built in builds)
         for _, built in builds if not dry_run else ():
             if built.plan is not None:
                 with built.timings.stage("write"):
@@ -95,14 +95,6 @@ def _run(
             _print_plan(built.plan, output if len(builds) > 1 else None)
         _print_result(built, output, verbose=verbose, dry_run=dry_run)
     return 0
-
-
-def _check_renames(builds: Sequence[tuple[Output, Built]]) -> None:
-    """Raise `InputError` for new names that no package has: one of them may have what another one lacks."""
-    names = {name for _, built in builds for name in built.names}
-    renames = sorted({rename for output, _ in builds for rename in output.options.renames})
-    if found := unusable(renames, names):
-        raise InputError(found)
 
 
 def _print_plan(planned: Plan | None, output: Output | None) -> None:

@@ -14,8 +14,9 @@ from acpgen.cli import options
 from acpgen.cli.printing import CAP, DiagnosticFormat, annotation, print_diagnostics
 from acpgen.cli.tables import print_data
 from acpgen.config.resolve import Output
-from acpgen.diagnostics import AcpgenError
+from acpgen.diagnostics import AcpgenError, Diagnostic
 from acpgen.printable import printable
+from acpgen.renames import check_new_names
 
 FINDINGS = 1
 """The exit code for findings."""
@@ -51,9 +52,13 @@ def check_command(
     """
     try:
         verdicts = [_Verdict(output, check(output.options, full=full)) for output in asked.outputs(names)]
+        if not names and all(verdict.checked.names for verdict in verdicts):
+            check_new_names((verdict.output.options.renames, verdict.checked.names) for verdict in verdicts)
     except AcpgenError as error:
         print_diagnostics(error.diagnostics, form, notes=False)
         raise typer.Exit(error.exit_code) from None
+    if obstacles := [found for verdict in verdicts for found in _obstacles(verdict.checked)]:
+        print_diagnostics(obstacles, form, notes=False)
     mend = asked.build_command(names)
     match form:
         case DiagnosticFormat.TEXT:
@@ -64,6 +69,11 @@ def check_command(
             print_data("\n".join(_annotations(verdicts, mend)))
     if any(verdict.checked.findings for verdict in verdicts):
         raise typer.Exit(FINDINGS)
+
+
+def _obstacles(checked: Checked) -> Sequence[Diagnostic]:
+    """Why a build would be refused."""
+    return checked.diagnostics if checked.plan is None else ()
 
 
 def _text(verdicts: Sequence[_Verdict], mend: str, *, diff: bool) -> Iterator[str]:

@@ -113,7 +113,7 @@ def _new_changes(
             continue
         kind = _kind(old, text.encode())
         # A manifest that is not ours has been reported when it was read.
-        if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not _is_ours(old, recorded.get(path)):
+        if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not is_ours(old, recorded.get(path)):
             problems.append(foreign_file(folder, path))
         changes.append(Change(path, kind))
     return changes
@@ -125,7 +125,8 @@ def _kind(old: bytes | None, new: bytes) -> Kind:
     return Kind.KEEP if old == new else Kind.UPDATE
 
 
-def _is_ours(data: bytes, recorded: str | None) -> bool:
+def is_ours(data: bytes, recorded: str | None) -> bool:
+    """Whether acpgen wrote a file: it has the marker, or the hash that the manifest has `recorded`."""
     return data.startswith(MARKER.encode()) or digest(data) == recorded
 
 
@@ -142,7 +143,7 @@ def _stale_changes(
             continue
         if data is None or _is_same_file(root, path, others=package):
             continue
-        if _is_ours(data, recorded[path]):
+        if is_ours(data, recorded[path]):
             changes.append(Change(path, Kind.DELETE))
         else:
             notes.append(_kept(folder, path))
