@@ -63,16 +63,19 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
     with timings.stage("load"):
         inputs = find_inputs(options.sources)
         head = manifest_head(inputs, options)
-        # warnings are not in the manifest: whoever is strict about them has to compile
         old = _old_manifest(options.out)
-        if not full and not options.strict and old is not None and unchanged(options.out, head):
-            return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
+        is_unchanged = not full and old is not None and unchanged(options.out, head)
+    if old is not None and is_unchanged:
+        if options.strict:  # warnings are not in the manifest
+            compile_model(inputs, options.types, timings=timings, strict=True)
+        return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
     model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
     with timings.stage("emit"):
         from acpgen.emit.package import emit, exports, public_names
 
-        names = public_names(exports(model, options.roles, runtime=options.runtime))
-        renames = usable(options.renames, names)
+        modules = exports(model, options.roles, runtime=options.runtime)
+        names = public_names(modules)
+        renames = usable(options.renames, modules)
         files = emit(model, options.roles, data_folder() / "templates", runtime=options.runtime, renames=renames)
     with timings.stage("format"):
         from acpgen.format import format_files

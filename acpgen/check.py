@@ -11,11 +11,11 @@ from pathlib import Path
 
 from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError
+from acpgen.digests import digest, with_plain_ends
 from acpgen.inputs import find_inputs, manifest_head
 from acpgen.output import LOCK_NAME, Change, Kind, Manifest, Plan, read_manifest, unchanged
-from acpgen.output.manifest import digest
-from acpgen.output.planning import is_ours
 from acpgen.output.paths import ObstacleError, read_below, real_root, unreadable
+from acpgen.output.planning import is_ours
 
 
 class Flaw(Enum):
@@ -75,6 +75,10 @@ def check(options: BuildOptions, *, full: bool = False) -> Checked:
     old = _manifest(folder)
     head = manifest_head(find_inputs(options.sources), options)
     if not full and old is not None and unchanged(folder, head):
+        if options.strict:  # warnings are not in the manifest
+            from acpgen.build import load_model
+
+            load_model(options.sources, strict=True)
         return Checked(folder=folder, findings=tuple(_extra_files(folder, old.files)), names=old.names)
     from acpgen.build import build  # what is up to date needs no compiler
 
@@ -156,8 +160,10 @@ def _extra_files(folder: Path, known: Mapping[str, str]) -> Iterator[Finding]:
     """Files that no build wrote; caches and hidden files are left out, which tools leave everywhere."""
     root = real_root(folder)
     for above, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
-        for name in sorted(files):
+        shown = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
+        links = {name for name in shown if (Path(above) / name).is_symlink()}  # which can be imported from, too
+        folders[:] = [name for name in shown if name not in links]
+        for name in sorted([*files, *links]):
             path = (Path(above) / name).relative_to(root).as_posix()
             if not name.startswith(".") and path not in known and path != LOCK_NAME:
                 yield Finding(Flaw.EXTRA, path)
@@ -213,4 +219,4 @@ def _lines(text: str) -> list[str]:
 
 
 def _text(data: bytes | None) -> str:
-    return (data or b"").decode(errors="replace")
+    return with_plain_ends(data or b"").decode(errors="replace")

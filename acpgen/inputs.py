@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import acpgen
 from acpgen.config import BuildOptions, Sources
 from acpgen.config.keys import is_path
 from acpgen.diagnostics import input_error
+from acpgen.digests import digest
 from acpgen.schema.bundled import Release, find_release, locate_fragment
 from acpgen.schema.document import read_bytes
 
@@ -69,8 +69,7 @@ def _extension(spec: str, protocol: int) -> InputFile:
 
 
 def _input(path: Path, label: str, name: str) -> InputFile:
-    digest = hashlib.sha256(read_bytes(path, label=label)).hexdigest()
-    return InputFile(path=path, label=label, name=name, digest=digest)
+    return InputFile(path=path, label=label, name=name, digest=digest(read_bytes(path, label=label)))
 
 
 def user_files(sources: Sources) -> set[Path]:

@@ -10,13 +10,14 @@ from acpgen.diagnostics import Diagnostic, InputError, Severity
 CONFIG_TABLE = "[tool.acpgen.renames]"
 
 
-def usable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> dict[str, str]:
-    """The pairs of an old and a new name whose new name is one of a package's public `names`.
+def usable(renames: Iterable[tuple[str, str]], modules: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """The pairs of an old and a new name whose new name is public in a package; `modules` has its names by module.
 
     Raises `InputError` for an old name that the package has: it would stand for two things.
     """
+    names = {name for each in modules.values() for name in each}
     found = {old: new for old, new in renames if new in names}
-    if taken := sorted(found.keys() & set(names)):
+    if taken := sorted(found.keys() & {*names, *modules}):
         raise InputError([_taken(old, found[old]) for old in taken])
     return found
 
@@ -25,7 +26,7 @@ def _taken(old: str, new: str) -> Diagnostic:
     return Diagnostic(
         code="rename-taken",
         severity=Severity.ERROR,
-        message=f"{old} cannot be another word for {new}: the package has a {old} of its own",
+        message=f"{old} cannot be another word for {new}: the package has that name, too",
         hint=f"remove {old} from {CONFIG_TABLE}",
     )
 
@@ -47,7 +48,7 @@ def unusable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> list
         Diagnostic(
             code="rename-unknown",
             severity=Severity.ERROR,
-            message=f"{old} cannot be another word for {new}: no package has a {new}",
+            message=f"{old} cannot be another word for {new}: no package has the name {new}",
             hint=_nearest(new, names) or f"remove {old} from {CONFIG_TABLE}",
         )
         for old, new in renames
@@ -82,4 +83,4 @@ def _way_out(name: str, added: list[str]) -> str:
     near = get_close_matches(name, added, n=1, cutoff=0.75)
     if near:
         return f"if {near[0]} took its place, keep the old name: {CONFIG_TABLE} {name} = {near[0]!r}"
-    return f"`acpgen diff` shows why; where another name took its place, {CONFIG_TABLE} keeps the old one"
+    return f"`acpgen diff` tells of changes in the schema; where another name took its place, {CONFIG_TABLE} keeps it"

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,6 +14,7 @@ import acpgen
 from acpgen.build import Loaded
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.diagnostics import Diagnostic, InputError, input_error
+from acpgen.digests import digest
 from acpgen.git import read_in_revision
 from acpgen.ir.options import Options
 from acpgen.output import LOCK_NAME
@@ -45,7 +45,7 @@ class File:
     @property
     def digest(self) -> str:
         """The SHA-256 by which manifests know the file."""
-        return sha256(self.data).hexdigest()
+        return digest(self.data)
 
 
 Files = Mapping[str, File]
@@ -311,7 +311,7 @@ def _fragment(wanted: _Input, head: _Head, *, where: str, files: Files) -> Fragm
             pass
         else:
             is_known = True
-            if sha256(read_bytes(path, label=label)).hexdigest() == wanted.digest:
+            if digest(read_bytes(path, label=label)) == wanted.digest:
                 return load_fragment(path, label=label)
     if wanted.digest in files:
         file = files[wanted.digest]

@@ -207,6 +207,51 @@ def test_the_diff_is_one(project: Project) -> None:
     assert "-# mine" in found["diff"].splitlines()
 
 
+def test_line_ends_do_not_count(project: Project) -> None:
+    """As git checks out on Windows: neither is anything stale, nor does a build write."""
+    (project.path / "schema.json").write_text(json.dumps(ping_schema("Thing"), indent=2))
+    project.good("build")
+    for path in [project.path / "schema.json", *(project.path / "src/acp").iterdir()]:
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    before = tree(project.path)
+    assert findings(project, code=0) == findings(project, "--full", code=0) == []
+    project.good("build", "--full")
+    assert tree(project.path) == before
+    edited(project)
+    lines = project.run("check", "--diff").stdout.splitlines()
+    assert [line for line in lines if line.startswith(("-", "+"))][2:] == ["-# mine"]
+
+
+def test_a_link_to_a_folder_is_an_extra_file(project: Project) -> None:
+    (project.path / "elsewhere").mkdir()
+    (project.path / "src/acp/plugins").symlink_to(project.path / "elsewhere")
+    assert findings(project) == [("extra", "plugins")]
+
+
+def test_strict_holds_for_what_was_built_without_it(project: Project) -> None:
+    odd = ping_schema("Thing")
+    odd["$defs"]["Thing"]["x-odd"] = True
+    project.schema(odd)
+    project.good("build")
+    project.good("check")
+    project.config(f"{ONE}strict = true\n")
+    for name in ("check", "build"):
+        ran = project.run(name)
+        assert ran.code == 2
+        assert "[unknown-x-keyword]" in ran.stderr
+
+
+def test_annotations_are_placed_from_the_top_of_the_repository(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited(project)
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path.parent))
+    assert "::error file=p/src/acp/types.py,title" in project.run("check", "--format", "github").stdout
+    assert "::error file=p/src/acp/types.py,title" in project.run("check", "--format", "github", below="src/x").stdout
+    project.good("build")
+    assert project.good("check", "--format", "github").stdout == ""
+
+
 def test_annotations_for_github(project: Project) -> None:
     edited(project)
     extra(project)

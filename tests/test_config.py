@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from acpgen.config.keys import KEYS
 from tests.command_line import run_acpgen
-from tests.project_support import Project, read_toml
+from tests.project_support import Project, ping_schema, read_toml
 
 ONE = 'out = "src/acp"\nschema = "schema.json"\n'
 TWO = """schema = "schema.json"
@@ -172,6 +172,10 @@ MISTAKES = {
     "a flag": ("strict = 1\n", "5:1", "true or false"),
     "a path": ("out = []\n", "5:1", "a string with a path"),
     "an empty path": ('out = ""\n', "5:1", "a string with a path"),
+    "a path with a NUL": ('out = "a\\u0000b"\n', "5:1", "a string with a path"),
+    "a path that only shells know": ('out = "~/acp"\n', "5:1", "a string with a path"),
+    "a spec with a NUL": ('extensions = ["a\\u0000b"]\n', "5:1", "an array of strings"),
+    "a name that the package needs": ("[tool.acpgen.renames]\nTYPE_CHECKING = 'Thing'\n", "5:1", "a table of names"),
     "specs": ('extensions = "logout"\n', "5:1", "an array of strings"),
     "names": ('[tool.acpgen.renames]\n"no name" = "Thing"\n', "5:1", "a table of names"),
     "a keyword of Python": ('[tool.acpgen.renames]\nclass = "Thing"\n', "5:1", "a table of names"),
@@ -251,6 +255,59 @@ def test_two_outputs_in_one_folder(tmp_path: Path) -> None:
     assert ran.code == 2
     assert "[same-folder]" in ran.stderr
     project.good("build", "client")
+
+
+@pytest.mark.parametrize("folders", [("src/a", "src/a/b"), ("src/a/b", "src/a")])
+def test_outputs_one_in_the_other(tmp_path: Path, folders: tuple[str, str]) -> None:
+    tables = "".join(f'[tool.acpgen.outputs.{name}]\nout = "{out}"\n' for name, out in zip("xy", folders, strict=True))
+    ran = Project(tmp_path / "p", f'schema = "schema.json"\n{tables}').run("build")
+    assert ran.code == 2
+    assert "[same-folder]" in ran.stderr
+    assert "one in the other" in ran.stderr
+
+
+def test_an_output_may_be_named_twice(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", TWO)
+    project.good("build", "agent", "agent")
+
+
+def test_the_folder_of_the_project_is_no_folder_for_a_package(project: Project) -> None:
+    project.config(ONE.replace("src/acp", "."))
+    ran = project.run("build")
+    assert ran.code == 2
+    assert "[folder-refused]" in ran.stderr
+    assert "pyproject.toml" in ran.stderr
+
+
+def test_nothing_is_written_while_one_output_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated: permission bits do not stop root."""
+    import os
+
+    project = Project(tmp_path / "p", TWO)
+    (project.path / "src/client/acp").mkdir(parents=True)
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("client/acp") and real(path, mode))
+    ran = project.run("build")
+    assert ran.code == 2
+    assert "[folder-unwritable]" in ran.stderr
+    assert not (project.path / "src/agent").exists()
+
+
+def test_a_file_that_is_named_through_a_link(project: Project, tmp_path: Path) -> None:
+    (project.path / "inner").mkdir()
+    (project.path / "inner" / "pyproject.toml").write_text(f'[tool.acpgen]\n{ONE.replace("src/acp", "../acp")}')
+    project.schema(ping_schema("Inner"), "inner/schema.json")
+    (tmp_path / "link").symlink_to(project.path / "inner")
+    project.good("build", "--config", tmp_path / "link" / "pyproject.toml")
+    assert "Inner" in project.lock("acp")["names"]
+
+
+def test_an_extension_without_an_ending_is_a_path_all_the_same(project: Project) -> None:
+    fragment = {"fragment": 1, "id": "x", "revision": "1", "title": "X", "status": "vendor", "protocols": [1]}
+    project.schema({**fragment, "$defs": {"Added": {"type": "object"}}}, "added")
+    project.config(f'{ONE}extensions = ["./added"]\n')
+    project.good("build")
+    assert "Added" in project.lock("src/acp")["names"]
 
 
 def test_a_text_for_the_terminal_is_escaped(project: Project) -> None:

@@ -9,15 +9,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from acpgen.diagnostics import InputError
+from acpgen.digests import digest
 from acpgen.output import LOCK_NAME, STAGE_PREFIX, apply, plan, replacing, unchanged
 from acpgen.output.exchange import exchange
-from acpgen.output.manifest import digest
 from tests.output_faults import CASES, FAULTS, tree
 from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_package, snapshot
 from tests.support import REPOSITORY
@@ -122,8 +122,7 @@ def test_what_is_put_there_meanwhile_is_not_lost(out: Path, monkeypatch: pytest.
         exchange(first, second)
 
     monkeypatch.setattr(replacing, "exchange", late)
-    with suppress(InputError):
-        build(NEW, out)
+    build(NEW, out)
     assert (out / "late" / "new.py").read_text() == "mine\n"
     assert (out / "mine" / "notes.py").read_text() == "saved anew\n"
 
@@ -142,6 +141,77 @@ def test_some_folders_stay_where_they_are(
     assert exchanges == []
     assert out.stat().st_ino == inode
     assert contents(out) == {**NEW, "mine/notes.py": "mine\n"}
+
+
+def test_what_is_put_into_a_folder_that_goes_is_not_lost_either(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(first: Path, second: Path) -> None:
+        (second / "sub" / "mine.txt").write_text("mine\n")
+        (second / "zz").mkdir()
+        (second / "zz" / "new.txt").write_text("mine\n")
+        (second / "mine" / "notes.py").unlink()
+        exchange(first, second)
+
+    monkeypatch.setattr(replacing, "exchange", late)
+    without_sub = {name: text for name, text in NEW.items() if not name.startswith("sub/")}
+    build(without_sub, out)
+    assert contents(out) == {**without_sub, "sub/mine.txt": "mine\n", "zz/new.txt": "mine\n"}
+
+
+def test_what_cannot_be_carried_over_stays_beside(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(first: Path, second: Path) -> None:
+        (second / "late.txt").write_text("mine\n")
+        exchange(first, second)
+        monkeypatch.setattr(os, "replace", refuse)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(replacing, "exchange", late)
+    build(NEW, out)
+    (kept,) = out.parent.glob("acp.kept-*")
+    assert (kept / "late.txt").read_text() == "mine\n"
+    assert contents(out) == {**NEW, "mine/notes.py": "mine\n"}
+
+
+def test_what_goes_meanwhile_is_gone(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.link
+
+    def link(source: Path, target: Path) -> None:
+        if source.name == "notes.py":
+            source.unlink()
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    build(NEW, out)
+    assert contents(out) == NEW
+
+
+def test_a_folder_in_which_somebody_works_stays(out: Path, exchanges: list[tuple[Path, Path]]) -> None:
+    if not Path("/proc/self/cwd").exists():
+        pytest.skip("needs a system that tells where processes work")
+    with subprocess.Popen([sys.executable, "-c", "input()"], cwd=out / "mine", stdin=subprocess.PIPE) as process:
+        build(NEW, out)
+        process.communicate(b"\n")
+    assert exchanges == []
+    build(OLD, out)
+    assert len(exchanges) == 1
+
+
+def test_folders_keep_who_they_belong_to_and_only_changed_ones_have_a_new_time(
+    out: Path, exchanges: list[tuple[Path, Path]]
+) -> None:
+    if os.name != "posix" or os.geteuid() != 0:
+        pytest.skip("needs the right to give files away")
+    for folder in (out, out / "sub", out / "mine"):
+        os.chown(folder, 65534, 65534)
+        folder.chmod(0o2775)
+        os.utime(folder, (1, 1))
+    build(NEW, out)
+    assert len(exchanges) == 1
+    found = {name: (out / name).stat() for name in (".", "sub", "mine")}
+    assert {(each.st_uid, each.st_gid, each.st_mode & 0o7777) for each in found.values()} == {(65534, 65534, 0o2775)}
+    assert {name: each.st_mtime > 1 for name, each in found.items()} == {".": True, "sub": True, "mine": False}
+    assert (out / "sub" / "codec.py").stat().st_gid == 65534
 
 
 # --- not alone ----------------------------------------------------------------------------------------------------
@@ -277,6 +347,21 @@ def test_a_disk_of_any_size(tmp_path: Path) -> None:
     assert outcomes == {(), ("write-failed",)}
 
 
+def test_a_file_system_below_the_folder_stays_where_it_is(out: Path) -> None:
+    with small_disk(64) as disk:
+        (disk / "db").mkdir()
+        (out / "data").mkdir()
+        subprocess.run(["mount", "--bind", disk, out / "data"], check=True)
+        try:
+            build(NEW, out)
+            (out / "data" / "db" / "late").write_text("mine")
+            build(OLD, out)
+            assert (disk / "db" / "late").read_text() == "mine"
+        finally:
+            subprocess.run(["umount", out / "data"], check=True)
+    assert [path.name for path in out.parent.iterdir()] == ["acp"]
+
+
 def said_of(files: dict[str, str], folder: Path) -> list[str]:
     """The codes with which a build fails, if it does."""
     try:
@@ -316,22 +401,25 @@ except InputError as error:
         ((0o755, 0o777, 0o777), "done"),  # nothing can be put beside it: file by file
         ((0o777, 0o555, 0o777), "folder-unwritable"),
         ((0o777, 0o777, 0o555), "folder-unwritable"),
+        ((0o777, 0o777, 0o777, 0o555), "done"),  # a folder of the user's that takes no changes needs none
     ],
 )
-def test_folders_that_others_may_not_write_to(modes: tuple[int, int, int], expected: str) -> None:
+def test_folders_that_others_may_not_write_to(modes: tuple[int, ...], expected: str) -> None:
     if os.name != "posix" or os.geteuid() != 0:
         pytest.skip("needs the right to become another user")
     with tempfile.TemporaryDirectory() as home:
         folder = old_package(Path(home, "acp"))
         before = tree(folder)
-        for path, mode in zip((Path(home), folder, folder / "sub"), modes, strict=True):
+        for path, mode in zip((Path(home), folder, folder / "sub", folder / "mine"), modes, strict=False):
             path.chmod(mode)
+        os.chown(folder / "mine", 65534, 65534)
         command = [sys.executable, "-B", "-c", AS_NOBODY, str(folder)]
         said = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True)
         assert said.stdout.split() == [expected], said.stderr
         if expected == "done":
             assert contents(folder) == {**NEW, "mine/notes.py": "mine\n"}
             assert unchanged(folder, HEAD)
+            assert not list(Path(home).glob(f"{STAGE_PREFIX}*"))
         else:
             assert tree(folder) == before
 

@@ -96,6 +96,11 @@ def test_an_old_name_that_is_still_there_is_a_mistake(project: Project) -> None:
     assert "[rename-taken]" in ran.stderr
 
 
+def test_a_module_of_the_package_is_no_old_name(project: Project) -> None:
+    project.config(f'{ONE}[tool.acpgen.renames]\ntypes = "Item"\n')
+    assert "[rename-taken]" in project.run("build").stderr
+
+
 def test_a_new_name_that_is_not_there_is_a_mistake(project: Project) -> None:
     project.config(f'{ONE}[tool.acpgen.renames]\nThing = "Itme"\n')
     for command in ("build", "check"):
@@ -112,6 +117,8 @@ def test_a_rename_for_all_outputs_holds_where_it_can(tmp_path: Path) -> None:
     project.good("build")
     assert python(project, "import agent, client; agent.Server, agent.Old, client.Old").returncode == 0
     assert "AttributeError" in python(project, "import client; client.Server").stderr
+    project.good("build", "client")
+    project.good("build", "--out", "client")
     assert project.lock("client")["options"]["renames"] == {"Old": "Thing", "Server": "Agent"}
     project.good("check")
 

@@ -12,8 +12,8 @@ from acpgen.build import Built, Timings, build
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.config.resolve import Output
-from acpgen.diagnostics import AcpgenError, Diagnostic, InputError
-from acpgen.output import Kind, Plan, apply
+from acpgen.diagnostics import AcpgenError, Diagnostic
+from acpgen.output import Kind, Plan, apply, check_writable
 from acpgen.printable import printable
 from acpgen.renames import check_new_names
 
@@ -80,12 +80,14 @@ def _run(
             built = build(output.options, full=full)
             found.extend(built.diagnostics)
             builds.append((output, built))
-        if not names:
+        if asked.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)
-        for _, built in builds if not dry_run else ():
-            if built.plan is not None:
-                with built.timings.stage("write"):
-                    apply(built.plan)
+        plans = [(built.plan, built.timings) for _, built in builds if built.plan is not None and not dry_run]
+        for plan, _ in plans:  # before the first one is written
+            check_writable(plan)
+        for plan, timings in plans:
+            with timings.stage("write"):
+                apply(plan)
     except AcpgenError as error:
         print_diagnostics((*found, *error.diagnostics), form, notes=verbose)
         return error.exit_code

@@ -52,7 +52,7 @@ def check_command(
     """
     try:
         verdicts = [_Verdict(output, check(output.options, full=full)) for output in asked.outputs(names)]
-        if not names and all(verdict.checked.names for verdict in verdicts):
+        if asked.is_everything(names) and all(verdict.checked.names for verdict in verdicts):
             check_new_names((verdict.output.options.renames, verdict.checked.names) for verdict in verdicts)
     except AcpgenError as error:
         print_diagnostics(error.diagnostics, form, notes=False)
@@ -66,7 +66,8 @@ def check_command(
         case DiagnosticFormat.JSON:
             print_data(json.dumps([_as_json(each, mend, diff=diff) for each in verdicts], indent=2))
         case DiagnosticFormat.GITHUB:
-            print_data("\n".join(_annotations(verdicts, mend)))
+            if lines := list(_annotations(verdicts, mend)):
+                print_data("\n".join(lines))
     if any(verdict.checked.findings for verdict in verdicts):
         raise typer.Exit(FINDINGS)
 

@@ -64,6 +64,10 @@ class Asked:
         """The outputs that are meant: all that are configured, or those with `names`. Raises `InputError`."""
         return outputs_to_build(self.config(), self.wishes, names or ())
 
+    def is_everything(self, names: Sequence[str] | None = None) -> bool:
+        """Whether all outputs are meant that there are."""
+        return not names and self.wishes.get("out") is None
+
     def build_command(self, names: Sequence[str] | None = None) -> str:
         """The command that builds what is meant."""
         words = ["acpgen", "build", *(names or ())]
@@ -179,7 +183,9 @@ def _output_options(
         bool | None,
         typer.Option("--runtime/--no-runtime", help="Add what talks JSON-RPC over stdio and other transports."),
     ] = None,
-    strict: Annotated[bool | None, typer.Option("--strict/--no-strict", help="Treat warnings as errors.")] = None,
+    strict: Annotated[
+        bool | None, typer.Option("--strict/--no-strict", help="Treat warnings about the schema as errors.")
+    ] = None,
     config: ConfigPath = None,
     no_config: NoConfig = False,
 ) -> Asked:

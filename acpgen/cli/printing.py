@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.printable import printable
@@ -97,9 +99,18 @@ def _annotation(found: Diagnostic) -> str:
     return annotation(_GITHUB_LEVELS[found.severity], [*where, ("title", found.code)], lines)
 
 
+def _in_repository(file: str) -> str:
+    """The path of a file as GitHub wants it: from the top of the repository, wherever a step of a job runs."""
+    if not (top := os.environ.get("GITHUB_WORKSPACE")):
+        return file
+    path, folder = Path(file).resolve(), Path(top).resolve()
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file
+
+
 def annotation(level: str, properties: Iterable[tuple[str, str]], lines: Iterable[str]) -> str:
     """A workflow command, as GitHub Actions reads it from a log."""
-    where = ",".join(f"{key}={_escaped(value, in_property=True)}" for key, value in properties)
+    shown = ((key, _in_repository(value) if key == "file" else value) for key, value in properties)
+    where = ",".join(f"{key}={_escaped(value, in_property=True)}" for key, value in shown)
     return f"::{level} {where}::{'%0A'.join(map(_escaped, lines))}"
 
 

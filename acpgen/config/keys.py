@@ -10,6 +10,9 @@ from typing import Any
 
 from acpgen.config.options import DEFAULT_PROTOCOL
 
+_TAKEN = {"TYPE_CHECKING"}
+"""What the package itself uses."""
+
 OUTPUTS = "outputs"
 """The table of named outputs below `[tool.acpgen]`."""
 
@@ -86,7 +89,7 @@ KEYS: Mapping[str, Key] = {
             doc="Add what talks JSON-RPC over stdio and other transports.",
             default=True,
         ),
-        Key(name="strict", kind=Kind.FLAG, doc="Treat warnings as errors.", default=False),
+        Key(name="strict", kind=Kind.FLAG, doc="Treat warnings about the schema as errors.", default=False),
         Key(
             name="renames",
             kind=Kind.NAMES,
@@ -101,7 +104,7 @@ def flaw(key: Key, value: object) -> str | None:
     """What a value from a file lacks to be one of `key`, or None if it is one."""
     match key.kind:
         case Kind.PATH | Kind.TEXT:
-            sound = isinstance(value, str) and value != ""
+            sound = isinstance(value, str) and _is_usable(value)
         case Kind.CHOICE:
             if value in key.choices:
                 return None
@@ -111,10 +114,15 @@ def flaw(key: Key, value: object) -> str | None:
         case Kind.FLAG:
             sound = isinstance(value, bool)
         case Kind.SPECS:
-            sound = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+            sound = isinstance(value, list) and all(isinstance(each, str) and _is_usable(each) for each in value)
         case Kind.NAMES:
             sound = isinstance(value, dict) and all(map(_is_name, _flat(value)))
     return None if sound else f"expected {key.kind.value}, found {_shown(value)}"
+
+
+def _is_usable(text: str) -> bool:
+    """Whether it can be a name or a path; no shell is there to read `~` as the home folder."""
+    return text != "" and "\0" not in text and not text.startswith("~")
 
 
 def _flat(table: Mapping[str, object]) -> Iterator[object]:
@@ -124,7 +132,7 @@ def _flat(table: Mapping[str, object]) -> Iterator[object]:
 
 def _is_name(value: object) -> bool:
     """Whether it can be a public name of a package: those are ASCII, and start with a letter."""
-    if not isinstance(value, str) or value.startswith("_") or iskeyword(value):
+    if not isinstance(value, str) or value.startswith("_") or iskeyword(value) or value in _TAKEN:
         return False
     return value.isidentifier() and value.isascii()
 
@@ -137,6 +145,9 @@ def _shown(value: object) -> str:
 def is_path(spec: str) -> bool:
     """Whether the text that names an extension is the path of a file, and not the name of a bundled one."""
     return "/" in spec or "\\" in spec or spec.endswith(".json")
+
+
+_TEXT: dict[str, object] = {"type": "string", "pattern": "^[^~\u0000][^\u0000]*$"}
 
 
 def config_schema() -> dict[str, object]:
@@ -167,7 +178,7 @@ def _schema_of(key: Key) -> dict[str, object]:
     shape: dict[str, object] = {"description": key.doc}
     match key.kind:
         case Kind.PATH | Kind.TEXT:
-            shape |= {"type": "string", "minLength": 1}
+            shape |= _TEXT
         case Kind.CHOICE:
             shape |= {"enum": list(key.choices)}
         case Kind.NUMBER:
@@ -175,9 +186,9 @@ def _schema_of(key: Key) -> dict[str, object]:
         case Kind.FLAG:
             shape |= {"type": "boolean"}
         case Kind.SPECS:
-            shape |= {"type": "array", "items": {"type": "string", "minLength": 1}}
+            shape |= {"type": "array", "items": _TEXT}
         case Kind.NAMES:
-            name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*$", "not": {"enum": kwlist}}
+            name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*$", "not": {"enum": sorted([*kwlist, *_TAKEN])}}
             shape |= {"type": "object", "propertyNames": name, "additionalProperties": name}
     if key.default is not None:
         shape["default"] = list(key.default) if isinstance(key.default, tuple) else key.default

@@ -84,7 +84,7 @@ def outputs_to_build(
     configured = _configured(config)
     chosen: list[tuple[str | None, _Levels]]
     if names:
-        chosen = [(name, _named(name, configured)) for name in names]
+        chosen = [(name, _named(name, configured)) for name in dict.fromkeys(names)]
     elif "out" in wishes:
         chosen = [
             next((each for each in configured.items() if _is_at(each[1], wishes["out"])), (None, _shared(config)))
@@ -172,7 +172,7 @@ def _value(key: Key, value: Any, config: ConfigFile) -> Any:
 
 
 def _path(value: str, config: ConfigFile) -> Path:
-    return Path(value) if Path(value).is_absolute() else from_here(config.folder / value)
+    return Path(value) if Path(value).is_absolute() else from_here(config.folder) / value
 
 
 def _spec(value: str, config: ConfigFile) -> str:
@@ -220,19 +220,22 @@ def _is_at(levels: _Levels, out: Path) -> bool:
 
 
 def _check_folders(outputs: Iterable[Output]) -> None:
-    seen: dict[str, Output] = {}
+    seen: dict[Path, Output] = {}
     for output in outputs:
         if output["out"] is None:
             raise input_error("no-output", "it is not said where the package is to be", hint=_NO_OUTPUT)
-        real = os.path.realpath(output["out"])
-        other = seen.setdefault(os.path.normcase(real), output)
-        if other is not output:
-            raise _same_folder(other, output)
+        real = Path(os.path.normcase(os.path.realpath(output["out"])))
+        for known, other in seen.items():
+            if known == real or known in real.parents or real in known.parents:
+                raise _same_folder(other, output)
+        seen[real] = output
 
 
 def _same_folder(first: Output, second: Output) -> InputError:
+    what = "have the same folder" if first["out"] == second["out"] else "have folders one in the other:"
+    folders = " and ".join(dict.fromkeys(each["out"].as_posix() for each in (first, second)))
     return input_error(
         "same-folder",
-        f"the outputs {first.name!r} and {second.name!r} have the same folder {second['out'].as_posix()}",
+        f"the outputs {first.name!r} and {second.name!r} {what} {folders}",
         hint="give each package a folder of its own, or name the one output that is meant",
     )

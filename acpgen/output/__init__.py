@@ -4,7 +4,7 @@
 never applied. Only `apply`, and for a single file `write_file`, write.
 """
 
-from acpgen.output.applying import apply, write_file
+from acpgen.output.applying import apply, check_writable, write_file
 from acpgen.output.manifest import Manifest, read_manifest, unchanged
 from acpgen.output.paths import LOCK_NAME, MARKER, STAGE_PREFIX
 from acpgen.output.planning import Change, Kind, Plan, plan
@@ -18,6 +18,7 @@ __all__ = [
     "Manifest",
     "Plan",
     "apply",
+    "check_writable",
     "plan",
     "read_manifest",
     "unchanged",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.output.guards import check_writable
+from acpgen.output.guards import check_folders_writable
 from acpgen.output.paths import LOCK_NAME, real_root
 from acpgen.output.planning import Change, Kind, Plan, compare
 from acpgen.output.replacing import CannotReplaceError, replace_folder
@@ -38,11 +38,18 @@ def apply(plan: Plan) -> None:
             return
         if now != plan:
             raise _changed(plan)
-        check_writable(root, [change.path for change in plan.changes if change.kind is not Kind.KEEP])
+        check_writable(plan)
         if root.exists():
             _update(plan, root)
         else:
             _create(plan, root)
+
+
+def check_writable(plan: Plan) -> None:
+    """Raise `InputError` if a folder in which the plan changes something takes no changes."""
+    changed = [change.path for change in plan.changes if change.kind is not Kind.KEEP]
+    if changed:
+        check_folders_writable(real_root(plan.folder), changed)
 
 
 def _changed(plan: Plan) -> InputError:

@@ -102,10 +102,12 @@ def _refusal(root: Path) -> str | None:
         return "is the home folder"
     if os.path.lexists(root / ".git"):
         return "is the top of a git checkout"
+    if os.path.lexists(root / "pyproject.toml"):
+        return "is the top of a project (it has a pyproject.toml)"
     return None
 
 
-def check_writable(root: Path, paths: Iterable[str]) -> None:
+def check_folders_writable(root: Path, paths: Iterable[str]) -> None:
     """Raise `InputError` if a folder in which one of `paths` has to change, or `root`, takes no changes."""
     folders = {nearest_existing(folder) for folder in [root, *((root / path).parent for path in paths)]}
     refused = [folder for folder in sorted(folders) if not os.access(folder, os.W_OK | os.X_OK)]

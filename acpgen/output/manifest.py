@@ -6,13 +6,13 @@ it says which files may be deleted.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, internal_error
+from acpgen.digests import digest
 from acpgen.output.paths import (
     LOCK_NAME,
     MARKER,
@@ -53,11 +53,6 @@ class Manifest:
 def is_manifest(data: bytes) -> bool:
     """Whether `data` says of itself that it is acpgen's manifest."""
     return _NOTE_START.encode() in data
-
-
-def digest(data: bytes) -> str:
-    """The hash by which the manifest knows a file."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def render_manifest(head: Mapping[str, object], files: Mapping[str, str], names: Iterable[str] = ()) -> str:

@@ -9,8 +9,9 @@ from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.digests import digest, with_plain_ends
 from acpgen.output.guards import check_files, check_folder
-from acpgen.output.manifest import Manifest, digest, read_manifest, render_manifest
+from acpgen.output.manifest import Manifest, read_manifest, render_manifest
 from acpgen.output.paths import LOCK_NAME, MARKER, ObstacleError, StrPath, foreign_file, read_below, shown, unreadable
 
 
@@ -122,7 +123,7 @@ def _new_changes(
 def _kind(old: bytes | None, new: bytes) -> Kind:
     if old is None:
         return Kind.CREATE
-    return Kind.KEEP if old == new else Kind.UPDATE
+    return Kind.KEEP if with_plain_ends(old) == new else Kind.UPDATE
 
 
 def is_ours(data: bytes, recorded: str | None) -> bool:

@@ -1,21 +1,21 @@
 """Replaces the whole output folder in one step: whoever looks, and whenever a run is killed, it is the old or the new.
 
-A twin of the folder is made beside it, with new files where there are new ones and second names (hard links) for all
-that stays: unchanged files, and what is in the folder without being acpgen's. Then both change places.
+A twin of the folder is made beside it, and both change places.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 
 from acpgen.output.exchange import exchange
-from acpgen.output.paths import prefixes
-from acpgen.output.planning import Kind, Plan
-from acpgen.output.staging import make_stage, remove_tree, write_new
+from acpgen.output.planning import Plan
+from acpgen.output.staging import make_stage, remove_tree
+from acpgen.output.twin import Twin, foreign_files
 
 _MOST_FOREIGN = 1000
 """A folder in which more than this is not acpgen's is better left where it is."""
@@ -34,50 +34,48 @@ def replace_folder(plan: Plan, root: Path) -> None:
 
     Raises `CannotReplaceError`, or `OSError` where something else is wrong; `root` is as it was then.
     """
-    if _is_working_folder(root):  # whoever sits in it would find himself in a folder without a name
+    if _is_in_use(root):
         raise CannotReplaceError
     ours = frozenset(change.path for change in plan.changes)
-    twin: Path | None = None
+    stage: Path | None = None
     try:
-        foreign = _few(_foreign(root, ours))
-        twin = make_stage(root.parent, suffix=f".{root.name}")
-        _fill(twin, root, plan=plan, foreign=foreign)
-        exchange(twin, root)
-        _keep_late_changes(twin, root, ours=ours)
+        foreign = _few(foreign_files(root, ours))
+        stage = make_stage(root.parent, suffix=f".{root.name}")
+        Twin(stage, root).fill(plan, foreign)
+        exchange(stage, root)
+        # from here on, the old folder has the name of the stage
+        if not _catch_up(stage, root, ours=ours, foreign=foreign):
+            stage = None
     except OSError as error:
         if error.errno in _CANNOT:
             raise CannotReplaceError from error
         raise
     finally:
-        if twin is not None:
-            remove_tree(twin)  # by now the old folder, if all went well
+        if stage is not None:
+            remove_tree(stage)
 
 
-def _is_working_folder(root: Path) -> bool:
-    try:
-        here = Path(os.path.realpath(os.getcwd()))
-    except OSError:
-        return False
-    return here == root or root in here.parents
+def _is_in_use(root: Path) -> bool:
+    """Whether something hangs on this very folder, and not on its name: a process that works in it, or a mount."""
+    used = [*_working_folders(), *_mount_points()]
+    return any(place == root or root in place.parents for place in used)
 
 
-def _foreign(root: Path, ours: Set[str]) -> Iterator[str]:
-    """What is in `root` and in no package, relative to it: folders end with a slash and come before their content."""
-    folders = {prefix for path in ours for prefix in prefixes(path) if prefix != path}
+def _working_folders() -> Iterator[Path]:
+    """Those of the processes that this one may look at, its own at least: a shell would find itself nowhere."""
+    with suppress(OSError):
+        yield Path(os.path.realpath(os.getcwd()))
+    with suppress(OSError):  # a system without it
+        for name in os.listdir("/proc"):
+            if name.isdecimal():
+                with suppress(OSError):
+                    yield Path(os.readlink(f"/proc/{name}/cwd"))
 
-    def below(folder: str) -> Iterator[str]:
-        with os.scandir(root / folder) as entries:
-            found = sorted((f"{folder}{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in entries)
-        for path, is_folder in found:
-            if not is_folder:
-                if path not in ours:
-                    yield path
-                continue
-            if path not in folders:
-                yield f"{path}/"
-            yield from below(f"{path}/")
 
-    return below("")
+def _mount_points() -> Iterator[Path]:
+    with suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            yield Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split(" ")[4]))
 
 
 def _few(found: Iterator[str]) -> list[str]:
@@ -89,61 +87,27 @@ def _few(found: Iterator[str]) -> list[str]:
     return paths
 
 
-def _fill(twin: Path, root: Path, *, plan: Plan, foreign: list[str]) -> None:
-    made = {""}
+def _catch_up(old: Path, root: Path, *, ours: Set[str], foreign: list[str]) -> bool:
+    """Do in `root` what others did in the old folder, with what is not acpgen's, while the twin was made.
 
-    def folder(path: str) -> None:
-        for prefix in prefixes(path):
-            if prefix not in made:
-                os.mkdir(twin / prefix)
-                made.add(prefix)
-
-    for change in plan.changes:
-        if change.kind is Kind.DELETE:
-            continue
-        if "/" in change.path:
-            folder(change.path.rpartition("/")[0])
-        if change.kind is Kind.KEEP:
-            os.link(root / change.path, twin / change.path)
-        else:
-            write_new(twin / change.path, plan.files[change.path])
-    for path in foreign:
-        if "/" in path:
-            folder(path.rpartition("/")[0])
-        if not path.endswith("/"):
-            _second_name(root / path, twin / path)
-    for path in sorted(made, reverse=True):
-        _dress(twin / path, root / path)
-
-
-def _second_name(path: Path, twin: Path) -> None:
-    if path.is_symlink():
-        os.symlink(os.readlink(path), twin)
-    else:
-        os.link(path, twin)
-
-
-def _dress(twin: Path, folder: Path) -> None:
-    """Give a folder the owner, the mode and the attributes of the one that it replaces, but not its time."""
-    if not folder.is_dir():
-        return
-    import shutil
-
-    old, new = folder.stat(), twin.stat()
-    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
-        os.chown(twin, old.st_uid, old.st_gid)
-    shutil.copystat(folder, twin)
-    os.utime(twin)  # importers and watchers look at it to see that something changed
-
-
-def _keep_late_changes(old: Path, root: Path, *, ours: Set[str]) -> None:
-    """Carry over what was put into the old folder, and is not acpgen's, while its twin was made."""
-    with suppress(OSError):  # too late to go back, and whoever writes there now would have had to hurry
-        for path in _foreign(old, ours):
+    Whether that went well; if not, the old folder has got a name under which nothing removes it.
+    """
+    try:
+        now = list(foreign_files(old, ours))
+        for path in now:
             if path.endswith("/"):
                 os.makedirs(root / path, exist_ok=True)
             elif not _is_same(old / path, root / path):
+                os.makedirs((root / path).parent, exist_ok=True)
                 os.replace(old / path, root / path)
+        for path in sorted(set(foreign) - set(now), reverse=True):
+            with suppress(FileNotFoundError):
+                os.rmdir(root / path) if path.endswith("/") else os.unlink(root / path)
+    except OSError:
+        with suppress(OSError):
+            os.rename(old, old.with_name(f"{root.name}.kept-{os.urandom(4).hex()}"))
+        return False
+    return True
 
 
 def _is_same(old: Path, new: Path) -> bool:

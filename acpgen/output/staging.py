@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -49,10 +50,24 @@ def remove_folder(folder: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove as much of `folder` as the system lets go (nothing of a link); the rest is swept by a later run."""
-    import shutil  # Slow to import, and a run that finds nothing to do needs it not.
+    """Remove as much of `folder` as the system lets go; nothing behind links, and nothing of another file system."""
+    with suppress(OSError):
+        if stat.S_ISDIR(os.lstat(folder).st_mode):
+            _remove_tree(folder, os.lstat(folder).st_dev)
 
-    shutil.rmtree(folder, ignore_errors=True)
+
+def _remove_tree(folder: Path, device: int) -> None:
+    with suppress(OSError):
+        os.chmod(folder, stat.S_IRWXU)  # else nothing in it can be removed, and it would stay for ever
+    with os.scandir(folder) as entries:
+        found = list(entries)
+    for entry in found:
+        with suppress(OSError):
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+            elif entry.stat(follow_symlinks=False).st_dev == device:
+                _remove_tree(Path(entry.path), device)
+    os.rmdir(folder)
 
 
 def sweep(root: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from acpgen.digests import digest
 from acpgen.diagnostics import Location, input_error
 from acpgen.schema import pointer as pointers
 
@@ -151,7 +151,7 @@ def parse_document(data: bytes, *, label: str, origin: str) -> Document:
     _check_tree(root, label, text)
     if not isinstance(root, dict):
         raise input_error("not-an-object", f"{label} holds no JSON object", location=Location(label, 1, 1))
-    return Document(label=label, origin=origin, text=text, root=root, digest=hashlib.sha256(data).hexdigest())
+    return Document(label=label, origin=origin, text=text, root=root, digest=digest(data))
 
 
 def _parse(text: str, label: str) -> Any:
