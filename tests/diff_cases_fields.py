@@ -78,6 +78,15 @@ FIELDS = [
         source="breaks",
         uses=GONE,
     ),
+    Case(
+        rule="field-renamed",
+        variant="the same in Python",
+        old=asking(thing(askId=TEXT)),
+        new=asking(thing(ask_id=TEXT)),
+        place="AskRequest.ask_id",
+        wire=client_sends("loses", "loses"),
+        source="ok",
+    ),
     *there_and_back(
         Case(
             rule="field-made-required",

@@ -52,6 +52,7 @@ def _finding(finding: Finding) -> dict[str, object]:
         "method": finding.place.method,
         "type": finding.place.type,
         "member": finding.place.member,
+        "was": finding.place.was,
         "message": finding.message,
         "wire": [_direction(each) for each in finding.wire],
         "source": {"verdict": finding.source.value, "uses": [use.value for use in finding.uses]},

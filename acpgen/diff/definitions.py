@@ -39,7 +39,7 @@ def compare_definitions(context: Context, old: Definition, new: Definition) -> I
     """The changes between two definitions, their name among them."""
     if old.name != new.name:
         message = f"is the new name of {old.name}"
-        yield change("type-renamed", Place(type=new.name), message, source=(Source.BREAKS, (Use.IMPORT,)))
+        yield change("type-renamed", Place(type=new.name, was=old.name), message, source=(Source.BREAKS, (Use.IMPORT,)))
     yield from _by_kind(context, old, new)
     if (found := _documentation(old, new)) is not None:
         yield found

@@ -73,13 +73,13 @@ def _unread(struct: Struct) -> Wire:
 def _rename(old: Field, new: Field, before: Struct, after: Struct) -> Change:
     return change(
         "field-renamed",
-        Place(type=after.name, member=new.wire),
+        Place(type=after.name, member=new.wire, was=old.wire),
         f"is the new name of {cut(old.wire)}",
         effect=Effect(
             forward=Wire.BREAKS if new.required else _unread(after),
             backward=Wire.BREAKS if old.required else _unread(before),
         ),
-        source=_GONE,
+        source=(Source.OK, ()) if old.name == new.name else _GONE,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from acpgen.ir.role import Role
@@ -111,12 +111,13 @@ class Direction:
 class Place:
     """Where a change is: a method, a type, or a member of a type (a property, a value, a tag); wire names.
 
-    Names are those of NEW, but for what only OLD has.
+    Names are those of NEW, but for what only OLD has. `was` is the name in OLD of what has another one now.
     """
 
     method: str | None = None
     type: str | None = None
     member: str | None = None
+    was: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         parts = [part for part in (self.type, self.member) if part is not None]

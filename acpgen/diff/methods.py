@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from acpgen.diff.context import Context, change
 from acpgen.diff.findings import Change, Direction, Effect, Place, Source, Use, Wire
@@ -66,7 +66,12 @@ def _errors(old: Model, new: Model) -> Iterator[Change]:
         if code not in after:
             yield change("error-code-removed", place, f"has no name any more; before: {name}", source=gone)
         elif after[code] != name:
-            yield change("error-code-renamed", place, f"is called {after[code]} now; before: {name}", source=gone)
+            yield change(
+                "error-code-renamed",
+                replace(place, was=name),
+                f"is called {after[code]} now; before: {name}",
+                source=gone,
+            )
     for code, name in after.items():
         if code not in before:
             yield change("error-code-added", Place(member=f"error {code}"), f"has a name now: {name}")
@@ -127,7 +132,8 @@ def _removed(method: Method) -> Routed:
 def _renamed(old: Method, new: Method) -> Routed:
     effect = Effect(forward=_unanswered(old), backward=_unanswered(new))
     message = f"is the new name of {cut(old.wire)}"
-    found = change("method-renamed", Place(method=new.wire), message, effect=effect, source=_GONE)
+    source = (Source.OK, ()) if old.name == new.name else _GONE
+    found = change("method-renamed", Place(method=new.wire, was=old.wire), message, effect=effect, source=source)
     return _routed(found, _callers(new))
 
 

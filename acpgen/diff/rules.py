@@ -87,7 +87,7 @@ _METHODS = (
         "method-renamed",
         "a method of another name has the same side and kind, and nearly the same types",
         wire="as if the one had been removed and the other added",
-        source="breaks: handler and call have another name",
+        source="breaks: handler and call have another name; ok where it is the same one in Python",
     ),
     *_same(
         "method-side-changed",
@@ -199,7 +199,7 @@ _FIELDS = (
         "field-renamed",
         "a property of another name has the same type, and either the same words in its name or a type of its own",
         wire="breaks towards readers that require it, loses towards others",
-        source="breaks: argument and attribute have another name",
+        source="breaks: argument and attribute have another name; ok where it is the same one in Python",
     ),
     *_both(
         ("field-made-required", "field-made-optional"),

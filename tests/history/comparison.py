@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,14 +37,13 @@ def parse(text: str) -> list[Found]:
 
 
 def _finding(raw: Mapping[str, Any]) -> Found:
-    renamed = re.fullmatch(r"is the new name of (\S+)", raw["message"])
-    assert bool(renamed) == raw["rule"].endswith("-renamed"), raw
+    assert bool(raw["was"]) == raw["rule"].endswith("-renamed"), raw
     return Found(
         rule=raw["rule"],
         method=raw["method"],
         type=raw["type"],
         member=raw["member"],
-        was=renamed[1] if renamed else None,
+        was=raw["was"],
         verdict=raw["source"]["verdict"],
         uses=frozenset(raw["source"]["uses"]),
         message=raw["message"],
