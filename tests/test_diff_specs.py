@@ -107,6 +107,12 @@ def test_a_package_of_a_file_needs_that_file(home: Path) -> None:
         assert "--source" in said
     found = rules("acp", "new.json", "--source", "old.json", "--source", "acme.json", cwd=home)
     assert found == {"field-added-optional", "type-removed"}
+    text = '[tool.acpgen]\nout = "acp"\nschema = "old.json"\nextensions = ["./acme.json"]\n'
+    (home / "pyproject.toml").write_text(text, encoding="utf-8")
+    try:
+        assert rules("acp", "new.json", cwd=home) == found  # the configuration names the files
+    finally:
+        (home / "pyproject.toml").unlink()
 
 
 def test_another_text_under_the_name_of_a_bundled_schema(package: Path, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def diff_command(
         new,
         protocol=protocol,
         extensions=([*both, *(old_extension or [])], [*both, *(new_extension or [])]),
-        files=read_files(source or []),
+        files=read_files([*_configured_files(), *(source or [])]),
     )
     # a package is rebuilt with the options that it was built with
     fallback = next((each.options for each in subjects if each.options is not None), Options())
@@ -109,3 +109,9 @@ def diff_command(
     if reasons := failures(comparison, [each.value for each in fail_on or []]):
         print("\n".join(reasons), file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _configured_files() -> list[str]:
+    """The files that the configuration names, which packages may have been built from; none where it cannot be used."""
+    asked = options.Asked(wishes={}, config_file=None, no_config=False)
+    return sorted(path.as_posix() for path in asked.watched() if path.suffix != ".toml" and path.is_file())
