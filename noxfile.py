@@ -13,15 +13,14 @@ import nox
 ROOT = Path(__file__).resolve().parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
-FULL = "3.11"  # here all tests run, on the others those that are not slow
-BETWEEN = ("3.12", "3.13")
+FULL = "3.11"  # here all tests run, and on the others a part of them
+APART = ("test_types.py", "test_package.py")  # need tools, which one Python is enough for
 ALIKE = ("test_diff_*", "test_rfd_*", "test_show.py", "test_unstable.py", "test_compose*", "test_stability.py")
-"""What works on 3.10 and 3.11 and has no part in generated code is not tried on the others, for lack of time."""
-APART = ("test_types.py", "test_package.py")  # need tools, and one Python is enough: they have sessions of their own
+"""What has no part in generated code is tried on the others by golden cases alone."""
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"
-nox.options.sessions = ["lint", "types", "package", "tests"]
+nox.options.sessions = ["lint", "tests"]
 # Some machines lack a version of Python: nox says "skipped" then, in CI too. What CI needs, .ci/run checks.
 nox.options.error_on_missing_interpreters = False
 
@@ -58,32 +57,39 @@ def lint(session: nox.Session) -> None:
     session.run("mypy")
 
 
-@nox.session
+@nox.session(default=False)
 def types(session: nox.Session) -> None:
-    """Check generated packages, new projects and examples, and what users write, with mypy and pyright."""
+    """Check generated packages, new projects and examples, and what users write; `tests-3.11` does so, too."""
     _install(session, "test", "types")
-    if shutil.which("node") is None:
-        session.install("pyright[nodejs]")
+    _install_node(session)
     session.run("pytest", "tests/test_types.py", *session.posargs)
     session.run("pytest", "tests/test_init.py", "tests/test_examples.py", "-k", "typed")
 
 
-@nox.session
+@nox.session(default=False)
 def package(session: nox.Session) -> None:
-    """Build the distributions, install them elsewhere, and do there what the README says."""
+    """Build the distributions, install them elsewhere, do there what the README says; `tests-3.11` does so, too."""
     _install(session, "test", "types", "package")
     session.run("pytest", "tests/test_package.py", *session.posargs)
 
 
+def _install_node(session: nox.Session) -> None:
+    """What pyright runs on."""
+    if shutil.which("node") is None:
+        session.install("pyright[nodejs]")
+
+
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run the tests: all on one Python, those that are not slow on the others, and on some no comparisons."""
+    """Run the tests: all on one Python, those that are not slow, and may fail on one alone, on the others."""
+    if session.python == FULL:
+        _install(session, "test", "types", "package")
+        _install_node(session)
+        session.run("pytest", "-n", "auto", "--dist", "loadgroup", *session.posargs)
+        return
     _install(session, "test")
-    selected = [] if session.python == FULL else ["-m", "not slow"]
-    left_out = [f"--ignore=tests/{name}" for name in APART]
-    if session.python in BETWEEN:
-        left_out += [f"--ignore-glob=tests/{name}" for name in ALIKE]
-    session.run("pytest", "-n", "auto", *left_out, *selected, *session.posargs)
+    left_out = [f"--ignore-glob=tests/{name}" for name in (*APART, *ALIKE)]
+    session.run("pytest", "-n", "auto", *left_out, "-m", "not slow", *session.posargs)
 
 
 @nox.session(default=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -105,6 +106,16 @@ def read_files(specs: Iterable[str]) -> Files:
     """Files that users name, each a path or `REV:PATH`, by digest; raises `InputError` for what cannot be read."""
     found = (_read(spec) for spec in specs)
     return {file.digest: file for file in found}
+
+
+def read_candidates(specs: Iterable[str]) -> Files:
+    """The same for files that may be of use: those that cannot be read are left out."""
+    found: dict[str, File] = {}
+    for spec in specs:
+        with suppress(InputError):
+            file = _read(spec)
+            found[file.digest] = file
+    return found
 
 
 def resolve_both(

@@ -17,7 +17,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the session `deep` has time for."""
+    """Put long tests first, and leave out what only the session `deep` has time for."""
+    # what has to stay together takes longest, and goes first
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     left_out = [] if DEEP else [item for item in items if item.get_closest_marker("deep")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

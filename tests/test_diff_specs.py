@@ -111,6 +111,10 @@ def test_a_package_of_a_file_needs_that_file(home: Path) -> None:
     (home / "pyproject.toml").write_text(text, encoding="utf-8")
     try:
         assert rules("acp", "new.json", cwd=home) == found  # the configuration names the files
+        (home / "old.json").rename(home / "kept.json")
+        assert rules("v1/0.10.8", "v1/0.10.8", cwd=home) == set()  # which nobody needs here
+        assert "[manifest-input]" in refused("acp", "new.json", cwd=home)
+        (home / "kept.json").rename(home / "old.json")
     finally:
         (home / "pyproject.toml").unlink()
 
@@ -205,6 +209,11 @@ def test_packages_in_git(old: str, repository: Path) -> None:
     sources = ("--source", "first:sub/schema.json", "--source", "sub/schema.json")
     assert rules(old, "acp", *sources, cwd=repository) == {"field-added-optional"}
     assert "--source REV:PATH" in refused(old, "acp", cwd=repository)
+    (repository / "pyproject.toml").write_text('[tool.acpgen]\nout = "acp"\nschema = "sub/schema.json"\n')
+    try:  # the file that is configured, as it was then and as it is now
+        assert rules(old, "acp", cwd=repository) == {"field-added-optional"}
+    finally:
+        (repository / "pyproject.toml").unlink()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +32,7 @@ class FailOn(str, Enum):
     ANY = "any"
 
 
+_RELEASE = re.compile(r"v\d+/[\w.-]+")
 _SPEC = "a file, a folder with a package, vN/RELEASE, or REV:PATH"
 
 
@@ -89,7 +93,7 @@ def diff_command(
     from acpgen.diff.compare import compare
     from acpgen.diff.printing import failures, render
     from acpgen.ir.options import Options
-    from acpgen.specs import read_files, resolve_both
+    from acpgen.specs import read_candidates, read_files, resolve_both
 
     both = extension or []
     subjects = resolve_both(
@@ -97,7 +101,7 @@ def diff_command(
         new,
         protocol=protocol,
         extensions=([*both, *(old_extension or [])], [*both, *(new_extension or [])]),
-        files=read_files([*_configured_files(), *(source or [])]),
+        files={**read_candidates(_candidates([old, new])), **read_files(source or [])},
     )
     # a package is rebuilt with the options that it was built with
     fallback = next((each.options for each in subjects if each.options is not None), Options())
@@ -111,7 +115,14 @@ def diff_command(
         raise typer.Exit(1)
 
 
-def _configured_files() -> list[str]:
-    """The files that the configuration names, which packages may have been built from; none where it cannot be used."""
+def _candidates(specs: Sequence[str]) -> list[str]:
+    """The files that the configuration names, as they are and as they were in the revisions of `specs`.
+
+    Packages may have been built from them. A configuration that cannot be used names none.
+    """
+    if all(_RELEASE.fullmatch(spec) for spec in specs):
+        return []
     asked = options.Asked(wishes={}, config_file=None, no_config=False)
-    return sorted(path.as_posix() for path in asked.watched() if path.suffix != ".toml" and path.is_file())
+    paths = sorted(path.as_posix() for path in asked.watched() if path.suffix != ".toml")
+    revisions = {spec.partition(":")[0] for spec in specs if ":" in spec and not Path(spec).exists()}
+    return [*paths, *(f"{revision}:./{path}" for revision in sorted(revisions) for path in paths)]
