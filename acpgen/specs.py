@@ -189,7 +189,11 @@ def _resolve(spec: str, found: Found, *, protocol: int, extensions: Sequence[str
 
 
 def _document(file: File, protocol: int) -> Document:
-    return parse_document(file.data, label=file.label, origin=f"ACP v{protocol}, {file.name}")
+    found = parse_document(file.data, label=file.label, origin=f"ACP v{protocol}, {file.name}")
+    if "fragment" in found.root and "protocols" in found.root:
+        hint = "compare two schemas, and give the extension with --extension, --old-extension or --new-extension"
+        raise input_error("fragment-as-schema", f"{cut(file.label)} is an extension, not a schema", hint=hint)
+    return found
 
 
 def _extended(subject: Subject, extensions: Sequence[str]) -> Subject:

@@ -98,6 +98,7 @@ def test_a_package_of_a_file_needs_that_file(home: Path) -> None:
     fragment = {"fragment": 1, "id": "acme", "revision": "1", "title": "t", "status": "vendor", "protocols": [1]}
     write(home / "acme.json", {**fragment, "$defs": {"Acme": thing(a=TEXT)}})
     build_package(home / "acp", "--schema", home / "old.json", "--extension", "./acme.json", "--no-runtime")
+    assert "[fragment-as-schema]" in refused("acme.json", "new.json", cwd=home)
     for name in ("old.json", "acme.json"):
         sources = [other for each in ("old.json", "acme.json") if each != name for other in ("--source", each)]
         said = refused("acp", "new.json", *sources, cwd=home)
