@@ -142,6 +142,14 @@ def test_a_property_that_is_not_understood_keeps_its_place() -> None:
     assert (second.name, second.type) == ("b", Keyword("string"))
 
 
+@pytest.mark.parametrize("line", ["3: string;", "(a: string): void;", "- a: string", "?: { b: string };"])
+def test_what_has_no_name_is_listed_and_becomes_no_property(line: str) -> None:
+    found, listed = parse_typescript(f"interface A {{\n{line}\nb: string }}")
+    assert isinstance(found[0].type, Record)
+    assert [each.name for each in found[0].type.members] == ["b"]
+    assert [each.message for each in listed] == [f"expected a name, found `{line[0]}`"]
+
+
 @pytest.mark.parametrize(
     ("opening", "closing"), [("{ a: ", " }"), ("(", ")"), ("Array<", ">"), ("{ [k: string]: ", " }"), ("", "[]")]
 )

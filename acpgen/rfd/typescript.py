@@ -208,7 +208,8 @@ class _Parser:
             else:
                 member, trailing = self.member(depth), self.tokens[self.index - 1].trailing
                 is_elided |= is_elision(trailing)
-                members.append(member if member.doc else replace(member, doc=doc_of(trailing)))
+                if member is not None:
+                    members.append(member if member.doc else replace(member, doc=doc_of(trailing)))
         is_elided |= is_elision(self.token.comments)
         self.next()
         return Record(members=tuple(members), values=values, is_elided=is_elided)
@@ -230,7 +231,8 @@ class _Parser:
             return None
         return type_
 
-    def member(self, depth: int) -> Member:
+    def member(self, depth: int) -> Member | None:
+        """The member that begins here; None where what stands here has no name, which is listed alone."""
         start, first = self.index, self.token
         try:
             if self.at("readonly") and self.tokens[self.index + 1].text not in (":", "?"):
@@ -245,8 +247,10 @@ class _Parser:
         except _NotUnderstoodError as stop:
             self.problems.append(stop.problem)
             text = self.skip_member(start)
+            if first.kind not in (TokenKind.NAME, TokenKind.STRING):
+                return None
             return Member(
-                name=_plain_name(first),
+                name=first.text.strip("\"'"),
                 type=NotUnderstood(text, first.start),
                 is_optional=self.tokens[start + 1].text == "?",
                 doc=doc_of(first.comments),
@@ -379,7 +383,3 @@ class _Parser:
         except (ValueError, UnicodeEncodeError):
             raise _NotUnderstoodError("a string with an escape that is not JSON's", token) from None
         return str(found)
-
-
-def _plain_name(token: Token) -> str:
-    return token.text.strip("\"'") if token.kind in (TokenKind.NAME, TokenKind.STRING) else ""
