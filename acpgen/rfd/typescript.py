@@ -105,8 +105,8 @@ class _Parser:
             try:
                 self.declaration()
             except _NotUnderstoodError as stop:
-                self.problems.append(stop.problem)
                 self.skip_declaration(start)
+                self.list_skipped(stop.problem, start)
 
     def declaration(self) -> None:
         first = self.token
@@ -146,6 +146,11 @@ class _Parser:
                 return
             depth += self.at(*_OPENING) - self.at(*_CLOSING)
             self.next()
+
+    def list_skipped(self, problem: Problem, start: int) -> None:
+        """List the problem for which everything from the token `start` up to here is passed over."""
+        skipped = (self.tokens[start].start, self.tokens[self.index - 1].end)
+        self.problems.append(replace(problem, skipped=skipped))
 
     def interface(self) -> tuple[str, tuple[str, ...], TypeNode]:
         name = self.name()
@@ -226,8 +231,8 @@ class _Parser:
             type_ = self.union(depth + 1)
             self.end_of_member()
         except _NotUnderstoodError as stop:
-            self.problems.append(stop.problem)
             self.skip_member(start)
+            self.list_skipped(stop.problem, start)
             return None
         return type_
 
@@ -245,10 +250,11 @@ class _Parser:
             type_ = self.union(depth + 1)
             self.end_of_member()
         except _NotUnderstoodError as stop:
-            self.problems.append(stop.problem)
             text = self.skip_member(start)
             if first.kind not in (TokenKind.NAME, TokenKind.STRING):
+                self.list_skipped(stop.problem, start)
                 return None
+            self.problems.append(stop.problem)
             return Member(
                 name=first.text.strip("\"'"),
                 type=NotUnderstood(text, first.start),
