@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.diagnostics import InputError
+from acpgen.diagnostics import InputError, Severity
 from acpgen.rfd import parse_source
 from acpgen.rfd.blocks import Block, Kind, find_blocks
 from acpgen.rfd.messages import belongs_to
@@ -41,6 +41,12 @@ def stray(text: str, name: str = "text.txt") -> list[int]:
 
 def draft(text: str, name: str = "text.md", **arguments: Any) -> dict[str, Any]:
     return extraction(text, name, **arguments).draft
+
+
+def warnings_of(text: str, code: str) -> list[tuple[int, int, str]]:
+    """The place and the message of the warnings of one code."""
+    found = [each for each in extraction(text).diagnostics if each.code == code and each.severity is Severity.WARNING]
+    return [(each.location.line, each.location.column, each.message) for each in found if each.location]
 
 
 def message(**members: Any) -> str:
@@ -227,6 +233,42 @@ Here:
         (17, "a schema without a name"),
         (20, "a value, and no definition: nothing follows from it"),
     } <= messages
+
+
+SCHEMA = '{"type": "object", "properties": {"a": {"type": "string"}}}'
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "found"),
+    [
+        (f'{{"NewThing": {SCHEMA}, "n": 3}}', (2, 14), "a schema"),
+        (f'{{"n": 3,\n "newThing": {SCHEMA}}}', (3, 14), "a schema"),
+        (f'{{"components": [{{"Old": 1}},\n{{"NewThing": {SCHEMA}}}]}}', (3, 14), "a schema"),
+        (f'{{"A": {SCHEMA}, "n": [], "B": {SCHEMA}}}', (2, 7), "the first of 2 schemas in a value"),
+        ('{"type": "string", "enum": ["a", "b"]}', (2, 1), "a schema"),
+        (f"3,\n[{SCHEMA}]", (3, 1), "a schema"),
+    ],
+)
+def test_a_value_with_schemas_that_are_not_taken_is_a_warning(code: str, place: tuple[int, int], found: str) -> None:
+    said, *_ = warnings_of(f"```json\n{code}\n```\n{TS}", "rfd-value")
+    text = f"{found} by the look of it, where no definition is recognised: nothing of it is in the draft"
+    assert said == (*place, text)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '{"type": "text", "text": "Hello"}',
+        '{"jsonCode": {"type": "image", "uri": "x"}, "n": [1, {"type": ["a"]}]}',
+        "[1, 2]",
+        "3",
+        '{"a": {"properties": "many"}}',
+    ],
+)
+def test_a_value_without_schemas_is_a_note(code: str) -> None:
+    text = f"```json\n{code}\n```\n{TS}"
+    assert warnings_of(text, "rfd-value") == []
+    assert "rfd-value" in {each.code for each in extraction(text).diagnostics}
 
 
 def test_json_schema_wins_over_typescript_and_what_disagrees_is_listed() -> None:

@@ -15,6 +15,7 @@ from acpgen.rfd.declarations import Declared, convert_declarations, read_declara
 from acpgen.rfd.entries import Entry, Sorted, check_names, sort_pieces, unite
 from acpgen.rfd.examples import Inferred, infer
 from acpgen.rfd.jsonblocks import Piece, read_pieces
+from acpgen.rfd.looks import note_value
 from acpgen.rfd.messages import Message, MessageKind, drawn_handlers, read_messages
 from acpgen.rfd.metadata import Metadata, read_metadata
 from acpgen.rfd.methods import Method, find_gate, find_leaves, find_methods, new_slots, side_of
@@ -121,7 +122,7 @@ def _note_messages(messages: tuple[Message, ...], methods: list[Method], finding
 def _note_values(values: tuple[Piece, ...], inferred: Inferred, findings: Findings) -> None:
     for piece in values:
         if piece not in inferred.used:
-            findings.note("rfd-value", "a value, and no definition: nothing follows from it", piece.location(""))
+            note_value(piece.root, what=", and no definition", place=piece.location, findings=findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
