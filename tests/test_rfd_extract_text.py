@@ -162,6 +162,25 @@ def test_a_block_that_is_not_read_is_listed() -> None:
     assert "the block of diff in line 5 is not read: neither JSON nor TypeScript" in with_code
 
 
+@pytest.mark.parametrize("language", ["", "text"])
+@pytest.mark.parametrize(
+    "code", ["session/zap { a: 1 }", "zap { a }", "}", "Then session/zap.", "$/cancel", "see: _acme/x"]
+)
+def test_a_block_without_language_that_may_describe_messages_is_a_warning(language: str, code: str) -> None:
+    ((line, column, text),) = warnings_of(f"```{language}\nx\n{code}\n```\n{TS}", "rfd-block")
+    assert (line, column) == (2, 1)
+    assert text.endswith("in lines 2 to 3 is not read, and has names of methods or braces in it")
+
+
+@pytest.mark.parametrize(
+    "block", ["```\nplain (text): a, b\n```", "```\nhttps://a.b/c/d ./e/f // g\n```", "```py\nx = {'a/b': 1}\n```"]
+)
+def test_a_block_of_something_else_is_a_note(block: str) -> None:
+    text = f"{block}\n{TS}"
+    assert warnings_of(text, "rfd-block") == []
+    assert "rfd-block" in {each.code for each in extraction(text).diagnostics}
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ from acpgen.schema.pointer import join
 MAX_DEFINITIONS = 500
 """More than this is a schema, not an RFD."""
 
+# a path that begins with a slash or a dot, or an address, is no name of a method
+_MESSAGE_LIKE = re.compile(r"[{}]|(?<![\w./:$-])(?:\$|\w[\w-]*)/\w")
 _SIDES = " or ".join(role.value for role in Role)
 
 
@@ -93,6 +96,10 @@ def _report_other(block: Block, findings: Findings) -> None:
     message = f"{what} {block.lines} is not read"
     if block.language in ("diff", "patch"):
         findings.warn("rfd-block", f"{message}: neither JSON nor TypeScript", block.location(0))
+    elif block.language in ("", "text") and _MESSAGE_LIKE.search(block.text):
+        hint = "read it, and add what it says to the draft where it matters"
+        message += ", and has names of methods or braces in it"
+        findings.warn("rfd-block", message, block.location(0), hint=hint)
     else:
         findings.note("rfd-block", message, block.location(0))
 
