@@ -456,6 +456,24 @@ def test_a_method_without_definitions_and_a_definition_without_method_are_marked
     assert not [pointer for pointer in marks if "XZRequest" in pointer]
 
 
+def test_an_example_that_contradicts_the_definitions_of_its_method_is_a_warning() -> None:
+    code = "```ts\ninterface AcmeForkResponse { a: string }\ninterface AcmeSpoonNotification { a: string }\n```\n"
+    wrong = message(method="_acme/fork", params={}) + message(id=1, method="_acme/spoon", params={})
+    assert warnings_of(code + wrong, "rfd-example") == [
+        (6, 1, "an example: a notification of _acme/fork, which is a request elsewhere: AcmeForkResponse"),
+        (9, 1, "an example: a request of _acme/spoon, which is a notification elsewhere: AcmeSpoonNotification"),
+    ]
+    right = message(id=1, method="_acme/fork", params={}) + message(method="_acme/spoon") + message(method="_acme/cup")
+    assert warnings_of(code + right, "rfd-example") == []
+
+
+def test_examples_that_contradict_each_other_are_a_warning() -> None:
+    text = message(id=1, method="_x/y", params={}) + message(method="_x/y", params={})
+    assert warnings_of(text, "rfd-example") == [
+        (5, 1, "an example: a notification of _x/y, which is a request elsewhere: line 2")
+    ]
+
+
 @pytest.mark.parametrize(
     ("before", "side"),
     [

@@ -116,14 +116,33 @@ def _entries(sorted_: Sorted, declared: list[Declared], base: Base, findings: Fi
 
 def _note_messages(messages: tuple[Message, ...], methods: list[Method], findings: Findings) -> None:
     """Say of every message what it was taken for, so that nobody has to wonder."""
-    new = {method.name for method in methods}
+    new = {method.name: method for method in methods}
+    requests = {each.method: each for each in reversed(messages) if each.kind is MessageKind.REQUEST}
     for message in messages:
-        if message.kind in (MessageKind.REQUEST, MessageKind.NOTIFICATION):
-            text = f"a {message.kind.value} of {message.method}"
-            text += "" if message.method in new else ", which the schema has"
-        else:
+        if message.kind not in (MessageKind.REQUEST, MessageKind.NOTIFICATION):
             text = f"an answer to {message.method or 'a request that is not shown'}"
-        findings.note("rfd-example", f"an example: {text}", message.location)
+            findings.note("rfd-example", f"an example: {text}", message.location)
+            continue
+        text = f"an example: a {message.kind.value} of {message.method}"
+        method = new.get(message.method or "")
+        if method is None:
+            findings.note("rfd-example", f"{text}, which the schema has", message.location)
+        elif against := _contradiction(message, method, requests.get(message.method)):
+            hint = "a request has an `id`, a notification has none: mend whichever is wrong"
+            findings.warn("rfd-example", f"{text}, which is a {against}", message.location, hint=hint)
+        else:
+            findings.note("rfd-example", text, message.location)
+
+
+def _contradiction(message: Message, method: Method, request: Message | None) -> str:
+    """What else in the text says that `message` is of the other kind; empty where nothing does."""
+    if message.kind is MessageKind.REQUEST:
+        name = method.definitions.get("Notification")
+        return f"notification elsewhere: {name}" if name else ""
+    name = method.definitions.get("Response") or method.definitions.get("Request")
+    if name is None and request is not None:
+        name = f"line {request.location.line}"
+    return f"request elsewhere: {name}" if name else ""
 
 
 def _note_values(values: tuple[Piece, ...], inferred: Inferred, findings: Findings) -> None:
