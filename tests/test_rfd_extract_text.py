@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.diagnostics import InputError
+from acpgen.diagnostics import InputError, Severity
 from acpgen.rfd import parse_source
 from acpgen.rfd.blocks import Block, Kind, find_blocks
 from acpgen.rfd.messages import belongs_to
@@ -41,6 +41,12 @@ def stray(text: str, name: str = "text.txt") -> list[int]:
 
 def draft(text: str, name: str = "text.md", **arguments: Any) -> dict[str, Any]:
     return extraction(text, name, **arguments).draft
+
+
+def warnings_of(text: str, code: str) -> list[tuple[int, int, str]]:
+    """The place and the message of the warnings of one code."""
+    found = [each for each in extraction(text).diagnostics if each.code == code and each.severity is Severity.WARNING]
+    return [(each.location.line, each.location.column, each.message) for each in found if each.location]
 
 
 def message(**members: Any) -> str:
@@ -156,6 +162,25 @@ def test_a_block_that_is_not_read_is_listed() -> None:
     assert "the block of diff in line 5 is not read: neither JSON nor TypeScript" in with_code
 
 
+@pytest.mark.parametrize("language", ["", "text"])
+@pytest.mark.parametrize(
+    "code", ["session/zap { a: 1 }", "zap { a }", "}", "Then session/zap.", "$/cancel", "see: _acme/x"]
+)
+def test_a_block_without_language_that_may_describe_messages_is_a_warning(language: str, code: str) -> None:
+    ((line, column, text),) = warnings_of(f"```{language}\nx\n{code}\n```\n{TS}", "rfd-block")
+    assert (line, column) == (2, 1)
+    assert text.endswith("in lines 2 to 3 is not read, and has names of methods or braces in it")
+
+
+@pytest.mark.parametrize(
+    "block", ["```\nplain (text): a, b\n```", "```\nhttps://a.b/c/d ./e/f // g\n```", "```py\nx = {'a/b': 1}\n```"]
+)
+def test_a_block_of_something_else_is_a_note(block: str) -> None:
+    text = f"{block}\n{TS}"
+    assert warnings_of(text, "rfd-block") == []
+    assert "rfd-block" in {each.code for each in extraction(text).diagnostics}
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
@@ -227,6 +252,42 @@ Here:
         (17, "a schema without a name"),
         (20, "a value, and no definition: nothing follows from it"),
     } <= messages
+
+
+SCHEMA = '{"type": "object", "properties": {"a": {"type": "string"}}}'
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "found"),
+    [
+        (f'{{"NewThing": {SCHEMA}, "n": 3}}', (2, 14), "a schema"),
+        (f'{{"n": 3,\n "newThing": {SCHEMA}}}', (3, 14), "a schema"),
+        (f'{{"components": [{{"Old": 1}},\n{{"NewThing": {SCHEMA}}}]}}', (3, 14), "a schema"),
+        (f'{{"A": {SCHEMA}, "n": [], "B": {SCHEMA}}}', (2, 7), "the first of 2 schemas in a value"),
+        ('{"type": "string", "enum": ["a", "b"]}', (2, 1), "a schema"),
+        (f"3,\n[{SCHEMA}]", (3, 1), "a schema"),
+    ],
+)
+def test_a_value_with_schemas_that_are_not_taken_is_a_warning(code: str, place: tuple[int, int], found: str) -> None:
+    said, *_ = warnings_of(f"```json\n{code}\n```\n{TS}", "rfd-value")
+    text = f"{found} by the look of it, where no definition is recognised: nothing of it is in the draft"
+    assert said == (*place, text)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '{"type": "text", "text": "Hello"}',
+        '{"jsonCode": {"type": "image", "uri": "x"}, "n": [1, {"type": ["a"]}]}',
+        "[1, 2]",
+        "3",
+        '{"a": {"properties": "many"}}',
+    ],
+)
+def test_a_value_without_schemas_is_a_note(code: str) -> None:
+    text = f"```json\n{code}\n```\n{TS}"
+    assert warnings_of(text, "rfd-value") == []
+    assert "rfd-value" in {each.code for each in extraction(text).diagnostics}
 
 
 def test_json_schema_wins_over_typescript_and_what_disagrees_is_listed() -> None:
@@ -393,6 +454,24 @@ def test_a_method_without_definitions_and_a_definition_without_method_are_marked
     assert marks["/$defs/XZNotification"] == "the schema of the params of _x/z, with x-side and x-method"
     assert "/$defs/XWNotification" in marks
     assert not [pointer for pointer in marks if "XZRequest" in pointer]
+
+
+def test_an_example_that_contradicts_the_definitions_of_its_method_is_a_warning() -> None:
+    code = "```ts\ninterface AcmeForkResponse { a: string }\ninterface AcmeSpoonNotification { a: string }\n```\n"
+    wrong = message(method="_acme/fork", params={}) + message(id=1, method="_acme/spoon", params={})
+    assert warnings_of(code + wrong, "rfd-example") == [
+        (6, 1, "an example: a notification of _acme/fork, which is a request elsewhere: AcmeForkResponse"),
+        (9, 1, "an example: a request of _acme/spoon, which is a notification elsewhere: AcmeSpoonNotification"),
+    ]
+    right = message(id=1, method="_acme/fork", params={}) + message(method="_acme/spoon") + message(method="_acme/cup")
+    assert warnings_of(code + right, "rfd-example") == []
+
+
+def test_examples_that_contradict_each_other_are_a_warning() -> None:
+    text = message(id=1, method="_x/y", params={}) + message(method="_x/y", params={})
+    assert warnings_of(text, "rfd-example") == [
+        (5, 1, "an example: a notification of _x/y, which is a request elsewhere: line 2")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from acpgen.rfd.syntax import Constant, Declaration, Keyword, NotUnderstood, OneOf, Record
 from acpgen.rfd.typescript import MAX_DEPTH, parse_typescript
-from tests.rfd_support import draft_of_typescript, findings_of
+from tests.rfd_support import draft_of_typescript, extraction, findings_of
 
 
 def declarations(text: str) -> dict[str, Declaration]:
@@ -142,6 +142,14 @@ def test_a_property_that_is_not_understood_keeps_its_place() -> None:
     assert (second.name, second.type) == ("b", Keyword("string"))
 
 
+@pytest.mark.parametrize("line", ["3: string;", "(a: string): void;", "- a: string", "?: { b: string };"])
+def test_what_has_no_name_is_listed_and_becomes_no_property(line: str) -> None:
+    found, listed = parse_typescript(f"interface A {{\n{line}\nb: string }}")
+    assert isinstance(found[0].type, Record)
+    assert [each.name for each in found[0].type.members] == ["b"]
+    assert [each.message for each in listed] == [f"expected a name, found `{line[0]}`"]
+
+
 @pytest.mark.parametrize(
     ("opening", "closing"), [("{ a: ", " }"), ("(", ")"), ("Array<", ">"), ("{ [k: string]: ", " }"), ("", "[]")]
 )
@@ -264,3 +272,46 @@ def test_an_unknown_type_is_reported_where_it_stands() -> None:
     found = findings_of("```ts\ninterface Thing {\n  a: Missing;\n}\n```\n")
     assert ("rfd-type", 3, 6) in found
     assert ("rfd-fill-in", 2, 1) in found
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "message"),
+    [
+        (
+            "namespace N { interface I { a: string } }\nclass Foo { a: string }\nlet x = 3;",
+            3,
+            "expected `interface`, `type` or `enum`, found `namespace`; lines 3 to 5 are not read",
+        ),
+        ("let x = 3;", 3, "expected `interface`, `type` or `enum`, found `let`; line 3 is not read"),
+        (
+            "declare function f(): {\n  interface: string\n};\nclass Foo {\n  a: string\n}",
+            3,
+            "expected `interface`, `type` or `enum`, found `function`; lines 3 to 8 are not read",
+        ),
+        (
+            "interface B<T> {\n  a: T\n}",
+            3,
+            "a type with parameters has no counterpart in a schema; lines 3 to 5 are not read",
+        ),
+        (
+            "interface B {\n  [key: number]: {\n    a: string\n  }\n}",
+            4,
+            "expected `string`, found `number`; lines 4 to 6 are not read",
+        ),
+        ("interface B {\n  3: {\n    a: string\n  };\n}", 4, "expected a name, found `3`; lines 4 to 6 are not read"),
+        ("interface B {\n  a: keyof B;\n}", 4, "`keyof` has no counterpart in a schema"),
+    ],
+)
+def test_all_lines_that_are_passed_over_are_said(code: str, line: int, message: str) -> None:
+    found = extraction(f"```ts\ninterface A {{ x: string }}\n{code}\ninterface C {{ y: string }}\n```\n")
+    assert {"A", "C"} <= found.draft["$defs"].keys()
+    listed = [each for each in found.diagnostics if each.code == "rfd-typescript"]
+    assert [(each.location and each.location.line, each.message) for each in listed] == [
+        (line, f"not understood: {message}")
+    ]
+
+
+def test_the_lines_of_a_declaration_that_does_not_end_are_said() -> None:
+    found = extraction("```ts\ninterface A { x: string }\ninterface B {\n  a: {\ninterface C { y: string }\n```\n")
+    messages = [each.message for each in found.diagnostics if each.code == "rfd-typescript"]
+    assert any(message.endswith("; lines 3 to 5 are not read") for message in messages)

@@ -69,7 +69,7 @@ class Block:
     @property
     def lines(self) -> str:
         """The lines of the block in a message."""
-        return f"line {self.first}" if self.first == self.last else f"lines {self.first} to {self.last}"
+        return _lines(self.first, self.last)
 
     def line(self, offset: int) -> int:
         """The line of the source for an offset into the text."""
@@ -87,6 +87,15 @@ class Block:
 
     def _index(self, offset: int) -> int:
         return bisect_right(self._starts, offset) - 1
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first} to {last}"
+
+
+def lines_are(first: int, last: int) -> str:
+    """The beginning of a sentence about lines: "line 3 is", "lines 3 to 5 are"."""
+    return f"{_lines(first, last)} {'is' if first == last else 'are'}"
 
 
 def is_markdown(source: Source) -> bool:
@@ -255,10 +264,9 @@ def _report_stray(source: Source, covered: set[int], findings: Findings) -> None
         if is_stray:
             run.append(number)
         elif run:
-            where = f"line {run[0]} is" if len(run) == 1 else f"lines {run[0]} to {run[-1]} are"
             findings.warn(
                 "rfd-stray-code",
-                f"{where} code by the look of it, and part of no block that could be read",
+                f"{lines_are(run[0], run[-1])} code by the look of it, and part of no block that could be read",
                 source.location(run[0]),
                 hint="read it, and add what it says to the draft where it matters",
             )

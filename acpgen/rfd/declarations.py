@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.rfd.base import Base, capability_owners
-from acpgen.rfd.blocks import Block
+from acpgen.rfd.blocks import Block, lines_are
 from acpgen.rfd.entries import Entry, change_of, present_properties, report_left_over
 from acpgen.rfd.source import Findings
 from acpgen.rfd.syntax import Declaration, Member, OneOf, Record, Reference, TypeNode
@@ -31,7 +31,11 @@ def read_declarations(block: Block, findings: Findings) -> list[Declared]:
     """The declarations in a block; what the parser does not understand is reported."""
     declarations, problems = parse_typescript(block.text)
     for problem in problems:
-        findings.warn("rfd-typescript", f"not understood: {problem.message}", block.location(problem.start))
+        message = f"not understood: {problem.message}"
+        if problem.skipped is not None:
+            start, end = problem.skipped
+            message += f"; {lines_are(block.line(start), block.line(max(end - 1, start)))} not read"
+        findings.warn("rfd-typescript", message, block.location(problem.start))
     if not declarations and not problems:
         findings.note("rfd-value", "no declarations in this block", block.location(0))
     return [Declared(block=block, declaration=declaration) for declaration in declarations]

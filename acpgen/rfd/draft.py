@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from acpgen.rfd.declarations import Declared, convert_declarations, read_declara
 from acpgen.rfd.entries import Entry, Sorted, check_names, sort_pieces, unite
 from acpgen.rfd.examples import Inferred, infer
 from acpgen.rfd.jsonblocks import Piece, read_pieces
+from acpgen.rfd.looks import note_value
 from acpgen.rfd.messages import Message, MessageKind, drawn_handlers, read_messages
 from acpgen.rfd.metadata import Metadata, read_metadata
 from acpgen.rfd.methods import Method, find_gate, find_leaves, find_methods, new_slots, side_of
@@ -27,6 +29,8 @@ from acpgen.schema.pointer import join
 MAX_DEFINITIONS = 500
 """More than this is a schema, not an RFD."""
 
+# a path that begins with a slash or a dot, or an address, is no name of a method
+_MESSAGE_LIKE = re.compile(r"[{}]|(?<![\w./:$-])(?:\$|\w[\w-]*)/\w")
 _SIDES = " or ".join(role.value for role in Role)
 
 
@@ -92,6 +96,10 @@ def _report_other(block: Block, findings: Findings) -> None:
     message = f"{what} {block.lines} is not read"
     if block.language in ("diff", "patch"):
         findings.warn("rfd-block", f"{message}: neither JSON nor TypeScript", block.location(0))
+    elif block.language in ("", "text") and _MESSAGE_LIKE.search(block.text):
+        hint = "read it, and add what it says to the draft where it matters"
+        message += ", and has names of methods or braces in it"
+        findings.warn("rfd-block", message, block.location(0), hint=hint)
     else:
         findings.note("rfd-block", message, block.location(0))
 
@@ -108,20 +116,39 @@ def _entries(sorted_: Sorted, declared: list[Declared], base: Base, findings: Fi
 
 def _note_messages(messages: tuple[Message, ...], methods: list[Method], findings: Findings) -> None:
     """Say of every message what it was taken for, so that nobody has to wonder."""
-    new = {method.name for method in methods}
+    new = {method.name: method for method in methods}
+    requests = {each.method: each for each in reversed(messages) if each.kind is MessageKind.REQUEST}
     for message in messages:
-        if message.kind in (MessageKind.REQUEST, MessageKind.NOTIFICATION):
-            text = f"a {message.kind.value} of {message.method}"
-            text += "" if message.method in new else ", which the schema has"
-        else:
+        if message.kind not in (MessageKind.REQUEST, MessageKind.NOTIFICATION):
             text = f"an answer to {message.method or 'a request that is not shown'}"
-        findings.note("rfd-example", f"an example: {text}", message.location)
+            findings.note("rfd-example", f"an example: {text}", message.location)
+            continue
+        text = f"an example: a {message.kind.value} of {message.method}"
+        method = new.get(message.method or "")
+        if method is None:
+            findings.note("rfd-example", f"{text}, which the schema has", message.location)
+        elif against := _contradiction(message, method, requests.get(message.method)):
+            hint = "a request has an `id`, a notification has none: mend whichever is wrong"
+            findings.warn("rfd-example", f"{text}, which is a {against}", message.location, hint=hint)
+        else:
+            findings.note("rfd-example", text, message.location)
+
+
+def _contradiction(message: Message, method: Method, request: Message | None) -> str:
+    """What else in the text says that `message` is of the other kind; empty where nothing does."""
+    if message.kind is MessageKind.REQUEST:
+        name = method.definitions.get("Notification")
+        return f"notification elsewhere: {name}" if name else ""
+    name = method.definitions.get("Response") or method.definitions.get("Request")
+    if name is None and request is not None:
+        name = f"line {request.location.line}"
+    return f"request elsewhere: {name}" if name else ""
 
 
 def _note_values(values: tuple[Piece, ...], inferred: Inferred, findings: Findings) -> None:
     for piece in values:
         if piece not in inferred.used:
-            findings.note("rfd-value", "a value, and no definition: nothing follows from it", piece.location(""))
+            note_value(piece.root, what=", and no definition", place=piece.location, findings=findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

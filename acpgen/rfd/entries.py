@@ -12,6 +12,7 @@ from acpgen.ir.names import class_name, words
 from acpgen.rfd.base import Base, properties_of
 from acpgen.rfd.blocks import Block
 from acpgen.rfd.jsonblocks import Piece
+from acpgen.rfd.looks import looks_like_schema
 from acpgen.rfd.messages import is_message
 from acpgen.rfd.source import Findings
 from acpgen.rfd.style import styled
@@ -20,10 +21,6 @@ from acpgen.schema.pointer import join
 from acpgen.schema.sameness import same_shape
 from acpgen.schema.walk import walk
 
-_TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
-_STRUCTURE = frozenset(
-    {"properties", "items", "const", "enum", "$ref", "anyOf", "oneOf", "allOf", "additionalProperties"}
-)
 _BESIDE = frozenset({"$schema", "$id", "$comment", "title", "description"})
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,99}")
 
@@ -94,21 +91,6 @@ def _definitions(piece: Piece, findings: Findings) -> Iterator[tuple[str, str]]:
                 piece.location(""),
                 hint="give it a `title`, or put it under its name into `$defs` of the draft",
             )
-
-
-def looks_like_schema(node: Any) -> bool:
-    """Whether a value has the look of a JSON Schema."""
-    if not isinstance(node, dict):
-        return False
-    stated = node.get("type")
-    kinds = stated if isinstance(stated, list) else [stated]
-    is_typed = bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
-    has_structure = bool(_STRUCTURE & node.keys()) and not any(
-        isinstance(node.get(key, {}), str) for key in ("properties", "items")
-    )
-    return (is_typed and (has_structure or node.keys() <= {"type", "description", "title", "format"})) or (
-        has_structure and stated is None
-    )
 
 
 def _name_of(piece: Piece) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from acpgen.diagnostics import InputError, Location
 from acpgen.rfd.blocks import Block
+from acpgen.rfd.looks import note_value
 from acpgen.rfd.source import Findings
 from acpgen.schema.document import Document, parse_document
 
@@ -75,10 +76,15 @@ def read_pieces(block: Block, findings: Findings) -> Iterator[Piece]:
         if isinstance(value, dict):
             yield from _piece(block, findings, text=text[:end], start=position, comments=comments)
         else:
-            findings.note("rfd-value", "a value that is no object: nothing follows from it", block.location(position))
+            _note_other(value, block.location(position), findings)
         position = _skip(text, end)
         if text.startswith(",", position):
             position = _skip(text, position + 1)
+
+
+def _note_other(value: Any, location: Location, findings: Findings) -> None:
+    items = value if isinstance(value, list) else []
+    note_value(items, what=" that is no object", place=lambda _: location, findings=findings)
 
 
 def _piece(block: Block, findings: Findings, *, text: str, start: int, comments: Mapping[int, str]) -> Iterator[Piece]:

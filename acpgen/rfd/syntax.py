@@ -118,7 +118,12 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that the parser did not understand, and where it stands."""
+    """Something that the parser did not understand, and where it stands.
+
+    `skipped` is from where to where the text was passed over to go on; None where what is there has its place in a
+    declaration.
+    """
 
     message: str
     start: int
+    skipped: tuple[int, int] | None = None

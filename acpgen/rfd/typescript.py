@@ -105,8 +105,8 @@ class _Parser:
             try:
                 self.declaration()
             except _NotUnderstoodError as stop:
-                self.problems.append(stop.problem)
                 self.skip_declaration(start)
+                self.list_skipped(stop.problem, start)
 
     def declaration(self) -> None:
         first = self.token
@@ -146,6 +146,11 @@ class _Parser:
                 return
             depth += self.at(*_OPENING) - self.at(*_CLOSING)
             self.next()
+
+    def list_skipped(self, problem: Problem, start: int) -> None:
+        """List the problem for which everything from the token `start` up to here is passed over."""
+        skipped = (self.tokens[start].start, self.tokens[self.index - 1].end)
+        self.problems.append(replace(problem, skipped=skipped))
 
     def interface(self) -> tuple[str, tuple[str, ...], TypeNode]:
         name = self.name()
@@ -208,7 +213,8 @@ class _Parser:
             else:
                 member, trailing = self.member(depth), self.tokens[self.index - 1].trailing
                 is_elided |= is_elision(trailing)
-                members.append(member if member.doc else replace(member, doc=doc_of(trailing)))
+                if member is not None:
+                    members.append(member if member.doc else replace(member, doc=doc_of(trailing)))
         is_elided |= is_elision(self.token.comments)
         self.next()
         return Record(members=tuple(members), values=values, is_elided=is_elided)
@@ -225,12 +231,13 @@ class _Parser:
             type_ = self.union(depth + 1)
             self.end_of_member()
         except _NotUnderstoodError as stop:
-            self.problems.append(stop.problem)
             self.skip_member(start)
+            self.list_skipped(stop.problem, start)
             return None
         return type_
 
-    def member(self, depth: int) -> Member:
+    def member(self, depth: int) -> Member | None:
+        """The member that begins here; None where what stands here has no name, which is listed alone."""
         start, first = self.index, self.token
         try:
             if self.at("readonly") and self.tokens[self.index + 1].text not in (":", "?"):
@@ -243,10 +250,13 @@ class _Parser:
             type_ = self.union(depth + 1)
             self.end_of_member()
         except _NotUnderstoodError as stop:
-            self.problems.append(stop.problem)
             text = self.skip_member(start)
+            if first.kind not in (TokenKind.NAME, TokenKind.STRING):
+                self.list_skipped(stop.problem, start)
+                return None
+            self.problems.append(stop.problem)
             return Member(
-                name=_plain_name(first),
+                name=first.text.strip("\"'"),
                 type=NotUnderstood(text, first.start),
                 is_optional=self.tokens[start + 1].text == "?",
                 doc=doc_of(first.comments),
@@ -379,7 +389,3 @@ class _Parser:
         except (ValueError, UnicodeEncodeError):
             raise _NotUnderstoodError("a string with an escape that is not JSON's", token) from None
         return str(found)
-
-
-def _plain_name(token: Token) -> str:
-    return token.text.strip("\"'") if token.kind in (TokenKind.NAME, TokenKind.STRING) else ""
