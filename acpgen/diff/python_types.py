@@ -92,11 +92,21 @@ class PythonTypes:
         return self.attribute(field) | {_UNSET} if is_made else self.attribute(field)
 
 
-def fits(given: Atoms, wanted: Atoms) -> bool:
-    """Whether every member of `given` may stand where `wanted` is expected."""
-    if _ANY in wanted or _ANY in given:
+def takes(wanted: Atoms, given: Atoms) -> bool:
+    """Whether whatever was written for `given` may be written for `wanted`: for any JSON, that is any value."""
+    return _fits(given, wanted, is_any_known=False)
+
+
+def reads(wanted: Atoms, given: Atoms) -> bool:
+    """Whether an attribute of the type `given` may be used as one of `wanted`: `Any` type-checks as everything."""
+    return _fits(given, wanted, is_any_known=True)
+
+
+def _fits(given: Atoms, wanted: Atoms, *, is_any_known: bool) -> bool:
+    """Whether every member of `given` may stand where `wanted` is expected; with `is_any_known`, `Any` may, too."""
+    if _ANY in wanted or (is_any_known and _ANY in given):
         return True
-    return all(any(_covers(known, atom) for known in wanted) for atom in given)
+    return all(any(_covers(known, atom, is_any_known=is_any_known) for known in wanted) for atom in given)
 
 
 _NUMBERS: Mapping[object, Primitive] = {
@@ -105,7 +115,7 @@ _NUMBERS: Mapping[object, Primitive] = {
 _LITERALS = {"str": Primitive.STRING, "int": Primitive.INTEGER, "bool": Primitive.BOOLEAN}
 
 
-def _covers(known: tuple[object, ...], atom: tuple[object, ...]) -> bool:
+def _covers(known: tuple[object, ...], atom: tuple[object, ...], *, is_any_known: bool) -> bool:
     if known == atom:
         return True
     match known, atom:
@@ -118,12 +128,22 @@ def _covers(known: tuple[object, ...], atom: tuple[object, ...]) -> bool:
             ("map", frozenset() as given),
         ):
             # lists and dicts are invariant: their items must be the same both ways
-            return fits(given, wanted) and fits(wanted, given)
+            return _fits(given, wanted, is_any_known=is_any_known) and _fits(wanted, given, is_any_known=True)
         case _:
             return False
 
 
-def source_of(*, constructs: bool, reads: bool) -> tuple[Source, tuple[Use, ...]]:
+def alike(one: Atoms, other: Atoms) -> bool:
+    """Whether either type may be written and read for the other."""
+    return takes(one, other) and takes(other, one)
+
+
+def source_of(old: Atoms, new: Atoms) -> tuple[Source, tuple[Use, ...]]:
+    """The verdict on code that makes values of the type `old` and uses such, where it is `new` now."""
+    return broken(constructs=takes(new, old), reads=reads(old, new))
+
+
+def broken(*, constructs: bool, reads: bool) -> tuple[Source, tuple[Use, ...]]:
     """The verdict from whether old code that makes values, and old code that uses them, still fits."""
     uses = tuple(use for use, still_fits in ((Use.CONSTRUCT, constructs), (Use.READ, reads)) if not still_fits)
     return (Source.BREAKS if uses else Source.OK), uses
