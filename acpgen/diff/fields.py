@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acpgen.diff.acceptance import same_value
 from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.likeness import MOST_PAIRS, same_words
@@ -174,11 +173,12 @@ def _default(context: Context, old: Field, new: Field, place: Place) -> Iterator
                 effect=FINE,
                 source=(Source.BREAKS, (Use.READ,)),
             )
-        case before, value if before and value and not same_value(before, value, context.pairs.forward):
+        case before, value if before and value and not context.forward.defaults.same(before, value):
+            then, now = context.forward.defaults.apart(before, value)
             yield change(
                 "field-default-changed",
                 place,
-                f"left out, it means {shown_value(value)} now; before: {shown_value(before)}",
+                f"left out, it means {shown_value(now)} now; before: {shown_value(then)}",
                 effect=Effect(forward=context.forward.absence(old, new), backward=context.backward.absence(new, old)),
                 source=(Source.RISK, (Use.CONSTRUCT,)),
             )
