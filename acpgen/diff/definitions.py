@@ -18,6 +18,7 @@ from acpgen.ir.model import (
     EnumMember,
     OtherVariant,
     Primitive,
+    Ref,
     Struct,
     TaggedUnion,
     UntaggedUnion,
@@ -80,8 +81,17 @@ def _other_kind(context: Context, old: Definition, new: Definition) -> Change:
         effect=Effect(
             forward=context.forward.afresh(old.name, new.name), backward=context.backward.afresh(new.name, old.name)
         ),
-        source=(Source.BREAKS, (Use.CONSTRUCT, Use.READ)),
+        source=_other_code(context, old, new),
     )
+
+
+def _other_code(context: Context, old: Definition, new: Definition) -> tuple[Source, tuple[Use, ...]]:
+    """An enum and an alias are but names for what they stand for: code may not notice the difference."""
+    match old, new:
+        case (Enum(), Alias()) | (Alias(), Enum()):
+            return source_of(context.old_types.atoms(Ref(old.name)), context.new_types.atoms(Ref(new.name)))
+        case _:
+            return Source.BREAKS, (Use.CONSTRUCT, Use.READ)
 
 
 def _described(definition: Definition) -> str:

@@ -71,11 +71,12 @@ class PythonTypes:
         match self.model.by_name[name]:
             case Alias(type=target):
                 return self.atoms(target)
-            case Struct() | TaggedUnion() | UntaggedUnion() | Enum() if shared is not None:
+            case Struct() | TaggedUnion() | UntaggedUnion() if shared is not None:
                 return frozenset({("definition", shared)})
             case Enum(primitive=primitive, members=constants, open=is_open):
                 values = tuple(each.value for each in constants)
-                return self.atoms(Choice(primitive=primitive, values=values, open=is_open))
+                known = self.atoms(Choice(primitive=primitive, values=values, open=is_open))
+                return known if shared is None else frozenset({("enum", shared, known)})
             case TaggedUnion() | UntaggedUnion() as union:
                 return frozenset(atom for each in members(union) for atom in self.atoms(each))
             case _:
@@ -106,7 +107,29 @@ def _fits(given: Atoms, wanted: Atoms, *, is_any_known: bool) -> bool:
     """Whether every member of `given` may stand where `wanted` is expected; with `is_any_known`, `Any` may, too."""
     if _ANY in wanted or (is_any_known and _ANY in given):
         return True
-    return all(any(_covers(known, atom, is_any_known=is_any_known) for known in wanted) for atom in given)
+    known = _without_enums(wanted, but=frozenset())
+    rest = _without_enums(given, but=_enums(wanted))
+    return all(any(_covers(each, atom, is_any_known=is_any_known) for each in known) for atom in rest)
+
+
+def _enums(atoms: Atoms) -> frozenset[object]:
+    return frozenset(atom[1] for atom in atoms if atom[0] == "enum")
+
+
+def _without_enums(atoms: Atoms, *, but: frozenset[object]) -> Atoms:
+    """The atoms with the values of enums instead of these, and without the enums `but`.
+
+    An enum is but a name for its values; for the enum of the same name in the other model, their differences are
+    findings of its own.
+    """
+    found: set[tuple[object, ...]] = set()
+    for atom in atoms:
+        match atom:
+            case ("enum", name, frozenset() as values):
+                found |= values if name not in but else frozenset()
+            case _:
+                found.add(atom)
+    return frozenset(found)
 
 
 _NUMBERS: Mapping[object, Primitive] = {

@@ -151,7 +151,8 @@ _TYPES = (
         "type-kind-changed",
         "a class has become a union, an alias an enum, or the like",
         wire=_STRUCTURE,
-        source="breaks: a union cannot be called, and has no attributes of its own",
+        source="breaks: a union cannot be called, and has no attributes of its own; "
+        "an enum and an alias, where values no longer fit",
     ),
     *_same(
         "type-base-changed",
