@@ -224,6 +224,21 @@ FIELDS = [
     ),
     *there_and_back(
         Case(
+            rule="field-type-changed",
+            variant="whole-constants",
+            old=with_x(ref("Item"), required=True, Item=constants(1, 2)),
+            new=with_x({"type": "number"}, required=True, Item=constants(1, 2)),
+            place="AskRequest.x",
+            wire=client_sends("ok", "breaks"),
+            source="breaks",
+            uses=("read",),
+        ),
+        "field-type-changed",
+        source="breaks",
+        uses=("construct",),
+    ),
+    *there_and_back(
+        Case(
             rule="field-type-respelled",
             variant="open-constants",
             old=with_x({"type": "array", "items": ref("Item")}, Item=open_constants("a", "b")),

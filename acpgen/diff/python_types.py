@@ -143,7 +143,7 @@ def _covers(known: tuple[object, ...], atom: tuple[object, ...], *, is_any_known
         return True
     match known, atom:
         case ("scalar", primitive), ("literal", str(kind), _):
-            return primitive is _LITERALS[kind]
+            return primitive is _LITERALS[kind] or (primitive is Primitive.NUMBER and kind == "int")
         case ("scalar", primitive), ("scalar", _):
             return primitive is _NUMBERS.get(atom)
         case (("list", frozenset() as wanted), ("list", frozenset() as given)) | (
