@@ -85,7 +85,7 @@ _METHODS = (
     ),
     *_same(
         "method-renamed",
-        "a method of another name has the same side and kind, and nearly the same types",
+        "a method has the same side and kind, nearly the same types, and a related name or types of the same names",
         wire="as if the one had been removed and the other added",
         source="breaks: handler and call have another name; ok where it is the same one in Python",
     ),
