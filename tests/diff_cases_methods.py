@@ -28,6 +28,13 @@ def asking_twice(*, side: str = "agent", kind: str = "Request") -> Schema:
     return schema_of(AskRequest=message("ask", thing()), AskResponse=message("ask", thing()), **told)
 
 
+ANNOUNCING = asking(
+    thing(),
+    TellRequest=message("announce", thing(t=TEXT)),
+    AnnounceResponse=message("announce", thing()),
+)
+"""The method `tell` under an unrelated name, and with an answer of another name."""
+
 CALLED = ("call", "handle")
 
 METHODS = [
@@ -80,6 +87,30 @@ METHODS = [
         source="breaks",
         uses=CALLED,
         also=frozenset({"type-renamed"}),
+    ),
+    Case(
+        rule="method-renamed",
+        variant="other-words",
+        old=asking_twice(),
+        new=asking(
+            thing(),
+            TellRequest=message("announce", thing(t=TEXT)),
+            TellResponse=message("announce", thing()),
+        ),
+        place="announce",
+        wire=client_sends("breaks", "breaks"),
+        source="breaks",
+        uses=CALLED,
+    ),
+    Case(
+        rule="method-renamed",
+        variant="other-words-ignored",
+        old=asking_twice(kind="Notification"),
+        new=asking(thing(), TellNotification=message("announce", thing(t=TEXT))),
+        place="announce",
+        wire=client_sends("loses", "loses"),
+        source="breaks",
+        uses=CALLED,
     ),
     Case(
         rule="method-side-changed",

@@ -242,6 +242,20 @@ ALIASES = [
         source="breaks",
         uses=GONE,
     ),
+    *there_and_back(
+        Case(
+            rule="alias-type-changed",
+            variant="anything",
+            old=holding({}),
+            new=holding(TEXT),
+            place="Item",
+            wire=client_sends("breaks", "ok"),
+            source="breaks",
+            uses=("construct",),
+        ),
+        "alias-type-changed",
+        source="ok",
+    ),
     Case(
         rule="alias-type-respelled",
         old=holding(TEXT),

@@ -76,13 +76,42 @@ def test_documentation_alone(tmp_path: Path) -> None:
 
 def test_gates(home: Path) -> None:
     """Fragments state them: for a capability that is there, that is another, and that is none."""
-    base = asking(
-        thing(),
-        GreetRequest=message("greet", thing()),
-        GreetResponse=message("greet", thing(ask={"type": "boolean"}, plead={"type": "boolean"})),
-        TellNotification=message("tell", thing()),
-    )
-    write(home / "base.json", base)
+    gated(home)
+    for old, new, rule, wire, source in (
+        ("none", "ask", "method-gate-added", ("breaks", "loses"), "risk"),
+        ("ask", "none", "method-gate-removed", ("loses", "breaks"), "ok"),
+        ("ask", "plead", "method-gate-changed", ("loses", "loses"), "risk"),
+    ):
+        options = ("--old-extension", f"./{old}.json", "--new-extension", f"./{new}.json")
+        found = data("agent.json", "agent.json", *options, cwd=home)["findings"]
+        (gate,) = [each for each in found if "gate" in each["rule"]]
+        assert (gate["rule"], gate["method"], gate["source"]["verdict"]) == (rule, "ask", source)
+        (direction,) = gate["wire"]
+        assert (direction["sender"], direction["old_to_new"], direction["new_to_old"]) == ("client", *wire)
+
+
+@pytest.mark.parametrize(("side", "senders"), [("agent", ["client"]), ("both", ["client"]), ("client", [])])
+def test_a_gate_matters_to_those_who_call_the_method_in_both(side: str, senders: list[str], home: Path) -> None:
+    gated(home)
+    for old, new in ((("agent", "ask"), (side, "none")), ((side, "none"), ("agent", "ask"))):
+        options = ("--old-extension", f"./{old[1]}.json", "--new-extension", f"./{new[1]}.json")
+        found = data(f"{old[0]}.json", f"{new[0]}.json", *options, cwd=home)["findings"]
+        gates = [each for each in found if "gate" in each["rule"]]
+        assert [direction["sender"] for gate in gates for direction in gate["wire"]] == senders
+        assert len(gates) == len(senders)
+
+
+def gated(home: Path) -> None:
+    """A schema for each side that may handle the method `ask`, and fragments that gate it or do not."""
+    for side in ("agent", "client", "both"):
+        base = asking(
+            thing(),
+            side=side,
+            GreetRequest=message("greet", thing()),
+            GreetResponse=message("greet", thing(ask={"type": "boolean"}, plead={"type": "boolean"})),
+            TellNotification=message("tell", thing()),
+        )
+        write(home / f"{side}.json", base)
     head = {"fragment": 1, "revision": "1", "title": "t", "status": "vendor", "protocols": [1]}
     for name, gates in {
         "none": {"tell": "ask"},
@@ -91,17 +120,6 @@ def test_gates(home: Path) -> None:
     }.items():
         added = {"$defs": {f"Of{name.capitalize()}": thing()}}
         write(home / f"{name}.json", {**head, "id": name, **added, "gates": {"GreetResponse": gates}})
-    for old, new, rule, wire, source in (
-        ("none", "ask", "method-gate-added", ("breaks", "loses"), "risk"),
-        ("ask", "none", "method-gate-removed", ("loses", "breaks"), "ok"),
-        ("ask", "plead", "method-gate-changed", ("loses", "loses"), "risk"),
-    ):
-        options = ("--old-extension", f"./{old}.json", "--new-extension", f"./{new}.json")
-        found = data("base.json", "base.json", *options, cwd=home)["findings"]
-        (gate,) = [each for each in found if "gate" in each["rule"]]
-        assert (gate["rule"], gate["method"], gate["source"]["verdict"]) == (rule, "ask", source)
-        (direction,) = gate["wire"]
-        assert (direction["sender"], direction["old_to_new"], direction["new_to_old"]) == ("client", *wire)
 
 
 def test_a_gate_that_is_not_known_is_no_gate_that_is_gone(tmp_path: Path) -> None:

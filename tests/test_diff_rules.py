@@ -10,6 +10,7 @@ import pytest
 from acpgen.diff.findings import Source, Use
 from acpgen.diff.rules import RULES
 from tests.diff_cases import CASES
+from tests.diff_cases_methods import ANNOUNCING, asking_twice
 from tests.diff_schemas import Case
 from tests.diff_support import (
     Pair,
@@ -134,6 +135,11 @@ def test_source_verdicts_are_what_becomes_of_code(case: Case, written: Written, 
             for kind, package in zip(kinds, (old, new), strict=True)
         ):
             assert still_calls(*kinds) or name in broken, name
+
+
+def test_methods_of_other_words_are_renamed_only_with_both_types(written: Written) -> None:
+    findings = pair_of(written(asking_twice()), written(ANNOUNCING)).comparison().findings
+    assert {each.rule for each in findings} == {"method-added", "method-removed", "type-added", "type-removed"}
 
 
 # --- The table ------------------------------------------------------------------------------------------------------

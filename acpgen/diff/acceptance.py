@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from acpgen.diff.defaults import Defaults
 from acpgen.diff.findings import Wire, worst_wire
 from acpgen.ir.model import (
     Alias,
     AnyJson,
     Choice,
     Const,
-    Construct,
     Enum,
     Field,
     ListOf,
-    ListValue,
-    Literal,
     MapOf,
-    MapValue,
     Model,
     Nullable,
     Primitive,
@@ -31,7 +28,6 @@ from acpgen.ir.model import (
     TaggedUnion,
     TypeExpr,
     UntaggedUnion,
-    Value,
 )
 from acpgen.ir.order import members
 
@@ -63,7 +59,11 @@ class Acceptance:
     sender: Model
     reader: Model
     pairs: Mapping[str, str]
+    defaults: Defaults = field(init=False)
     _known: dict[tuple[str, str], Wire] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.defaults = Defaults(self.sender, self.reader, self.pairs)
 
     def accepts(self, sent: TypeExpr, read: TypeExpr) -> Wire:
         """The verdict on all values of the type `sent` where the type `read` is expected."""
@@ -178,7 +178,7 @@ class Acceptance:
         """The verdict on the property where it is left out: both sides must take that for the same."""
         if sent.required or sent.default is None or read.default is None:
             return Wire.OK
-        return Wire.OK if same_value(sent.default, read.default, self.pairs) else Wire.LOSES
+        return Wire.OK if self.defaults.same(sent.default, read.default) else Wire.LOSES
 
     def _tagged(self, sent: TypeExpr, union: TaggedUnion) -> Wire:
         if not isinstance(sent, Ref):
@@ -304,26 +304,3 @@ def _within(sent: TypeExpr, read: Scalar) -> bool:
     above = read.minimum is None or (given.minimum is not None and given.minimum >= read.minimum)
     below = read.maximum is None or (given.maximum is not None and given.maximum <= read.maximum)
     return above and below and (given.min_length or 0) >= (read.min_length or 0)
-
-
-def same_value(one: Value, other: Value, pairs: Mapping[str, str]) -> bool:
-    """Whether two defaults are the same, with the classes of `one` under their names in the other model."""
-    return renamed_value(one, pairs) == _plain(other)
-
-
-def renamed_value(value: Value, pairs: Mapping[str, str]) -> object:
-    """`value` in a form to compare, with the names of classes translated by `pairs`."""
-    match value:
-        case Literal(scalar):
-            return ("literal", type(scalar).__name__, scalar)
-        case ListValue(items):
-            return ("list", tuple(renamed_value(each, pairs) for each in items))
-        case MapValue(entries):
-            return ("map", tuple((key, renamed_value(each, pairs)) for key, each in entries))
-        case Construct(name=name, arguments=arguments):
-            given = tuple((key, renamed_value(each, pairs)) for key, each in arguments)
-            return ("object", pairs.get(name, name), given)
-
-
-def _plain(value: Value) -> object:
-    return renamed_value(value, {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from acpgen.diff.acceptance import Acceptance
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.pairing import Pairs
-from acpgen.diff.python_types import PythonTypes, fits
+from acpgen.diff.python_types import PythonTypes, alike
 from acpgen.diff.spelling import shown, shown_annotations, spelled
 from acpgen.ir.model import Model, Nullable, TypeExpr
 
@@ -69,8 +69,7 @@ class Context:
         return "type-respelled" if self._comes_to_the_same(old, new) else "type-changed"
 
     def _comes_to_the_same(self, old: TypeExpr, new: TypeExpr) -> bool:
-        given, wanted = self.old_types.atoms(old), self.new_types.atoms(new)
-        return self.effect(old, new) == FINE and fits(given, wanted) and fits(wanted, given)
+        return self.effect(old, new) == FINE and alike(self.old_types.atoms(old), self.new_types.atoms(new))
 
 
 def type_message(kind: str, old: TypeExpr, new: TypeExpr) -> str:

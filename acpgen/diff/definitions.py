@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.fields import compare_fields
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
-from acpgen.diff.python_types import fits, source_of
+from acpgen.diff.python_types import source_of
 from acpgen.diff.rules import DOCUMENTATION
 from acpgen.diff.spelling import shown
 from acpgen.diff.unions import compare_unions
@@ -18,6 +18,7 @@ from acpgen.ir.model import (
     EnumMember,
     OtherVariant,
     Primitive,
+    Ref,
     Struct,
     TaggedUnion,
     UntaggedUnion,
@@ -80,8 +81,17 @@ def _other_kind(context: Context, old: Definition, new: Definition) -> Change:
         effect=Effect(
             forward=context.forward.afresh(old.name, new.name), backward=context.backward.afresh(new.name, old.name)
         ),
-        source=(Source.BREAKS, (Use.CONSTRUCT, Use.READ)),
+        source=_other_code(context, old, new),
     )
+
+
+def _other_code(context: Context, old: Definition, new: Definition) -> tuple[Source, tuple[Use, ...]]:
+    """An enum and an alias are but names for what they stand for: code may not notice the difference."""
+    match old, new:
+        case (Enum(), Alias()) | (Alias(), Enum()):
+            return source_of(context.old_types.atoms(Ref(old.name)), context.new_types.atoms(Ref(new.name)))
+        case _:
+            return Source.BREAKS, (Use.CONSTRUCT, Use.READ)
 
 
 def _described(definition: Definition) -> str:
@@ -187,13 +197,12 @@ def _aliases(context: Context, old: Alias, new: Alias) -> Iterator[Change]:
     if context.agree(old.type, new.type):
         return
     kind = context.kind_of_difference(old.type, new.type)
-    given, wanted = context.old_types.atoms(old.type), context.new_types.atoms(new.type)
     yield change(
         f"alias-{kind}",
         Place(type=new.name),
         type_message(kind, old.type, new.type),
         effect=context.effect(old.type, new.type),
-        source=source_of(constructs=fits(given, wanted), reads=fits(wanted, given)),
+        source=source_of(context.old_types.atoms(old.type), context.new_types.atoms(new.type)),
     )
 
 

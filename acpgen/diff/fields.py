@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acpgen.diff.acceptance import same_value
 from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.likeness import MOST_PAIRS, same_words
-from acpgen.diff.python_types import fits, source_of
+from acpgen.diff.python_types import broken, source_of
 from acpgen.diff.spelling import shown, shown_leniency, shown_value
 from acpgen.ir.model import Const, Field, Nullable, Ref, Struct, TypeExpr
 from acpgen.printable import cut
@@ -139,19 +138,18 @@ def _requirement(new: Field, place: Place) -> Change:
         place,
         "may be left out now" + (f", which means {shown_value(new.default)}" if new.default is not None else ""),
         effect=Effect(forward=Wire.OK, backward=Wire.BREAKS),
-        source=source_of(constructs=True, reads=not new.may_be_unset),
+        source=broken(constructs=True, reads=not new.may_be_unset),
     )
 
 
 def _type(context: Context, old: Field, new: Field, place: Place) -> Change:
     kind = context.kind_of_difference(old.type, new.type)
-    given, wanted = context.old_types.atoms(old.type), context.new_types.atoms(new.type)
     return change(
         f"field-{kind}",
         place,
         type_message(kind, old.type, new.type),
         effect=Effect(forward=context.forward.value(old, new), backward=context.backward.value(new, old)),
-        source=source_of(constructs=fits(given, wanted), reads=fits(wanted, given)),
+        source=source_of(context.old_types.atoms(old.type), context.new_types.atoms(new.type)),
     )
 
 
@@ -175,11 +173,12 @@ def _default(context: Context, old: Field, new: Field, place: Place) -> Iterator
                 effect=FINE,
                 source=(Source.BREAKS, (Use.READ,)),
             )
-        case before, value if before and value and not same_value(before, value, context.pairs.forward):
+        case before, value if before and value and not context.forward.defaults.same(before, value):
+            then, now = context.forward.defaults.apart(before, value)
             yield change(
                 "field-default-changed",
                 place,
-                f"left out, it means {shown_value(value)} now; before: {shown_value(before)}",
+                f"left out, it means {shown_value(now)} now; before: {shown_value(then)}",
                 effect=Effect(forward=context.forward.absence(old, new), backward=context.backward.absence(new, old)),
                 source=(Source.RISK, (Use.CONSTRUCT,)),
             )

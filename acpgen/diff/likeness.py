@@ -100,8 +100,13 @@ def sketch(expression: TypeExpr, model: Model) -> str:
 
 
 def alike_methods(one: Method, old: Model, other: Method, new: Model) -> float:
-    """How alike two methods of different names are; 0 where side, kind or words have nothing in common."""
-    if (one.side, one.kind) != (other.side, other.kind) or not _related(one.wire, other.wire):
+    """How alike two methods of different names are; 0 where side, kind or words have nothing in common.
+
+    Words do not matter where the types have kept their names: these are the types of one method only.
+    """
+    if (one.side, one.kind) != (other.side, other.kind):
+        return 0.0
+    if (one.params, one.result) != (other.params, other.result) and not _related(one.wire, other.wire):
         return 0.0
     found = [_alike(one.params, old, other.params, new)]
     if one.result is not None and other.result is not None:

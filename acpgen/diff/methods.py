@@ -182,7 +182,8 @@ def states_gates(model: Model) -> bool:
 
 
 def _gates(context: Context, old: Method, new: Method) -> Iterator[Routed]:
-    if old.gate == new.gate or not (states_gates(context.old) and states_gates(context.new)):
+    callers = tuple(role for role in _callers(new) if role in _callers(old))
+    if old.gate == new.gate or not callers or not (states_gates(context.old) and states_gates(context.new)):
         return
     place = Place(method=new.wire)
     refused = _refused(new)
@@ -197,7 +198,7 @@ def _gates(context: Context, old: Method, new: Method) -> Iterator[Routed]:
         message = f"needs {new.gate} now; before: {old.gate}"
         effect = Effect(forward=Wire.LOSES, backward=Wire.LOSES)
         found = change("method-gate-changed", place, message, effect=effect, source=(Source.RISK, (Use.HANDLE,)))
-    yield _routed(found, _callers(new))
+    yield _routed(found, callers)
 
 
 def _documentation(old: Method, new: Method) -> Iterator[Routed]:

@@ -71,11 +71,12 @@ class PythonTypes:
         match self.model.by_name[name]:
             case Alias(type=target):
                 return self.atoms(target)
-            case Struct() | TaggedUnion() | UntaggedUnion() | Enum() if shared is not None:
+            case Struct() | TaggedUnion() | UntaggedUnion() if shared is not None:
                 return frozenset({("definition", shared)})
             case Enum(primitive=primitive, members=constants, open=is_open):
                 values = tuple(each.value for each in constants)
-                return self.atoms(Choice(primitive=primitive, values=values, open=is_open))
+                known = self.atoms(Choice(primitive=primitive, values=values, open=is_open))
+                return known if shared is None else frozenset({("enum", shared, known)})
             case TaggedUnion() | UntaggedUnion() as union:
                 return frozenset(atom for each in members(union) for atom in self.atoms(each))
             case _:
@@ -92,11 +93,43 @@ class PythonTypes:
         return self.attribute(field) | {_UNSET} if is_made else self.attribute(field)
 
 
-def fits(given: Atoms, wanted: Atoms) -> bool:
-    """Whether every member of `given` may stand where `wanted` is expected."""
-    if _ANY in wanted or _ANY in given:
+def takes(wanted: Atoms, given: Atoms) -> bool:
+    """Whether whatever was written for `given` may be written for `wanted`: for any JSON, that is any value."""
+    return _fits(given, wanted, is_any_known=False)
+
+
+def reads(wanted: Atoms, given: Atoms) -> bool:
+    """Whether an attribute of the type `given` may be used as one of `wanted`: `Any` type-checks as everything."""
+    return _fits(given, wanted, is_any_known=True)
+
+
+def _fits(given: Atoms, wanted: Atoms, *, is_any_known: bool) -> bool:
+    """Whether every member of `given` may stand where `wanted` is expected; with `is_any_known`, `Any` may, too."""
+    if _ANY in wanted or (is_any_known and _ANY in given):
         return True
-    return all(any(_covers(known, atom) for known in wanted) for atom in given)
+    known = _without_enums(wanted, but=frozenset())
+    rest = _without_enums(given, but=_enums(wanted))
+    return all(any(_covers(each, atom, is_any_known=is_any_known) for each in known) for atom in rest)
+
+
+def _enums(atoms: Atoms) -> frozenset[object]:
+    return frozenset(atom[1] for atom in atoms if atom[0] == "enum")
+
+
+def _without_enums(atoms: Atoms, *, but: frozenset[object]) -> Atoms:
+    """The atoms with the values of enums instead of these, and without the enums `but`.
+
+    An enum is but a name for its values; for the enum of the same name in the other model, their differences are
+    findings of its own.
+    """
+    found: set[tuple[object, ...]] = set()
+    for atom in atoms:
+        match atom:
+            case ("enum", name, frozenset() as values):
+                found |= values if name not in but else frozenset()
+            case _:
+                found.add(atom)
+    return frozenset(found)
 
 
 _NUMBERS: Mapping[object, Primitive] = {
@@ -105,12 +138,12 @@ _NUMBERS: Mapping[object, Primitive] = {
 _LITERALS = {"str": Primitive.STRING, "int": Primitive.INTEGER, "bool": Primitive.BOOLEAN}
 
 
-def _covers(known: tuple[object, ...], atom: tuple[object, ...]) -> bool:
+def _covers(known: tuple[object, ...], atom: tuple[object, ...], *, is_any_known: bool) -> bool:
     if known == atom:
         return True
     match known, atom:
         case ("scalar", primitive), ("literal", str(kind), _):
-            return primitive is _LITERALS[kind]
+            return primitive is _LITERALS[kind] or (primitive is Primitive.NUMBER and kind == "int")
         case ("scalar", primitive), ("scalar", _):
             return primitive is _NUMBERS.get(atom)
         case (("list", frozenset() as wanted), ("list", frozenset() as given)) | (
@@ -118,12 +151,22 @@ def _covers(known: tuple[object, ...], atom: tuple[object, ...]) -> bool:
             ("map", frozenset() as given),
         ):
             # lists and dicts are invariant: their items must be the same both ways
-            return fits(given, wanted) and fits(wanted, given)
+            return _fits(given, wanted, is_any_known=is_any_known) and _fits(wanted, given, is_any_known=True)
         case _:
             return False
 
 
-def source_of(*, constructs: bool, reads: bool) -> tuple[Source, tuple[Use, ...]]:
+def alike(one: Atoms, other: Atoms) -> bool:
+    """Whether either type may be written and read for the other."""
+    return takes(one, other) and takes(other, one)
+
+
+def source_of(old: Atoms, new: Atoms) -> tuple[Source, tuple[Use, ...]]:
+    """The verdict on code that makes values of the type `old` and uses such, where it is `new` now."""
+    return broken(constructs=takes(new, old), reads=reads(old, new))
+
+
+def broken(*, constructs: bool, reads: bool) -> tuple[Source, tuple[Use, ...]]:
     """The verdict from whether old code that makes values, and old code that uses them, still fits."""
     uses = tuple(use for use, still_fits in ((Use.CONSTRUCT, constructs), (Use.READ, reads)) if not still_fits)
     return (Source.BREAKS if uses else Source.OK), uses

@@ -85,7 +85,7 @@ _METHODS = (
     ),
     *_same(
         "method-renamed",
-        "a method of another name has the same side and kind, and nearly the same types",
+        "a method has the same side and kind, nearly the same types, and a related name or types of the same names",
         wire="as if the one had been removed and the other added",
         source="breaks: handler and call have another name; ok where it is the same one in Python",
     ),
@@ -151,7 +151,8 @@ _TYPES = (
         "type-kind-changed",
         "a class has become a union, an alias an enum, or the like",
         wire=_STRUCTURE,
-        source="breaks: a union cannot be called, and has no attributes of its own",
+        source="breaks: a union cannot be called, and has no attributes of its own; "
+        "an enum and an alias, where values no longer fit",
     ),
     *_same(
         "type-base-changed",

@@ -113,7 +113,8 @@ def shown_value(value: Value | None) -> str:
         case MapValue(items):
             return "{}" if not items else "{…}"
         case Construct(name=name, arguments=arguments):
-            return f"{name}()" if not arguments else f"{name}(…)"
+            given = ", ".join(f"{key}={shown_value(each)}" for key, each in arguments)
+            return cut(f"{name}({given})", 80)
 
 
 def shown_leniency(leniency: Leniency) -> str:
