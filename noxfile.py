@@ -15,7 +15,18 @@ PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 FULL = "3.11"  # here all tests run, and on the others a part of them
 APART = ("test_types.py", "test_package.py")  # need tools, which one Python is enough for
-ALIKE = ("test_diff_*", "test_rfd_*", "test_show.py", "test_unstable.py", "test_compose*", "test_stability.py")
+ALIKE = (
+    *(
+        "test_check.py",
+        "test_compose*",
+        "test_config.py",
+        "test_diff_*",
+        "test_docs.py",
+        "test_history.py",
+        "test_init.py",
+    ),
+    *("test_renames.py", "test_rfd_*", "test_show.py", "test_stability.py", "test_unstable.py", "test_watch.py"),
+)
 """What has no part in generated code is tried on the others by golden cases alone."""
 
 nox.needs_version = ">=2025.2.9"
@@ -85,7 +96,7 @@ def tests(session: nox.Session) -> None:
     if session.python == FULL:
         _install(session, "test", "types", "package")
         _install_node(session)
-        session.run("pytest", "-n", "auto", "--dist", "loadgroup", *session.posargs)
+        session.run("pytest", "-n", "auto", "--dist", "loadgroup", "--durations=30", *session.posargs)
         return
     _install(session, "test")
     left_out = [f"--ignore-glob=tests/{name}" for name in (*APART, *ALIKE)]

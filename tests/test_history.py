@@ -186,6 +186,7 @@ def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
     assert project.complaint(pair.new) is None
 
 
+@pytest.mark.xdist_group("history")  # the new package of one is the old one of the next
 @pytest.mark.slow
 @named(STABLE)
 def test_a_bump(pair: Pair, tmp_path: Path) -> None:
