@@ -16,18 +16,12 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 FULL = "3.11"  # here all tests run, and on the others a part of them
 APART = ("test_types.py", "test_package.py")  # need tools, which one Python is enough for
 ALIKE = (
-    *(
-        "test_check.py",
-        "test_compose*",
-        "test_config.py",
-        "test_diff_*",
-        "test_docs.py",
-        "test_history.py",
-        "test_init.py",
-    ),
-    *("test_renames.py", "test_rfd_*", "test_show.py", "test_stability.py", "test_unstable.py", "test_watch.py"),
+    *("fidelity/*", "hostile/*", "test_bundled.py", "test_check.py", "test_compose*", "test_config.py", "test_diff_*"),
+    *("test_docs.py", "test_document.py", "test_fragment.py", "test_history.py", "test_init.py", "test_lower.py"),
+    *("test_no_special_cases.py", "test_output_*", "test_probes.py", "test_renames.py", "test_rfd_*", "test_show.py"),
+    *("test_stability.py", "test_unstable.py", "test_upstream_builds.py", "test_watch.py"),
 )
-"""What has no part in generated code is tried on the others by golden cases alone."""
+"""What has no part in generated code is tried on the others by golden cases and the command line alone."""
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"
@@ -96,7 +90,7 @@ def tests(session: nox.Session) -> None:
     if session.python == FULL:
         _install(session, "test", "types", "package")
         _install_node(session)
-        session.run("pytest", "-n", "auto", "--dist", "loadgroup", "--durations=30", *session.posargs)
+        session.run("pytest", "-n", "auto", "--dist", "loadfile", "--durations=30", *session.posargs)
         return
     _install(session, "test")
     left_out = [f"--ignore-glob=tests/{name}" for name in (*APART, *ALIKE)]
@@ -105,11 +99,10 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def deep(session: nox.Session) -> None:
-    """Run many more values, mutants and hostile schemas than CI does, the same each time; takes an hour and more."""
-    _install(session, "test")
+    """Run all tests, with many more values and hostile schemas than CI has, the same each time; takes hours."""
+    _install(session, "test", "types", "package")
     session.env["ACPGEN_DEEP"] = "1"
-    session.run("pytest", "-n", "auto", "tests/fidelity", "tests/hostile", "tests/test_stability.py", *session.posargs)
-    session.run("pytest", "-n", "auto", "-m", "deep", "tests", *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session(default=False)

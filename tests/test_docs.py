@@ -93,7 +93,7 @@ def prepare(folder: Path) -> None:
 
 @POSIX
 @pytest.mark.slow
-@pytest.mark.parametrize("title", [HISTORY, RENAMES])
+@pytest.mark.parametrize("title", [HISTORY, pytest.param(RENAMES, marks=pytest.mark.deep)])
 def test_transcripts_are_what_happens(title: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     require(title != HISTORY or UPSTREAM.is_dir(), "the published schemas")
     folder = tmp_path / "app"

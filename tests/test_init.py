@@ -393,7 +393,7 @@ def test_the_project_is_formatted(projects: Projects, role: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@pytest.mark.parametrize("checker", ["mypy", pytest.param("pyright", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("role", ROLES)
 def test_the_project_is_typed(projects: Projects, role: str, protocol: int, *, checker: str, tmp_path: Path) -> None:

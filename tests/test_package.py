@@ -25,8 +25,6 @@ from tests.project_support import Project
 from tests.support import REPOSITORY, require
 from tests.vendoring import edit, hook, make_project
 
-pytestmark = pytest.mark.xdist_group("package")  # share what takes long to make
-
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 PROGRAMS = "Scripts" if os.name == "nt" else "bin"
 

@@ -22,8 +22,6 @@ from acpgen.ir.role import Role
 from acpgen.schema.bundled import Release, list_releases
 from tests.support import REPOSITORY, fitting_fragments, package_files, require, write_package
 
-pytestmark = pytest.mark.xdist_group("types")  # share what takes long to make
-
 OLDEST_PYTHON = "3.10"
 GENERATED = REPOSITORY / "generated"
 Check = Callable[[Path], Mapping[tuple[str, int], str]]
