@@ -108,6 +108,11 @@ def read_files(specs: Iterable[str]) -> Files:
     return {file.digest: file for file in found}
 
 
+def is_release(spec: str) -> bool:
+    """Whether a spec is written like a bundled release."""
+    return _RELEASE.fullmatch(spec) is not None
+
+
 def read_candidates(specs: Iterable[str]) -> Files:
     """The same for files that may be of use: those that cannot be read are left out."""
     found: dict[str, File] = {}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from acpgen.cli import options
 from acpgen.cli.printing import print_diagnostics
 from acpgen.cli.tables import print_data
+
+if TYPE_CHECKING:
+    from acpgen.diff.findings import Comparison
 
 
 class DiffFormat(str, Enum):
@@ -32,7 +34,6 @@ class FailOn(str, Enum):
     ANY = "any"
 
 
-_RELEASE = re.compile(r"v\d+/[\w.-]+")
 _SPEC = "a file, a folder with a package, vN/RELEASE, or REV:PATH"
 
 
@@ -89,30 +90,37 @@ def diff_command(
     - `acpgen diff src/editor/acp new/schema.json --fail-on source`
     - `acpgen diff main:src/editor/acp src/editor/acp --format markdown`
     """
-    from acpgen.build import compile_loaded
-    from acpgen.diff.compare import compare
     from acpgen.diff.printing import failures, render
-    from acpgen.ir.options import Options
-    from acpgen.specs import read_candidates, read_files, resolve_both
 
     both = extension or []
-    subjects = resolve_both(
-        old,
-        new,
-        protocol=protocol,
-        extensions=([*both, *(old_extension or [])], [*both, *(new_extension or [])]),
-        files={**read_candidates(_candidates([old, new])), **read_files(source or [])},
-    )
-    # a package is rebuilt with the options that it was built with
-    fallback = next((each.options for each in subjects if each.options is not None), Options())
-    compiled = [compile_loaded(each.loaded, each.options or fallback) for each in subjects]
-    print_diagnostics([found for _, diagnostics in compiled for found in diagnostics], notes=False)
-    (before, _), (after, _) = compiled
-    comparison = compare(before, after, names=(subjects[0].title, subjects[1].title))
+    extensions = [*both, *(old_extension or [])], [*both, *(new_extension or [])]
+    comparison = _compared((old, new), protocol, extensions=extensions, sources=source or [])
     print_data(render(comparison, form.value, everything=everything))
     if reasons := failures(comparison, [each.value for each in fail_on or []]):
         print("\n".join(reasons), file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _compared(
+    specs: tuple[str, str],
+    protocol: int | None,
+    *,
+    extensions: tuple[Sequence[str], Sequence[str]],
+    sources: Sequence[str],
+) -> Comparison:
+    """Compile what two specs stand for, tell what there is to say of that, and compare it."""
+    from acpgen.build import compile_loaded
+    from acpgen.diff.compare import compare
+    from acpgen.ir.options import Options
+    from acpgen.specs import read_candidates, read_files, resolve_both
+
+    files = {**read_candidates(_candidates(specs)), **read_files(sources)}
+    subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, files=files)
+    # a package is rebuilt with the options that it was built with
+    fallback = next((each.options for each in subjects if each.options is not None), Options())
+    (before, old), (after, new) = (compile_loaded(each.loaded, each.options or fallback) for each in subjects)
+    print_diagnostics([*old, *new], notes=False)
+    return compare(before, after, names=(subjects[0].title, subjects[1].title))
 
 
 def _candidates(specs: Sequence[str]) -> list[str]:
@@ -120,7 +128,9 @@ def _candidates(specs: Sequence[str]) -> list[str]:
 
     Packages may have been built from them. A configuration that cannot be used names none.
     """
-    if all(_RELEASE.fullmatch(spec) for spec in specs):
+    from acpgen.specs import is_release
+
+    if all(map(is_release, specs)):
         return []
     asked = options.Asked(wishes={}, config_file=None, no_config=False)
     paths = sorted(path.as_posix() for path in asked.watched() if path.suffix != ".toml")

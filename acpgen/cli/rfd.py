@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from acpgen.build import load_base
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.cli.tables import print_data
-from acpgen.diagnostics import AcpgenError, Severity
+from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
 from acpgen.inputs import find_inputs
 from acpgen.output import write_file
 from acpgen.schema.bundled import load_gates
@@ -65,24 +66,8 @@ def extract_command(
     - `acpgen rfd extract logout.md --out logout.json`
     - `acpgen rfd extract logout.txt --release 0.10.8 --rfd https://example.org/logout`
     """
-    # imported here: no other command needs it
-    from acpgen.rfd import Base, check_draft, extract, read_source
-
     try:
-        inputs = find_inputs(replace(asked.sources(), extensions=()))
-        document = load_base(inputs)
-        base = Base(
-            origin=document.origin,
-            protocol=inputs.protocol,
-            definitions=schema_map(document.root, "$defs"),
-            gates=load_gates(inputs.release) if inputs.release else {},
-        )
-        found = extract(read_source(file), base, rfd=rfd)
-        text = _draft_text(found.draft)
-        diagnostics = found.diagnostics
-        if not any(find_marks(found.draft)):
-            label = out.as_posix() if out else "draft"
-            diagnostics += check_draft(text, label=label, base=document, protocol=inputs.protocol, gates=base.gates)
+        text, diagnostics = _extracted(asked, file, rfd=rfd, label=out.as_posix() if out else "draft")
         if out is not None:
             write_file(out, text + "\n", force=force)
     except AcpgenError as error:
@@ -96,6 +81,27 @@ def extract_command(
         print(f"{out}: {'complete' if is_complete else 'to be completed'}", file=sys.stderr)
     if not is_complete:
         raise typer.Exit(1)
+
+
+def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
+    """The text of the draft, and what there is to say of it; `label` names it where it does not fit the schema."""
+    # imported here: no other command needs it
+    from acpgen.rfd import Base, check_draft, extract, read_source
+
+    inputs = find_inputs(replace(asked.sources(), extensions=()))
+    document = load_base(inputs)
+    base = Base(
+        origin=document.origin,
+        protocol=inputs.protocol,
+        definitions=schema_map(document.root, "$defs"),
+        gates=load_gates(inputs.release) if inputs.release else {},
+    )
+    found = extract(read_source(file), base, rfd=rfd)
+    text = _draft_text(found.draft)
+    if any(find_marks(found.draft)):
+        return text, found.diagnostics
+    checked = check_draft(text, label=label, base=document, protocol=inputs.protocol, gates=base.gates)
+    return text, [*found.diagnostics, *checked]
 
 
 def _draft_text(draft: object) -> str:
