@@ -8,7 +8,9 @@ from typing import ClassVar
 from acpgen.emit.classes import alias_target
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, identifier, literal
-from acpgen.emit.reading import TYPES, Reading, Writing, constant, decoder, encoder
+from acpgen.emit.properties import Properties
+from acpgen.emit.reading import TYPES, Reading, constant, decoder, encoder
+from acpgen.emit.writing import Writing
 from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
 from acpgen.ir.lower import EXTRA_FIELD
 from acpgen.ir.model import (
@@ -24,6 +26,9 @@ from acpgen.ir.model import (
     TaggedUnion,
     UntaggedUnion,
 )
+
+_BY_CLASS = Code("_ENCODERS[value.__class__](value)")
+"""The encode expression of an object of any class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ class EnumView(DefinitionView):
     @property
     def table(self) -> Code | None:
         """The name of the table of constants; None for an open enum."""
-        return None if self.definition.open else constant("_", self.definition.name, "_VALUES")
+        return self._reading.constants(self.definition.name)
 
     @property
     def entries(self) -> list[Code]:
@@ -120,8 +125,9 @@ class StructView(DefinitionView):
 
     @property
     def fields(self) -> list[FieldLine]:
-        """The arguments of the constructor."""
-        lines = [FieldLine(identifier(each.name), self._reading.field(each)) for each in self.definition.fields]
+        """The attributes of the result."""
+        properties = Properties(self._reading)
+        lines = [FieldLine(identifier(each.name), properties.read(each)) for each in self.definition.fields]
         if self.definition.keeps_extra:
             lines.append(FieldLine(identifier(EXTRA_FIELD), self._extra))
         return lines
@@ -135,7 +141,7 @@ class StructView(DefinitionView):
     @property
     def is_strict(self) -> bool:
         """Whether some property can be missing or unfit."""
-        return any(map(self._reading.is_strict, self.definition.fields))
+        return any(map(Properties(self._reading).is_strict, self.definition.fields))
 
     @property
     def rejects(self) -> Code | None:
@@ -218,7 +224,7 @@ class UnionView(DefinitionView):
         if self._writing.is_plain(Ref(self.definition.name)):
             return Code("value")
         only_classes = all(isinstance(each.type, Ref) and self._is_class(each.type.name) for each in self.candidates)
-        return Code("_encode_object(value)" if only_classes else "encode(value)")
+        return _BY_CLASS if only_classes else Code("encode(value)")
 
     def _is_class(self, name: str) -> bool:
         return isinstance(self.model.by_name[name], (Struct, TaggedUnion))
@@ -226,7 +232,7 @@ class UnionView(DefinitionView):
     @property
     def written(self) -> Code:
         """The type of what is encoded."""
-        return Code("dict[str, Any]" if self.write.startswith("_encode_object") else "Any")
+        return Code("dict[str, Any]" if self.write == _BY_CLASS else "Any")
 
 
 class TaggedUnionView(UnionView):
@@ -285,7 +291,7 @@ class TaggedUnionView(UnionView):
     @property
     def write(self) -> Code:
         """The encode expression of `value`."""
-        return Code("_encode_object(value)")
+        return _BY_CLASS
 
 
 def test(condition: Condition) -> Code:

@@ -26,22 +26,13 @@ HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `a
 
 _WIRE_NAMES = (
     *("Candidate", "DecodeError", "Drop", "anything", "array", "boolean", "bounded_integer", "bounded_number"),
-    *("choice", "constant", "first_fit", "integer", "json_object", "lenient", "lenient_nullable"),
-    *(
-        "lenient_nullable_or_unset",
-        "lenient_or_unset",
-        "located",
-        "long_array",
-        "long_string",
-        "mapping",
-        "null",
-        "nullable",
-        "number",
-        "reporting_drops",
-    ),
-    *("string", "unfit", "kept_whole", "unknown_tag", "valid_items", "valid_members"),
+    *("choice", "constant", "first_fit", "integer", "json_object", "lenient", "lenient_choice", "lenient_items"),
+    *("lenient_nullable", "lenient_nullable_or_made", "lenient_nullable_or_unset", "lenient_object", "lenient_or_made"),
+    *("lenient_or_unset", "lenient_string", "located"),
+    *("long_array", "long_string", "mapping", "null", "nullable", "number", "reporting_drops", "string", "unfit"),
+    *("kept_whole", "unknown_tag", "valid_items", "valid_members"),
 )
-_BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType")
+_BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "new")
 
 
 @dataclass(frozen=True, slots=True)

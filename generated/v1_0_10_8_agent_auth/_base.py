@@ -24,6 +24,10 @@ UNSET: Final = UnsetType.UNSET
 """The key is absent from the JSON object. `None` is something else: the key is there, and its value is null."""
 
 
+new: Final = object.__new__
+"""Makes an instance without its constructor, for who sets all attributes itself, as decoders do."""
+
+
 class Bounds(NamedTuple):
     """What a value may be, beyond its type; checked when it is decoded."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     Candidate,
     DecodeError,
@@ -42,23 +42,31 @@ T = TypeVar("T")
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
     data = json_object(raw)
+    result = new(types.AgentCapabilities)
     key = ""
     try:
-        return types.AgentCapabilities(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            load_session=boolean(data[key]) if (key := "loadSession") in data else False,
-            mcp_capabilities=decode_mcp_capabilities(data[key]) if (key := "mcpCapabilities") in data else UNSET,
-            prompt_capabilities=(
-                decode_prompt_capabilities(data[key]) if (key := "promptCapabilities") in data else UNSET
-            ),
-            session_capabilities=(
-                decode_session_capabilities(data[key]) if (key := "sessionCapabilities") in data else UNSET
-            ),
-            get_auth_state=lenient(data, "getAuthState", boolean, False) if "getAuthState" in data else False,
-            auth_capabilities=decode_auth_capabilities(data[key]) if (key := "authCapabilities") in data else UNSET,
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.load_session = boolean(data[key]) if (key := "loadSession") in data else False
+        result.mcp_capabilities = (
+            decode_mcp_capabilities(data[key]) if (key := "mcpCapabilities") in data else types.McpCapabilities()
+        )
+        result.prompt_capabilities = (
+            decode_prompt_capabilities(data[key])
+            if (key := "promptCapabilities") in data
+            else types.PromptCapabilities()
+        )
+        result.session_capabilities = (
+            decode_session_capabilities(data[key])
+            if (key := "sessionCapabilities") in data
+            else types.SessionCapabilities()
+        )
+        result.get_auth_state = lenient(data, "getAuthState", boolean, False) if "getAuthState" in data else False
+        result.auth_capabilities = (
+            decode_auth_capabilities(data[key]) if (key := "authCapabilities") in data else types.AuthCapabilities()
         )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
@@ -77,18 +85,18 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
 
 def decode_annotations(raw: Any) -> types.Annotations:
     data = json_object(raw)
+    result = new(types.Annotations)
     key = ""
     try:
-        return types.Annotations(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            audience=(
-                nullable(data[key], lambda value: array(value, decode_role)) if (key := "audience") in data else UNSET
-            ),
-            last_modified=nullable(data[key], string) if (key := "lastModified") in data else UNSET,
-            priority=nullable(data[key], number) if (key := "priority") in data else UNSET,
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.audience = (
+            nullable(data[key], lambda value: array(value, decode_role)) if (key := "audience") in data else UNSET
         )
+        result.last_modified = nullable(data[key], string) if (key := "lastModified") in data else UNSET
+        result.priority = nullable(data[key], number) if (key := "priority") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
@@ -106,19 +114,19 @@ def encode_annotations(value: types.Annotations) -> dict[str, Any]:
 
 def decode_auth_method_env_var(raw: Any) -> types.AuthMethodEnvVar:
     data = json_object(raw)
+    result = new(types.AuthMethodEnvVar)
     key = ""
     try:
-        return types.AuthMethodEnvVar(
-            type=constant(data[key := "type"], "env_var"),
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            description=nullable(data[key], string) if (key := "description") in data else UNSET,
-            var_name=string(data[key := "varName"]),
-            link=nullable(data[key], string) if (key := "link") in data else UNSET,
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "env_var")
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = nullable(data[key], string) if (key := "description") in data else UNSET
+        result.var_name = string(data[key := "varName"])
+        result.link = nullable(data[key], string) if (key := "link") in data else UNSET
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_env_var(value: types.AuthMethodEnvVar) -> dict[str, Any]:
@@ -139,19 +147,19 @@ def encode_auth_method_env_var(value: types.AuthMethodEnvVar) -> dict[str, Any]:
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data = json_object(raw)
+    result = new(types.AuthMethodTerminal)
     key = ""
     try:
-        return types.AuthMethodTerminal(
-            type=constant(data[key := "type"], "terminal"),
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            description=nullable(data[key], string) if (key := "description") in data else UNSET,
-            args=array(data[key], string) if (key := "args") in data else UNSET,
-            env=mapping(data[key], string) if (key := "env") in data else UNSET,
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "terminal")
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = nullable(data[key], string) if (key := "description") in data else UNSET
+        result.args = array(data[key], string) if (key := "args") in data else UNSET
+        result.env = mapping(data[key], string) if (key := "env") in data else UNSET
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
@@ -173,17 +181,17 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data = json_object(raw)
+    result = new(types.AuthMethodAgent)
     key = ""
     try:
-        return types.AuthMethodAgent(
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            description=nullable(data[key], string) if (key := "description") in data else UNSET,
-            type=constant(data[key], "agent") if (key := "type") in data else "agent",
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = nullable(data[key], string) if (key := "description") in data else UNSET
+        result.type = constant(data[key], "agent") if (key := "type") in data else "agent"
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
@@ -216,19 +224,19 @@ def decode_auth_method(raw: Any) -> types.AuthMethod:
 
 
 def encode_auth_method(value: types.AuthMethod) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
     data = json_object(raw)
+    result = new(types.AuthenticateRequest)
     key = ""
     try:
-        return types.AuthenticateRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            method_id=string(data[key := "methodId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.method_id = string(data[key := "methodId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
@@ -242,13 +250,13 @@ def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, A
 
 def decode_authenticate_response(raw: Any) -> types.AuthenticateResponse:
     data = json_object(raw)
+    result = new(types.AuthenticateResponse)
     key = ""
     try:
-        return types.AuthenticateResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str, Any]:
@@ -260,16 +268,16 @@ def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str,
 
 def decode_available_command(raw: Any) -> types.AvailableCommand:
     data = json_object(raw)
+    result = new(types.AvailableCommand)
     key = ""
     try:
-        return types.AvailableCommand(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            description=string(data[key := "description"]),
-            input=nullable(data[key], decode_available_command_input) if (key := "input") in data else UNSET,
-            name=string(data[key := "name"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.description = string(data[key := "description"])
+        result.input = nullable(data[key], decode_available_command_input) if (key := "input") in data else UNSET
+        result.name = string(data[key := "name"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
@@ -286,14 +294,14 @@ def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
 
 def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInput:
     data = json_object(raw)
+    result = new(types.UnstructuredCommandInput)
     key = ""
     try:
-        return types.UnstructuredCommandInput(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            hint=string(data[key := "hint"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.hint = string(data[key := "hint"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> dict[str, Any]:
@@ -310,21 +318,21 @@ def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
 
 
 def encode_available_command_input(value: types.AvailableCommandInput) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
     data = json_object(raw)
+    result = new(types.BlobResourceContents)
     key = ""
     try:
-        return types.BlobResourceContents(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            blob=string(data[key := "blob"]),
-            mime_type=nullable(data[key], string) if (key := "mimeType") in data else UNSET,
-            uri=string(data[key := "uri"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.blob = string(data[key := "blob"])
+        result.mime_type = nullable(data[key], string) if (key := "mimeType") in data else UNSET
+        result.uri = string(data[key := "uri"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
@@ -341,14 +349,14 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
 
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
     data = json_object(raw)
+    result = new(types.CancelNotification)
     key = ""
     try:
-        return types.CancelNotification(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            session_id=string(data[key := "sessionId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.session_id = string(data[key := "sessionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
@@ -362,15 +370,15 @@ def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     data = json_object(raw)
+    result = new(types.ClientCapabilities)
     key = ""
     try:
-        return types.ClientCapabilities(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            fs=decode_file_system_capability(data[key]) if (key := "fs") in data else UNSET,
-            terminal=boolean(data[key]) if (key := "terminal") in data else False,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.fs = decode_file_system_capability(data[key]) if (key := "fs") in data else types.FileSystemCapability()
+        result.terminal = boolean(data[key]) if (key := "terminal") in data else False
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
@@ -385,16 +393,16 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data = json_object(raw)
+    result = new(types.ContentBlockText)
     key = ""
     try:
-        return types.ContentBlockText(
-            type=constant(data[key := "type"], "text"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            annotations=nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET,
-            text=string(data[key := "text"]),
-        )
+        result.type = constant(data[key := "type"], "text")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
+        result.text = string(data[key := "text"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
@@ -411,18 +419,18 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data = json_object(raw)
+    result = new(types.ContentBlockImage)
     key = ""
     try:
-        return types.ContentBlockImage(
-            type=constant(data[key := "type"], "image"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            annotations=nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET,
-            data=string(data[key := "data"]),
-            mime_type=string(data[key := "mimeType"]),
-            uri=nullable(data[key], string) if (key := "uri") in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "image")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
+        result.data = string(data[key := "data"])
+        result.mime_type = string(data[key := "mimeType"])
+        result.uri = nullable(data[key], string) if (key := "uri") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
@@ -442,17 +450,17 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data = json_object(raw)
+    result = new(types.ContentBlockAudio)
     key = ""
     try:
-        return types.ContentBlockAudio(
-            type=constant(data[key := "type"], "audio"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            annotations=nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET,
-            data=string(data[key := "data"]),
-            mime_type=string(data[key := "mimeType"]),
-        )
+        result.type = constant(data[key := "type"], "audio")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
+        result.data = string(data[key := "data"])
+        result.mime_type = string(data[key := "mimeType"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
@@ -470,21 +478,21 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data = json_object(raw)
+    result = new(types.ContentBlockResourceLink)
     key = ""
     try:
-        return types.ContentBlockResourceLink(
-            type=constant(data[key := "type"], "resource_link"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            annotations=nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET,
-            description=nullable(data[key], string) if (key := "description") in data else UNSET,
-            mime_type=nullable(data[key], string) if (key := "mimeType") in data else UNSET,
-            name=string(data[key := "name"]),
-            size=nullable(data[key], integer) if (key := "size") in data else UNSET,
-            title=nullable(data[key], string) if (key := "title") in data else UNSET,
-            uri=string(data[key := "uri"]),
-        )
+        result.type = constant(data[key := "type"], "resource_link")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
+        result.description = nullable(data[key], string) if (key := "description") in data else UNSET
+        result.mime_type = nullable(data[key], string) if (key := "mimeType") in data else UNSET
+        result.name = string(data[key := "name"])
+        result.size = nullable(data[key], integer) if (key := "size") in data else UNSET
+        result.title = nullable(data[key], string) if (key := "title") in data else UNSET
+        result.uri = string(data[key := "uri"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
@@ -510,16 +518,16 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data = json_object(raw)
+    result = new(types.ContentBlockResource)
     key = ""
     try:
-        return types.ContentBlockResource(
-            type=constant(data[key := "type"], "resource"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            annotations=nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET,
-            resource=decode_embedded_resource_resource(data[key := "resource"]),
-        )
+        result.type = constant(data[key := "type"], "resource")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
+        result.resource = decode_embedded_resource_resource(data[key := "resource"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
@@ -553,19 +561,19 @@ def decode_content_block(raw: Any) -> types.ContentBlock:
 
 
 def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data = json_object(raw)
+    result = new(types.ContentChunk)
     key = ""
     try:
-        return types.ContentChunk(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=decode_content_block(data[key := "content"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = decode_content_block(data[key := "content"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
@@ -579,23 +587,23 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
     data = json_object(raw)
+    result = new(types.CreateTerminalRequest)
     key = ""
     try:
-        return types.CreateTerminalRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            args=array(data[key], string) if (key := "args") in data else UNSET,
-            command=string(data[key := "command"]),
-            cwd=nullable(data[key], string) if (key := "cwd") in data else UNSET,
-            env=array(data[key], decode_env_variable) if (key := "env") in data else UNSET,
-            output_byte_limit=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "outputByteLimit") in data
-                else UNSET
-            ),
-            session_id=string(data[key := "sessionId"]),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.args = array(data[key], string) if (key := "args") in data else UNSET
+        result.command = string(data[key := "command"])
+        result.cwd = nullable(data[key], string) if (key := "cwd") in data else UNSET
+        result.env = array(data[key], decode_env_variable) if (key := "env") in data else UNSET
+        result.output_byte_limit = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None))
+            if (key := "outputByteLimit") in data
+            else UNSET
         )
+        result.session_id = string(data[key := "sessionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[str, Any]:
@@ -618,14 +626,14 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
 
 def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
     data = json_object(raw)
+    result = new(types.CreateTerminalResponse)
     key = ""
     try:
-        return types.CreateTerminalResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            terminal_id=string(data[key := "terminalId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.terminal_id = string(data[key := "terminalId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
@@ -639,16 +647,16 @@ def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
     data = json_object(raw)
+    result = new(types.TextResourceContents)
     key = ""
     try:
-        return types.TextResourceContents(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            mime_type=nullable(data[key], string) if (key := "mimeType") in data else UNSET,
-            text=string(data[key := "text"]),
-            uri=string(data[key := "uri"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.mime_type = nullable(data[key], string) if (key := "mimeType") in data else UNSET
+        result.text = string(data[key := "text"])
+        result.uri = string(data[key := "uri"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
@@ -674,20 +682,20 @@ def decode_embedded_resource_resource(raw: Any) -> types.EmbeddedResourceResourc
 
 
 def encode_embedded_resource_resource(value: types.EmbeddedResourceResource) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
     data = json_object(raw)
+    result = new(types.EnvVariable)
     key = ""
     try:
-        return types.EnvVariable(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            name=string(data[key := "name"]),
-            value=string(data[key := "value"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.name = string(data[key := "name"])
+        result.value = string(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
@@ -702,16 +710,16 @@ def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
 
 def decode_error(raw: Any) -> types.Error:
     data = json_object(raw)
+    result = new(types.Error)
     key = ""
     try:
-        return types.Error(
-            code=decode_error_code(data[key := "code"]),
-            data=data["data"] if "data" in data else UNSET,
-            message=string(data[key := "message"]),
-            auth_methods=array(data[key], decode_auth_method) if (key := "authMethods") in data else UNSET,
-        )
+        result.code = decode_error_code(data[key := "code"])
+        result.data = data["data"] if "data" in data else UNSET
+        result.message = string(data[key := "message"])
+        result.auth_methods = array(data[key], decode_auth_method) if (key := "authMethods") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_error(value: types.Error) -> dict[str, Any]:
@@ -760,15 +768,15 @@ def encode_ext_response(value: types.ExtResponse) -> Any:
 
 def decode_file_system_capability(raw: Any) -> types.FileSystemCapability:
     data = json_object(raw)
+    result = new(types.FileSystemCapability)
     key = ""
     try:
-        return types.FileSystemCapability(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            read_text_file=boolean(data[key]) if (key := "readTextFile") in data else False,
-            write_text_file=boolean(data[key]) if (key := "writeTextFile") in data else False,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.read_text_file = boolean(data[key]) if (key := "readTextFile") in data else False
+        result.write_text_file = boolean(data[key]) if (key := "writeTextFile") in data else False
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_file_system_capability(value: types.FileSystemCapability) -> dict[str, Any]:
@@ -783,15 +791,15 @@ def encode_file_system_capability(value: types.FileSystemCapability) -> dict[str
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
     data = json_object(raw)
+    result = new(types.HttpHeader)
     key = ""
     try:
-        return types.HttpHeader(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            name=string(data[key := "name"]),
-            value=string(data[key := "value"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.name = string(data[key := "name"])
+        result.value = string(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
@@ -806,16 +814,16 @@ def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
 
 def decode_implementation(raw: Any) -> types.Implementation:
     data = json_object(raw)
+    result = new(types.Implementation)
     key = ""
     try:
-        return types.Implementation(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            name=string(data[key := "name"]),
-            title=nullable(data[key], string) if (key := "title") in data else UNSET,
-            version=string(data[key := "version"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.name = string(data[key := "name"])
+        result.title = nullable(data[key], string) if (key := "title") in data else UNSET
+        result.version = string(data[key := "version"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
@@ -832,18 +840,20 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data = json_object(raw)
+    result = new(types.InitializeRequest)
     key = ""
     try:
-        return types.InitializeRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            client_capabilities=(
-                decode_client_capabilities(data[key]) if (key := "clientCapabilities") in data else UNSET
-            ),
-            client_info=nullable(data[key], decode_implementation) if (key := "clientInfo") in data else UNSET,
-            protocol_version=bounded_integer(data[key := "protocolVersion"], 0, 65535),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.client_capabilities = (
+            decode_client_capabilities(data[key])
+            if (key := "clientCapabilities") in data
+            else types.ClientCapabilities()
         )
+        result.client_info = nullable(data[key], decode_implementation) if (key := "clientInfo") in data else UNSET
+        result.protocol_version = bounded_integer(data[key := "protocolVersion"], 0, 65535)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
@@ -860,17 +870,19 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data = json_object(raw)
+    result = new(types.InitializeResponse)
     key = ""
     try:
-        return types.InitializeResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            agent_capabilities=decode_agent_capabilities(data[key]) if (key := "agentCapabilities") in data else UNSET,
-            agent_info=nullable(data[key], decode_implementation) if (key := "agentInfo") in data else UNSET,
-            auth_methods=array(data[key], decode_auth_method) if (key := "authMethods") in data else UNSET,
-            protocol_version=bounded_integer(data[key := "protocolVersion"], 0, 65535),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.agent_capabilities = (
+            decode_agent_capabilities(data[key]) if (key := "agentCapabilities") in data else types.AgentCapabilities()
         )
+        result.agent_info = nullable(data[key], decode_implementation) if (key := "agentInfo") in data else UNSET
+        result.auth_methods = array(data[key], decode_auth_method) if (key := "authMethods") in data else []
+        result.protocol_version = bounded_integer(data[key := "protocolVersion"], 0, 65535)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
@@ -888,15 +900,15 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
 
 def decode_kill_terminal_command_request(raw: Any) -> types.KillTerminalCommandRequest:
     data = json_object(raw)
+    result = new(types.KillTerminalCommandRequest)
     key = ""
     try:
-        return types.KillTerminalCommandRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_kill_terminal_command_request(value: types.KillTerminalCommandRequest) -> dict[str, Any]:
@@ -911,13 +923,13 @@ def encode_kill_terminal_command_request(value: types.KillTerminalCommandRequest
 
 def decode_kill_terminal_command_response(raw: Any) -> types.KillTerminalCommandResponse:
     data = json_object(raw)
+    result = new(types.KillTerminalCommandResponse)
     key = ""
     try:
-        return types.KillTerminalCommandResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_kill_terminal_command_response(value: types.KillTerminalCommandResponse) -> dict[str, Any]:
@@ -929,16 +941,16 @@ def encode_kill_terminal_command_response(value: types.KillTerminalCommandRespon
 
 def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
     data = json_object(raw)
+    result = new(types.LoadSessionRequest)
     key = ""
     try:
-        return types.LoadSessionRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            cwd=string(data[key := "cwd"]),
-            mcp_servers=array(data[key := "mcpServers"], decode_mcp_server),
-            session_id=string(data[key := "sessionId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.cwd = string(data[key := "cwd"])
+        result.mcp_servers = array(data[key := "mcpServers"], decode_mcp_server)
+        result.session_id = string(data[key := "sessionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, Any]:
@@ -954,19 +966,19 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
 
 def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
     data = json_object(raw)
+    result = new(types.LoadSessionResponse)
     key = ""
     try:
-        return types.LoadSessionResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            config_options=(
-                nullable(data[key], lambda value: array(value, decode_session_config_option))
-                if (key := "configOptions") in data
-                else UNSET
-            ),
-            modes=nullable(data[key], decode_session_mode_state) if (key := "modes") in data else UNSET,
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.config_options = (
+            nullable(data[key], lambda value: array(value, decode_session_config_option))
+            if (key := "configOptions") in data
+            else UNSET
         )
+        result.modes = nullable(data[key], decode_session_mode_state) if (key := "modes") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
@@ -986,15 +998,15 @@ def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
     data = json_object(raw)
+    result = new(types.McpCapabilities)
     key = ""
     try:
-        return types.McpCapabilities(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            http=boolean(data[key]) if (key := "http") in data else False,
-            sse=boolean(data[key]) if (key := "sse") in data else False,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.http = boolean(data[key]) if (key := "http") in data else False
+        result.sse = boolean(data[key]) if (key := "sse") in data else False
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
@@ -1009,17 +1021,17 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data = json_object(raw)
+    result = new(types.McpServerHttp)
     key = ""
     try:
-        return types.McpServerHttp(
-            type=constant(data[key := "type"], "http"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            headers=array(data[key := "headers"], decode_http_header),
-            name=string(data[key := "name"]),
-            url=string(data[key := "url"]),
-        )
+        result.type = constant(data[key := "type"], "http")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.headers = array(data[key := "headers"], decode_http_header)
+        result.name = string(data[key := "name"])
+        result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
@@ -1036,17 +1048,17 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
 
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
     data = json_object(raw)
+    result = new(types.McpServerSse)
     key = ""
     try:
-        return types.McpServerSse(
-            type=constant(data[key := "type"], "sse"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            headers=array(data[key := "headers"], decode_http_header),
-            name=string(data[key := "name"]),
-            url=string(data[key := "url"]),
-        )
+        result.type = constant(data[key := "type"], "sse")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.headers = array(data[key := "headers"], decode_http_header)
+        result.name = string(data[key := "name"])
+        result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
@@ -1063,17 +1075,17 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data = json_object(raw)
+    result = new(types.McpServerStdio)
     key = ""
     try:
-        return types.McpServerStdio(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            args=array(data[key := "args"], string),
-            command=string(data[key := "command"]),
-            env=array(data[key := "env"], decode_env_variable),
-            name=string(data[key := "name"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.args = array(data[key := "args"], string)
+        result.command = string(data[key := "command"])
+        result.env = array(data[key := "env"], decode_env_variable)
+        result.name = string(data[key := "name"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
@@ -1105,20 +1117,20 @@ def decode_mcp_server(raw: Any) -> types.McpServer:
 
 
 def encode_mcp_server(value: types.McpServer) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
     data = json_object(raw)
+    result = new(types.NewSessionRequest)
     key = ""
     try:
-        return types.NewSessionRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            cwd=string(data[key := "cwd"]),
-            mcp_servers=array(data[key := "mcpServers"], decode_mcp_server),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.cwd = string(data[key := "cwd"])
+        result.mcp_servers = array(data[key := "mcpServers"], decode_mcp_server)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
@@ -1133,20 +1145,20 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
     data = json_object(raw)
+    result = new(types.NewSessionResponse)
     key = ""
     try:
-        return types.NewSessionResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            config_options=(
-                nullable(data[key], lambda value: array(value, decode_session_config_option))
-                if (key := "configOptions") in data
-                else UNSET
-            ),
-            modes=nullable(data[key], decode_session_mode_state) if (key := "modes") in data else UNSET,
-            session_id=string(data[key := "sessionId"]),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.config_options = (
+            nullable(data[key], lambda value: array(value, decode_session_config_option))
+            if (key := "configOptions") in data
+            else UNSET
         )
+        result.modes = nullable(data[key], decode_session_mode_state) if (key := "modes") in data else UNSET
+        result.session_id = string(data[key := "sessionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
@@ -1168,16 +1180,16 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
     data = json_object(raw)
+    result = new(types.PermissionOption)
     key = ""
     try:
-        return types.PermissionOption(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            kind=decode_permission_option_kind(data[key := "kind"]),
-            name=string(data[key := "name"]),
-            option_id=string(data[key := "optionId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.kind = decode_permission_option_kind(data[key := "kind"])
+        result.name = string(data[key := "name"])
+        result.option_id = string(data[key := "optionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
@@ -1217,16 +1229,16 @@ def encode_permission_option_kind(value: types.PermissionOptionKind) -> Any:
 
 def decode_plan_entry(raw: Any) -> types.PlanEntry:
     data = json_object(raw)
+    result = new(types.PlanEntry)
     key = ""
     try:
-        return types.PlanEntry(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=string(data[key := "content"]),
-            priority=decode_plan_entry_priority(data[key := "priority"]),
-            status=decode_plan_entry_status(data[key := "status"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = string(data[key := "content"])
+        result.priority = decode_plan_entry_priority(data[key := "priority"])
+        result.status = decode_plan_entry_status(data[key := "status"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
@@ -1272,16 +1284,16 @@ def encode_plan_entry_status(value: types.PlanEntryStatus) -> Any:
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
     data = json_object(raw)
+    result = new(types.PromptCapabilities)
     key = ""
     try:
-        return types.PromptCapabilities(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            audio=boolean(data[key]) if (key := "audio") in data else False,
-            embedded_context=boolean(data[key]) if (key := "embeddedContext") in data else False,
-            image=boolean(data[key]) if (key := "image") in data else False,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.audio = boolean(data[key]) if (key := "audio") in data else False
+        result.embedded_context = boolean(data[key]) if (key := "embeddedContext") in data else False
+        result.image = boolean(data[key]) if (key := "image") in data else False
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
@@ -1297,15 +1309,15 @@ def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
     data = json_object(raw)
+    result = new(types.PromptRequest)
     key = ""
     try:
-        return types.PromptRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            prompt=array(data[key := "prompt"], decode_content_block),
-            session_id=string(data[key := "sessionId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.prompt = array(data[key := "prompt"], decode_content_block)
+        result.session_id = string(data[key := "sessionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
@@ -1320,14 +1332,14 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data = json_object(raw)
+    result = new(types.PromptResponse)
     key = ""
     try:
-        return types.PromptResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            stop_reason=decode_stop_reason(data[key := "stopReason"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.stop_reason = decode_stop_reason(data[key := "stopReason"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
@@ -1349,23 +1361,21 @@ def encode_protocol_version(value: types.ProtocolVersion) -> Any:
 
 def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
     data = json_object(raw)
+    result = new(types.ReadTextFileRequest)
     key = ""
     try:
-        return types.ReadTextFileRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            limit=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "limit") in data
-                else UNSET
-            ),
-            line=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "line") in data else UNSET
-            ),
-            path=string(data[key := "path"]),
-            session_id=string(data[key := "sessionId"]),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.limit = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "limit") in data else UNSET
         )
+        result.line = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "line") in data else UNSET
+        )
+        result.path = string(data[key := "path"])
+        result.session_id = string(data[key := "sessionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str, Any]:
@@ -1384,14 +1394,14 @@ def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str,
 
 def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
     data = json_object(raw)
+    result = new(types.ReadTextFileResponse)
     key = ""
     try:
-        return types.ReadTextFileResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=string(data[key := "content"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = string(data[key := "content"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
@@ -1405,15 +1415,15 @@ def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[st
 
 def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
     data = json_object(raw)
+    result = new(types.ReleaseTerminalRequest)
     key = ""
     try:
-        return types.ReleaseTerminalRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict[str, Any]:
@@ -1428,13 +1438,13 @@ def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict
 
 def decode_release_terminal_response(raw: Any) -> types.ReleaseTerminalResponse:
     data = json_object(raw)
+    result = new(types.ReleaseTerminalResponse)
     key = ""
     try:
-        return types.ReleaseTerminalResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_release_terminal_response(value: types.ReleaseTerminalResponse) -> dict[str, Any]:
@@ -1461,13 +1471,13 @@ def encode_request_id(value: types.RequestId) -> Any:
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data = json_object(raw)
+    result = new(types.RequestPermissionOutcomeCancelled)
     key = ""
     try:
-        return types.RequestPermissionOutcomeCancelled(
-            outcome=constant(data[key := "outcome"], "cancelled"),
-        )
+        result.outcome = constant(data[key := "outcome"], "cancelled")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
@@ -1479,15 +1489,15 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data = json_object(raw)
+    result = new(types.RequestPermissionOutcomeSelected)
     key = ""
     try:
-        return types.RequestPermissionOutcomeSelected(
-            outcome=constant(data[key := "outcome"], "selected"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            option_id=string(data[key := "optionId"]),
-        )
+        result.outcome = constant(data[key := "outcome"], "selected")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.option_id = string(data[key := "optionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
@@ -1516,21 +1526,21 @@ def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcom
 
 
 def encode_request_permission_outcome(value: types.RequestPermissionOutcome) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
     data = json_object(raw)
+    result = new(types.RequestPermissionRequest)
     key = ""
     try:
-        return types.RequestPermissionRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            options=array(data[key := "options"], decode_permission_option),
-            session_id=string(data[key := "sessionId"]),
-            tool_call=decode_tool_call_update(data[key := "toolCall"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.options = array(data[key := "options"], decode_permission_option)
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call = decode_tool_call_update(data[key := "toolCall"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
@@ -1546,14 +1556,14 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data = json_object(raw)
+    result = new(types.RequestPermissionResponse)
     key = ""
     try:
-        return types.RequestPermissionResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            outcome=decode_request_permission_outcome(data[key := "outcome"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.outcome = decode_request_permission_outcome(data[key := "outcome"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
@@ -1581,13 +1591,13 @@ def encode_role(value: types.Role) -> Any:
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
     data = json_object(raw)
+    result = new(types.SessionCapabilities)
     key = ""
     try:
-        return types.SessionCapabilities(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
@@ -1615,22 +1625,22 @@ def encode_session_config_id(value: types.SessionConfigId) -> Any:
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
     data = json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
     key = ""
     try:
-        return types.SessionConfigOptionSelect(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            category=(
-                nullable(data[key], decode_session_config_option_category) if (key := "category") in data else UNSET
-            ),
-            description=nullable(data[key], string) if (key := "description") in data else UNSET,
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            type=constant(data[key := "type"], "select"),
-            current_value=string(data[key := "currentValue"]),
-            options=decode_session_config_select_options(data[key := "options"]),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.category = (
+            nullable(data[key], decode_session_config_option_category) if (key := "category") in data else UNSET
         )
+        result.description = nullable(data[key], string) if (key := "description") in data else UNSET
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.type = constant(data[key := "type"], "select")
+        result.current_value = string(data[key := "currentValue"])
+        result.options = decode_session_config_select_options(data[key := "options"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
@@ -1665,7 +1675,7 @@ def decode_session_config_option(raw: Any) -> types.SessionConfigOption:
 
 
 def encode_session_config_option(value: types.SessionConfigOption) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_session_config_option_category(raw: Any) -> types.SessionConfigOptionCategory:
@@ -1678,16 +1688,16 @@ def encode_session_config_option_category(value: types.SessionConfigOptionCatego
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
     data = json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
     key = ""
     try:
-        return types.SessionConfigSelectGroup(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            group=string(data[key := "group"]),
-            name=string(data[key := "name"]),
-            options=array(data[key := "options"], decode_session_config_select_option),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.group = string(data[key := "group"])
+        result.name = string(data[key := "name"])
+        result.options = array(data[key := "options"], decode_session_config_select_option)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
@@ -1703,16 +1713,16 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
 
 def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
     data = json_object(raw)
+    result = new(types.SessionConfigSelectOption)
     key = ""
     try:
-        return types.SessionConfigSelectOption(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            description=nullable(data[key], string) if (key := "description") in data else UNSET,
-            name=string(data[key := "name"]),
-            value=string(data[key := "value"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.description = nullable(data[key], string) if (key := "description") in data else UNSET
+        result.name = string(data[key := "name"])
+        result.value = string(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
@@ -1759,16 +1769,16 @@ def encode_session_id(value: types.SessionId) -> Any:
 
 def decode_session_mode(raw: Any) -> types.SessionMode:
     data = json_object(raw)
+    result = new(types.SessionMode)
     key = ""
     try:
-        return types.SessionMode(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            description=nullable(data[key], string) if (key := "description") in data else UNSET,
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.description = nullable(data[key], string) if (key := "description") in data else UNSET
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
@@ -1793,15 +1803,15 @@ def encode_session_mode_id(value: types.SessionModeId) -> Any:
 
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
     data = json_object(raw)
+    result = new(types.SessionModeState)
     key = ""
     try:
-        return types.SessionModeState(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            available_modes=array(data[key := "availableModes"], decode_session_mode),
-            current_mode_id=string(data[key := "currentModeId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.available_modes = array(data[key := "availableModes"], decode_session_mode)
+        result.current_mode_id = string(data[key := "currentModeId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
@@ -1816,15 +1826,15 @@ def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
     data = json_object(raw)
+    result = new(types.SessionNotification)
     key = ""
     try:
-        return types.SessionNotification(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            session_id=string(data[key := "sessionId"]),
-            update=decode_session_update(data[key := "update"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.session_id = string(data[key := "sessionId"])
+        result.update = decode_session_update(data[key := "update"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_notification(value: types.SessionNotification) -> dict[str, Any]:
@@ -1839,15 +1849,15 @@ def encode_session_notification(value: types.SessionNotification) -> dict[str, A
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateUserMessageChunk)
     key = ""
     try:
-        return types.SessionUpdateUserMessageChunk(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=decode_content_block(data[key := "content"]),
-            session_update=constant(data[key := "sessionUpdate"], "user_message_chunk"),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = decode_content_block(data[key := "content"])
+        result.session_update = constant(data[key := "sessionUpdate"], "user_message_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessageChunk) -> dict[str, Any]:
@@ -1862,15 +1872,15 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateAgentMessageChunk)
     key = ""
     try:
-        return types.SessionUpdateAgentMessageChunk(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=decode_content_block(data[key := "content"]),
-            session_update=constant(data[key := "sessionUpdate"], "agent_message_chunk"),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = decode_content_block(data[key := "content"])
+        result.session_update = constant(data[key := "sessionUpdate"], "agent_message_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMessageChunk) -> dict[str, Any]:
@@ -1885,15 +1895,15 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateAgentThoughtChunk)
     key = ""
     try:
-        return types.SessionUpdateAgentThoughtChunk(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=decode_content_block(data[key := "content"]),
-            session_update=constant(data[key := "sessionUpdate"], "agent_thought_chunk"),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = decode_content_block(data[key := "content"])
+        result.session_update = constant(data[key := "sessionUpdate"], "agent_thought_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentThoughtChunk) -> dict[str, Any]:
@@ -1908,22 +1918,22 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
 
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
     data = json_object(raw)
+    result = new(types.SessionUpdateToolCall)
     key = ""
     try:
-        return types.SessionUpdateToolCall(
-            session_update=constant(data[key := "sessionUpdate"], "tool_call"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=array(data[key], decode_tool_call_content) if (key := "content") in data else UNSET,
-            kind=decode_tool_kind(data[key]) if (key := "kind") in data else UNSET,
-            locations=array(data[key], decode_tool_call_location) if (key := "locations") in data else UNSET,
-            raw_input=data["rawInput"] if "rawInput" in data else UNSET,
-            raw_output=data["rawOutput"] if "rawOutput" in data else UNSET,
-            status=decode_tool_call_status(data[key]) if (key := "status") in data else UNSET,
-            title=string(data[key := "title"]),
-            tool_call_id=string(data[key := "toolCallId"]),
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "tool_call")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = array(data[key], decode_tool_call_content) if (key := "content") in data else UNSET
+        result.kind = decode_tool_kind(data[key]) if (key := "kind") in data else UNSET
+        result.locations = array(data[key], decode_tool_call_location) if (key := "locations") in data else UNSET
+        result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+        result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+        result.status = decode_tool_call_status(data[key]) if (key := "status") in data else UNSET
+        result.title = string(data[key := "title"])
+        result.tool_call_id = string(data[key := "toolCallId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[str, Any]:
@@ -1951,29 +1961,29 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     data = json_object(raw)
+    result = new(types.ToolCallUpdate)
     key = ""
     try:
-        return types.ToolCallUpdate(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=(
-                nullable(data[key], lambda value: array(value, decode_tool_call_content))
-                if (key := "content") in data
-                else UNSET
-            ),
-            kind=nullable(data[key], decode_tool_kind) if (key := "kind") in data else UNSET,
-            locations=(
-                nullable(data[key], lambda value: array(value, decode_tool_call_location))
-                if (key := "locations") in data
-                else UNSET
-            ),
-            raw_input=data["rawInput"] if "rawInput" in data else UNSET,
-            raw_output=data["rawOutput"] if "rawOutput" in data else UNSET,
-            status=nullable(data[key], decode_tool_call_status) if (key := "status") in data else UNSET,
-            title=nullable(data[key], string) if (key := "title") in data else UNSET,
-            tool_call_id=string(data[key := "toolCallId"]),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = (
+            nullable(data[key], lambda value: array(value, decode_tool_call_content))
+            if (key := "content") in data
+            else UNSET
         )
+        result.kind = nullable(data[key], decode_tool_kind) if (key := "kind") in data else UNSET
+        result.locations = (
+            nullable(data[key], lambda value: array(value, decode_tool_call_location))
+            if (key := "locations") in data
+            else UNSET
+        )
+        result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+        result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+        result.status = nullable(data[key], decode_tool_call_status) if (key := "status") in data else UNSET
+        result.title = nullable(data[key], string) if (key := "title") in data else UNSET
+        result.tool_call_id = string(data[key := "toolCallId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
@@ -2003,30 +2013,30 @@ def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateToolCallUpdate)
     key = ""
     try:
-        return types.SessionUpdateToolCallUpdate(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=(
-                nullable(data[key], lambda value: array(value, decode_tool_call_content))
-                if (key := "content") in data
-                else UNSET
-            ),
-            kind=nullable(data[key], decode_tool_kind) if (key := "kind") in data else UNSET,
-            locations=(
-                nullable(data[key], lambda value: array(value, decode_tool_call_location))
-                if (key := "locations") in data
-                else UNSET
-            ),
-            raw_input=data["rawInput"] if "rawInput" in data else UNSET,
-            raw_output=data["rawOutput"] if "rawOutput" in data else UNSET,
-            status=nullable(data[key], decode_tool_call_status) if (key := "status") in data else UNSET,
-            title=nullable(data[key], string) if (key := "title") in data else UNSET,
-            tool_call_id=string(data[key := "toolCallId"]),
-            session_update=constant(data[key := "sessionUpdate"], "tool_call_update"),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = (
+            nullable(data[key], lambda value: array(value, decode_tool_call_content))
+            if (key := "content") in data
+            else UNSET
         )
+        result.kind = nullable(data[key], decode_tool_kind) if (key := "kind") in data else UNSET
+        result.locations = (
+            nullable(data[key], lambda value: array(value, decode_tool_call_location))
+            if (key := "locations") in data
+            else UNSET
+        )
+        result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+        result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+        result.status = nullable(data[key], decode_tool_call_status) if (key := "status") in data else UNSET
+        result.title = nullable(data[key], string) if (key := "title") in data else UNSET
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.session_update = constant(data[key := "sessionUpdate"], "tool_call_update")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpdate) -> dict[str, Any]:
@@ -2057,15 +2067,15 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
 
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
     data = json_object(raw)
+    result = new(types.SessionUpdatePlan)
     key = ""
     try:
-        return types.SessionUpdatePlan(
-            session_update=constant(data[key := "sessionUpdate"], "plan"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            entries=array(data[key := "entries"], decode_plan_entry),
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "plan")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.entries = array(data[key := "entries"], decode_plan_entry)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]:
@@ -2080,15 +2090,15 @@ def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateAvailableCommandsUpdate)
     key = ""
     try:
-        return types.SessionUpdateAvailableCommandsUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "available_commands_update"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            available_commands=array(data[key := "availableCommands"], decode_available_command),
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "available_commands_update")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.available_commands = array(data[key := "availableCommands"], decode_available_command)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_available_commands_update(
@@ -2105,15 +2115,15 @@ def encode_session_update_available_commands_update(
 
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateCurrentModeUpdate)
     key = ""
     try:
-        return types.SessionUpdateCurrentModeUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "current_mode_update"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            current_mode_id=string(data[key := "currentModeId"]),
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "current_mode_update")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.current_mode_id = string(data[key := "currentModeId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentModeUpdate) -> dict[str, Any]:
@@ -2128,15 +2138,15 @@ def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentM
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateConfigOptionUpdate)
     key = ""
     try:
-        return types.SessionUpdateConfigOptionUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "config_option_update"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            config_options=array(data[key := "configOptions"], decode_session_config_option),
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "config_option_update")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.config_options = array(data[key := "configOptions"], decode_session_config_option)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_config_option_update(value: types.SessionUpdateConfigOptionUpdate) -> dict[str, Any]:
@@ -2172,21 +2182,21 @@ def decode_session_update(raw: Any) -> types.SessionUpdate:
 
 
 def encode_session_update(value: types.SessionUpdate) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfigOptionRequest:
     data = json_object(raw)
+    result = new(types.SetSessionConfigOptionRequest)
     key = ""
     try:
-        return types.SetSessionConfigOptionRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            config_id=string(data[key := "configId"]),
-            session_id=string(data[key := "sessionId"]),
-            value=string(data[key := "value"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.config_id = string(data[key := "configId"])
+        result.session_id = string(data[key := "sessionId"])
+        result.value = string(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_request(value: types.SetSessionConfigOptionRequest) -> dict[str, Any]:
@@ -2202,14 +2212,14 @@ def encode_set_session_config_option_request(value: types.SetSessionConfigOption
 
 def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
     data = json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
     key = ""
     try:
-        return types.SetSessionConfigOptionResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            config_options=array(data[key := "configOptions"], decode_session_config_option),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.config_options = array(data[key := "configOptions"], decode_session_config_option)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
@@ -2223,15 +2233,15 @@ def encode_set_session_config_option_response(value: types.SetSessionConfigOptio
 
 def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
     data = json_object(raw)
+    result = new(types.SetSessionModeRequest)
     key = ""
     try:
-        return types.SetSessionModeRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            mode_id=string(data[key := "modeId"]),
-            session_id=string(data[key := "sessionId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.mode_id = string(data[key := "modeId"])
+        result.session_id = string(data[key := "sessionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
@@ -2246,13 +2256,13 @@ def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[
 
 def decode_set_session_mode_response(raw: Any) -> types.SetSessionModeResponse:
     data = json_object(raw)
+    result = new(types.SetSessionModeResponse)
     key = ""
     try:
-        return types.SetSessionModeResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_mode_response(value: types.SetSessionModeResponse) -> dict[str, Any]:
@@ -2281,19 +2291,17 @@ def encode_stop_reason(value: types.StopReason) -> Any:
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data = json_object(raw)
+    result = new(types.TerminalExitStatus)
     key = ""
     try:
-        return types.TerminalExitStatus(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            exit_code=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "exitCode") in data
-                else UNSET
-            ),
-            signal=nullable(data[key], string) if (key := "signal") in data else UNSET,
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.exit_code = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "exitCode") in data else UNSET
         )
+        result.signal = nullable(data[key], string) if (key := "signal") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
@@ -2309,15 +2317,15 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
     data = json_object(raw)
+    result = new(types.TerminalOutputRequest)
     key = ""
     try:
-        return types.TerminalOutputRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[str, Any]:
@@ -2332,16 +2340,18 @@ def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[s
 
 def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
     data = json_object(raw)
+    result = new(types.TerminalOutputResponse)
     key = ""
     try:
-        return types.TerminalOutputResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            exit_status=nullable(data[key], decode_terminal_exit_status) if (key := "exitStatus") in data else UNSET,
-            output=string(data[key := "output"]),
-            truncated=boolean(data[key := "truncated"]),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.exit_status = (
+            nullable(data[key], decode_terminal_exit_status) if (key := "exitStatus") in data else UNSET
         )
+        result.output = string(data[key := "output"])
+        result.truncated = boolean(data[key := "truncated"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
@@ -2358,15 +2368,15 @@ def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data = json_object(raw)
+    result = new(types.ToolCallContentContent)
     key = ""
     try:
-        return types.ToolCallContentContent(
-            type=constant(data[key := "type"], "content"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=decode_content_block(data[key := "content"]),
-        )
+        result.type = constant(data[key := "type"], "content")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = decode_content_block(data[key := "content"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
@@ -2381,17 +2391,17 @@ def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dic
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data = json_object(raw)
+    result = new(types.ToolCallContentDiff)
     key = ""
     try:
-        return types.ToolCallContentDiff(
-            type=constant(data[key := "type"], "diff"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            new_text=string(data[key := "newText"]),
-            old_text=nullable(data[key], string) if (key := "oldText") in data else UNSET,
-            path=string(data[key := "path"]),
-        )
+        result.type = constant(data[key := "type"], "diff")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.new_text = string(data[key := "newText"])
+        result.old_text = nullable(data[key], string) if (key := "oldText") in data else UNSET
+        result.path = string(data[key := "path"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
@@ -2409,15 +2419,15 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data = json_object(raw)
+    result = new(types.ToolCallContentTerminal)
     key = ""
     try:
-        return types.ToolCallContentTerminal(
-            type=constant(data[key := "type"], "terminal"),
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            terminal_id=string(data[key := "terminalId"]),
-        )
+        result.type = constant(data[key := "type"], "terminal")
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.terminal_id = string(data[key := "terminalId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
@@ -2447,7 +2457,7 @@ def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
 
 
 def encode_tool_call_content(value: types.ToolCallContent) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_tool_call_id(raw: Any) -> types.ToolCallId:
@@ -2460,17 +2470,17 @@ def encode_tool_call_id(value: types.ToolCallId) -> Any:
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data = json_object(raw)
+    result = new(types.ToolCallLocation)
     key = ""
     try:
-        return types.ToolCallLocation(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            line=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "line") in data else UNSET
-            ),
-            path=string(data[key := "path"]),
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.line = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "line") in data else UNSET
         )
+        result.path = string(data[key := "path"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
@@ -2524,15 +2534,15 @@ def encode_tool_kind(value: types.ToolKind) -> Any:
 
 def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExitRequest:
     data = json_object(raw)
+    result = new(types.WaitForTerminalExitRequest)
     key = ""
     try:
-        return types.WaitForTerminalExitRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitRequest) -> dict[str, Any]:
@@ -2547,19 +2557,17 @@ def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitReques
 
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
     data = json_object(raw)
+    result = new(types.WaitForTerminalExitResponse)
     key = ""
     try:
-        return types.WaitForTerminalExitResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            exit_code=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "exitCode") in data
-                else UNSET
-            ),
-            signal=nullable(data[key], string) if (key := "signal") in data else UNSET,
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.exit_code = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "exitCode") in data else UNSET
         )
+        result.signal = nullable(data[key], string) if (key := "signal") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:
@@ -2575,16 +2583,16 @@ def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitRespo
 
 def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
     data = json_object(raw)
+    result = new(types.WriteTextFileRequest)
     key = ""
     try:
-        return types.WriteTextFileRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-            content=string(data[key := "content"]),
-            path=string(data[key := "path"]),
-            session_id=string(data[key := "sessionId"]),
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
+        result.content = string(data[key := "content"])
+        result.path = string(data[key := "path"])
+        result.session_id = string(data[key := "sessionId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
@@ -2600,13 +2608,13 @@ def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[st
 
 def decode_write_text_file_response(raw: Any) -> types.WriteTextFileResponse:
     data = json_object(raw)
+    result = new(types.WriteTextFileResponse)
     key = ""
     try:
-        return types.WriteTextFileResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_write_text_file_response(value: types.WriteTextFileResponse) -> dict[str, Any]:
@@ -2618,16 +2626,16 @@ def encode_write_text_file_response(value: types.WriteTextFileResponse) -> dict[
 
 def decode_auth_method_state(raw: Any) -> types.AuthMethodState:
     data = json_object(raw)
+    result = new(types.AuthMethodState)
     key = ""
     try:
-        return types.AuthMethodState(
-            auth_method_id=string(data[key := "authMethodId"]),
-            authenticated=boolean(data[key := "authenticated"]),
-            message=nullable(data[key], string) if (key := "message") in data else UNSET,
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.auth_method_id = string(data[key := "authMethodId"])
+        result.authenticated = boolean(data[key := "authenticated"])
+        result.message = nullable(data[key], string) if (key := "message") in data else UNSET
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_state(value: types.AuthMethodState) -> dict[str, Any]:
@@ -2644,13 +2652,13 @@ def encode_auth_method_state(value: types.AuthMethodState) -> dict[str, Any]:
 
 def decode_get_auth_state_request(raw: Any) -> types.GetAuthStateRequest:
     data = json_object(raw)
+    result = new(types.GetAuthStateRequest)
     key = ""
     try:
-        return types.GetAuthStateRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_get_auth_state_request(value: types.GetAuthStateRequest) -> dict[str, Any]:
@@ -2662,20 +2670,20 @@ def encode_get_auth_state_request(value: types.GetAuthStateRequest) -> dict[str,
 
 def decode_get_auth_state_response(raw: Any) -> types.GetAuthStateResponse:
     data = json_object(raw)
+    result = new(types.GetAuthStateResponse)
     key = ""
     try:
-        return types.GetAuthStateResponse(
-            authenticated=boolean(data[key := "authenticated"]),
-            auth_methods=(
-                nullable(data[key], lambda value: array(value, decode_auth_method_state))
-                if (key := "authMethods") in data
-                else UNSET
-            ),
-            message=nullable(data[key], string) if (key := "message") in data else UNSET,
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
+        result.authenticated = boolean(data[key := "authenticated"])
+        result.auth_methods = (
+            nullable(data[key], lambda value: array(value, decode_auth_method_state))
+            if (key := "authMethods") in data
+            else UNSET
         )
+        result.message = nullable(data[key], string) if (key := "message") in data else UNSET
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_get_auth_state_response(value: types.GetAuthStateResponse) -> dict[str, Any]:
@@ -2695,14 +2703,14 @@ def encode_get_auth_state_response(value: types.GetAuthStateResponse) -> dict[st
 
 def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
     data = json_object(raw)
+    result = new(types.AuthCapabilities)
     key = ""
     try:
-        return types.AuthCapabilities(
-            logout=boolean(data[key]) if (key := "logout") in data else False,
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.logout = boolean(data[key]) if (key := "logout") in data else False
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
@@ -2716,13 +2724,13 @@ def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
 
 def decode_logout_request(raw: Any) -> types.LogoutRequest:
     data = json_object(raw)
+    result = new(types.LogoutRequest)
     key = ""
     try:
-        return types.LogoutRequest(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_logout_request(value: types.LogoutRequest) -> dict[str, Any]:
@@ -2734,13 +2742,13 @@ def encode_logout_request(value: types.LogoutRequest) -> dict[str, Any]:
 
 def decode_logout_response(raw: Any) -> types.LogoutResponse:
     data = json_object(raw)
+    result = new(types.LogoutResponse)
     key = ""
     try:
-        return types.LogoutResponse(
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_logout_response(value: types.LogoutResponse) -> dict[str, Any]:
@@ -2868,97 +2876,108 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.LogoutResponse: decode_logout_response,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.AgentCapabilities: encode_agent_capabilities,
-    types.Annotations: encode_annotations,
-    types.AuthMethodEnvVar: encode_auth_method_env_var,
-    types.AuthMethodTerminal: encode_auth_method_terminal,
-    types.AuthMethodAgent: encode_auth_method_agent,
-    types.AuthenticateRequest: encode_authenticate_request,
-    types.AuthenticateResponse: encode_authenticate_response,
-    types.AvailableCommand: encode_available_command,
-    types.UnstructuredCommandInput: encode_unstructured_command_input,
-    types.BlobResourceContents: encode_blob_resource_contents,
-    types.CancelNotification: encode_cancel_notification,
-    types.ClientCapabilities: encode_client_capabilities,
-    types.ContentBlockText: encode_content_block_text,
-    types.ContentBlockImage: encode_content_block_image,
-    types.ContentBlockAudio: encode_content_block_audio,
-    types.ContentBlockResourceLink: encode_content_block_resource_link,
-    types.ContentBlockResource: encode_content_block_resource,
-    types.ContentChunk: encode_content_chunk,
-    types.CreateTerminalRequest: encode_create_terminal_request,
-    types.CreateTerminalResponse: encode_create_terminal_response,
-    types.TextResourceContents: encode_text_resource_contents,
-    types.EnvVariable: encode_env_variable,
-    types.Error: encode_error,
-    types.FileSystemCapability: encode_file_system_capability,
-    types.HttpHeader: encode_http_header,
-    types.Implementation: encode_implementation,
-    types.InitializeRequest: encode_initialize_request,
-    types.InitializeResponse: encode_initialize_response,
-    types.KillTerminalCommandRequest: encode_kill_terminal_command_request,
-    types.KillTerminalCommandResponse: encode_kill_terminal_command_response,
-    types.LoadSessionRequest: encode_load_session_request,
-    types.LoadSessionResponse: encode_load_session_response,
-    types.McpCapabilities: encode_mcp_capabilities,
-    types.McpServerHttp: encode_mcp_server_http,
-    types.McpServerSse: encode_mcp_server_sse,
-    types.McpServerStdio: encode_mcp_server_stdio,
-    types.NewSessionRequest: encode_new_session_request,
-    types.NewSessionResponse: encode_new_session_response,
-    types.PermissionOption: encode_permission_option,
-    types.PlanEntry: encode_plan_entry,
-    types.PromptCapabilities: encode_prompt_capabilities,
-    types.PromptRequest: encode_prompt_request,
-    types.PromptResponse: encode_prompt_response,
-    types.ReadTextFileRequest: encode_read_text_file_request,
-    types.ReadTextFileResponse: encode_read_text_file_response,
-    types.ReleaseTerminalRequest: encode_release_terminal_request,
-    types.ReleaseTerminalResponse: encode_release_terminal_response,
-    types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.RequestPermissionResponse: encode_request_permission_response,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.SessionConfigSelectOption: encode_session_config_select_option,
-    types.SessionMode: encode_session_mode,
-    types.SessionModeState: encode_session_mode_state,
-    types.SessionNotification: encode_session_notification,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateToolCall: encode_session_update_tool_call,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdatePlan: encode_session_update_plan,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateCurrentModeUpdate: encode_session_update_current_mode_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SetSessionConfigOptionRequest: encode_set_session_config_option_request,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.SetSessionModeRequest: encode_set_session_mode_request,
-    types.SetSessionModeResponse: encode_set_session_mode_response,
-    types.TerminalExitStatus: encode_terminal_exit_status,
-    types.TerminalOutputRequest: encode_terminal_output_request,
-    types.TerminalOutputResponse: encode_terminal_output_response,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal,
-    types.ToolCallLocation: encode_tool_call_location,
-    types.WaitForTerminalExitRequest: encode_wait_for_terminal_exit_request,
-    types.WaitForTerminalExitResponse: encode_wait_for_terminal_exit_response,
-    types.WriteTextFileRequest: encode_write_text_file_request,
-    types.WriteTextFileResponse: encode_write_text_file_response,
-    types.AuthMethodState: encode_auth_method_state,
-    types.GetAuthStateRequest: encode_get_auth_state_request,
-    types.GetAuthStateResponse: encode_get_auth_state_response,
-    types.AuthCapabilities: encode_auth_capabilities,
-    types.LogoutRequest: encode_logout_request,
-    types.LogoutResponse: encode_logout_response,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.AgentCapabilities: encode_agent_capabilities,
+        types.Annotations: encode_annotations,
+        types.AuthMethodEnvVar: encode_auth_method_env_var,
+        types.AuthMethodTerminal: encode_auth_method_terminal,
+        types.AuthMethodAgent: encode_auth_method_agent,
+        types.AuthenticateRequest: encode_authenticate_request,
+        types.AuthenticateResponse: encode_authenticate_response,
+        types.AvailableCommand: encode_available_command,
+        types.UnstructuredCommandInput: encode_unstructured_command_input,
+        types.BlobResourceContents: encode_blob_resource_contents,
+        types.CancelNotification: encode_cancel_notification,
+        types.ClientCapabilities: encode_client_capabilities,
+        types.ContentBlockText: encode_content_block_text,
+        types.ContentBlockImage: encode_content_block_image,
+        types.ContentBlockAudio: encode_content_block_audio,
+        types.ContentBlockResourceLink: encode_content_block_resource_link,
+        types.ContentBlockResource: encode_content_block_resource,
+        types.ContentChunk: encode_content_chunk,
+        types.CreateTerminalRequest: encode_create_terminal_request,
+        types.CreateTerminalResponse: encode_create_terminal_response,
+        types.TextResourceContents: encode_text_resource_contents,
+        types.EnvVariable: encode_env_variable,
+        types.Error: encode_error,
+        types.FileSystemCapability: encode_file_system_capability,
+        types.HttpHeader: encode_http_header,
+        types.Implementation: encode_implementation,
+        types.InitializeRequest: encode_initialize_request,
+        types.InitializeResponse: encode_initialize_response,
+        types.KillTerminalCommandRequest: encode_kill_terminal_command_request,
+        types.KillTerminalCommandResponse: encode_kill_terminal_command_response,
+        types.LoadSessionRequest: encode_load_session_request,
+        types.LoadSessionResponse: encode_load_session_response,
+        types.McpCapabilities: encode_mcp_capabilities,
+        types.McpServerHttp: encode_mcp_server_http,
+        types.McpServerSse: encode_mcp_server_sse,
+        types.McpServerStdio: encode_mcp_server_stdio,
+        types.NewSessionRequest: encode_new_session_request,
+        types.NewSessionResponse: encode_new_session_response,
+        types.PermissionOption: encode_permission_option,
+        types.PlanEntry: encode_plan_entry,
+        types.PromptCapabilities: encode_prompt_capabilities,
+        types.PromptRequest: encode_prompt_request,
+        types.PromptResponse: encode_prompt_response,
+        types.ReadTextFileRequest: encode_read_text_file_request,
+        types.ReadTextFileResponse: encode_read_text_file_response,
+        types.ReleaseTerminalRequest: encode_release_terminal_request,
+        types.ReleaseTerminalResponse: encode_release_terminal_response,
+        types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
+        types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
+        types.RequestPermissionRequest: encode_request_permission_request,
+        types.RequestPermissionResponse: encode_request_permission_response,
+        types.SessionCapabilities: encode_session_capabilities,
+        types.SessionConfigOptionSelect: encode_session_config_option_select,
+        types.SessionConfigSelectGroup: encode_session_config_select_group,
+        types.SessionConfigSelectOption: encode_session_config_select_option,
+        types.SessionMode: encode_session_mode,
+        types.SessionModeState: encode_session_mode_state,
+        types.SessionNotification: encode_session_notification,
+        types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
+        types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
+        types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
+        types.SessionUpdateToolCall: encode_session_update_tool_call,
+        types.ToolCallUpdate: encode_tool_call_update,
+        types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
+        types.SessionUpdatePlan: encode_session_update_plan,
+        types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
+        types.SessionUpdateCurrentModeUpdate: encode_session_update_current_mode_update,
+        types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
+        types.SetSessionConfigOptionRequest: encode_set_session_config_option_request,
+        types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
+        types.SetSessionModeRequest: encode_set_session_mode_request,
+        types.SetSessionModeResponse: encode_set_session_mode_response,
+        types.TerminalExitStatus: encode_terminal_exit_status,
+        types.TerminalOutputRequest: encode_terminal_output_request,
+        types.TerminalOutputResponse: encode_terminal_output_response,
+        types.ToolCallContentContent: encode_tool_call_content_content,
+        types.ToolCallContentDiff: encode_tool_call_content_diff,
+        types.ToolCallContentTerminal: encode_tool_call_content_terminal,
+        types.ToolCallLocation: encode_tool_call_location,
+        types.WaitForTerminalExitRequest: encode_wait_for_terminal_exit_request,
+        types.WaitForTerminalExitResponse: encode_wait_for_terminal_exit_response,
+        types.WriteTextFileRequest: encode_write_text_file_request,
+        types.WriteTextFileResponse: encode_write_text_file_response,
+        types.AuthMethodState: encode_auth_method_state,
+        types.GetAuthStateRequest: encode_get_auth_state_request,
+        types.GetAuthStateResponse: encode_get_auth_state_response,
+        types.AuthCapabilities: encode_auth_capabilities,
+        types.LogoutRequest: encode_logout_request,
+        types.LogoutResponse: encode_logout_response,
+    }
+)
 
 
 @overload
@@ -2982,18 +3001,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     Candidate,
     DecodeError,
@@ -27,8 +27,13 @@ from ._wire import (
     integer,
     json_object,
     lenient,
+    lenient_choice,
+    lenient_items,
     lenient_nullable_or_unset,
+    lenient_object,
+    lenient_or_made,
     lenient_or_unset,
+    lenient_string,
     located,
     long_string,
     mapping,
@@ -62,16 +67,16 @@ def encode_request_id(value: types.RequestId) -> Any:
 
 def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
     data = json_object(raw)
+    result = new(types.WriteTextFileRequest)
     key = ""
     try:
-        return types.WriteTextFileRequest(
-            session_id=string(data[key := "sessionId"]),
-            path=string(data[key := "path"]),
-            content=string(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.path = string(data[key := "path"])
+        result.content = string(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
@@ -95,23 +100,21 @@ def encode_session_id(value: types.SessionId) -> Any:
 
 def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
     data = json_object(raw)
+    result = new(types.ReadTextFileRequest)
     key = ""
     try:
-        return types.ReadTextFileRequest(
-            session_id=string(data[key := "sessionId"]),
-            path=string(data[key := "path"]),
-            line=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "line") in data else UNSET
-            ),
-            limit=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "limit") in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_id = string(data[key := "sessionId"])
+        result.path = string(data[key := "path"])
+        result.line = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "line") in data else UNSET
         )
+        result.limit = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "limit") in data else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str, Any]:
@@ -130,16 +133,16 @@ def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str,
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
     data = json_object(raw)
+    result = new(types.RequestPermissionRequest)
     key = ""
     try:
-        return types.RequestPermissionRequest(
-            session_id=string(data[key := "sessionId"]),
-            tool_call=decode_tool_call_update(data[key := "toolCall"]),
-            options=array(data[key := "options"], decode_permission_option),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call = decode_tool_call_update(data[key := "toolCall"])
+        result.options = array(data[key := "options"], decode_permission_option)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
@@ -155,32 +158,22 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     data = json_object(raw)
+    result = new(types.ToolCallUpdate)
     key = ""
     try:
-        return types.ToolCallUpdate(
-            tool_call_id=string(data[key := "toolCallId"]),
-            kind=lenient_nullable_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET,
-            status=lenient_nullable_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET,
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            name=lenient_nullable_or_unset(data, "name", string) if "name" in data else UNSET,
-            content=(
-                lenient_nullable_or_unset(data, "content", lambda value: valid_items(value, decode_tool_call_content))
-                if "content" in data
-                else UNSET
-            ),
-            locations=(
-                lenient_nullable_or_unset(
-                    data, "locations", lambda value: valid_items(value, decode_tool_call_location)
-                )
-                if "locations" in data
-                else UNSET
-            ),
-            raw_input=data["rawInput"] if "rawInput" in data else UNSET,
-            raw_output=data["rawOutput"] if "rawOutput" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.kind = lenient_choice(data, "kind", _TOOL_KIND_VALUES) if "kind" in data else UNSET
+        result.status = lenient_choice(data, "status", _TOOL_CALL_STATUS_VALUES) if "status" in data else UNSET
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.name = lenient_string(data, "name") if "name" in data else UNSET
+        result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
+        result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+        result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+        result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
@@ -258,15 +251,15 @@ def encode_tool_call_status(value: types.ToolCallStatus) -> Any:
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data = json_object(raw)
+    result = new(types.ToolCallContentContent)
     key = ""
     try:
-        return types.ToolCallContentContent(
-            type=constant(data[key := "type"], "content"),
-            content=decode_content_block(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "content")
+        result.content = decode_content_block(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
@@ -281,17 +274,17 @@ def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dic
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data = json_object(raw)
+    result = new(types.ToolCallContentDiff)
     key = ""
     try:
-        return types.ToolCallContentDiff(
-            type=constant(data[key := "type"], "diff"),
-            path=string(data[key := "path"]),
-            old_text=lenient_nullable_or_unset(data, "oldText", string) if "oldText" in data else UNSET,
-            new_text=string(data[key := "newText"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "diff")
+        result.path = string(data[key := "path"])
+        result.old_text = lenient_string(data, "oldText") if "oldText" in data else UNSET
+        result.new_text = string(data[key := "newText"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
@@ -309,15 +302,15 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data = json_object(raw)
+    result = new(types.ToolCallContentTerminal)
     key = ""
     try:
-        return types.ToolCallContentTerminal(
-            type=constant(data[key := "type"], "terminal"),
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "terminal")
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
@@ -347,23 +340,23 @@ def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
 
 
 def encode_tool_call_content(value: types.ToolCallContent) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data = json_object(raw)
+    result = new(types.ContentBlockText)
     key = ""
     try:
-        return types.ContentBlockText(
-            type=constant(data[key := "type"], "text"),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            text=string(data[key := "text"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "text")
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.text = string(data[key := "text"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
@@ -380,20 +373,20 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data = json_object(raw)
+    result = new(types.ContentBlockImage)
     key = ""
     try:
-        return types.ContentBlockImage(
-            type=constant(data[key := "type"], "image"),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            data=string(data[key := "data"]),
-            mime_type=string(data[key := "mimeType"]),
-            uri=lenient_nullable_or_unset(data, "uri", string) if "uri" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "image")
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.data = string(data[key := "data"])
+        result.mime_type = string(data[key := "mimeType"])
+        result.uri = lenient_string(data, "uri") if "uri" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
@@ -413,19 +406,19 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data = json_object(raw)
+    result = new(types.ContentBlockAudio)
     key = ""
     try:
-        return types.ContentBlockAudio(
-            type=constant(data[key := "type"], "audio"),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            data=string(data[key := "data"]),
-            mime_type=string(data[key := "mimeType"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "audio")
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.data = string(data[key := "data"])
+        result.mime_type = string(data[key := "mimeType"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
@@ -443,23 +436,23 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data = json_object(raw)
+    result = new(types.ContentBlockResourceLink)
     key = ""
     try:
-        return types.ContentBlockResourceLink(
-            type=constant(data[key := "type"], "resource_link"),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            name=string(data[key := "name"]),
-            size=lenient_nullable_or_unset(data, "size", integer) if "size" in data else UNSET,
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            uri=string(data[key := "uri"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "resource_link")
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.name = string(data[key := "name"])
+        result.size = lenient_nullable_or_unset(data, "size", integer) if "size" in data else UNSET
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.uri = string(data[key := "uri"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
@@ -485,18 +478,18 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data = json_object(raw)
+    result = new(types.ContentBlockResource)
     key = ""
     try:
-        return types.ContentBlockResource(
-            type=constant(data[key := "type"], "resource"),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            resource=decode_embedded_resource_resource(data[key := "resource"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "resource")
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.resource = decode_embedded_resource_resource(data[key := "resource"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
@@ -530,21 +523,17 @@ def decode_content_block(raw: Any) -> types.ContentBlock:
 
 
 def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_annotations(raw: Any) -> types.Annotations:
     data = json_object(raw)
-    return types.Annotations(
-        audience=(
-            lenient_nullable_or_unset(data, "audience", lambda value: valid_items(value, decode_role))
-            if "audience" in data
-            else UNSET
-        ),
-        last_modified=lenient_nullable_or_unset(data, "lastModified", string) if "lastModified" in data else UNSET,
-        priority=lenient_nullable_or_unset(data, "priority", number) if "priority" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.Annotations)
+    result.audience = lenient_items(data, "audience", decode_role) if "audience" in data else UNSET
+    result.last_modified = lenient_string(data, "lastModified") if "lastModified" in data else UNSET
+    result.priority = lenient_nullable_or_unset(data, "priority", number) if "priority" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
@@ -576,16 +565,16 @@ def encode_role(value: types.Role) -> Any:
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
     data = json_object(raw)
+    result = new(types.TextResourceContents)
     key = ""
     try:
-        return types.TextResourceContents(
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            text=string(data[key := "text"]),
-            uri=string(data[key := "uri"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.text = string(data[key := "text"])
+        result.uri = string(data[key := "uri"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
@@ -602,16 +591,16 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
     data = json_object(raw)
+    result = new(types.BlobResourceContents)
     key = ""
     try:
-        return types.BlobResourceContents(
-            blob=string(data[key := "blob"]),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            uri=string(data[key := "uri"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.blob = string(data[key := "blob"])
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.uri = string(data[key := "uri"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
@@ -637,7 +626,7 @@ def decode_embedded_resource_resource(raw: Any) -> types.EmbeddedResourceResourc
 
 
 def encode_embedded_resource_resource(value: types.EmbeddedResourceResource) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_terminal_id(raw: Any) -> types.TerminalId:
@@ -650,19 +639,19 @@ def encode_terminal_id(value: types.TerminalId) -> Any:
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data = json_object(raw)
+    result = new(types.ToolCallLocation)
     key = ""
     try:
-        return types.ToolCallLocation(
-            path=string(data[key := "path"]),
-            line=(
-                lenient_nullable_or_unset(data, "line", lambda value: bounded_integer(value, 0, None))
-                if "line" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.path = string(data[key := "path"])
+        result.line = (
+            lenient_nullable_or_unset(data, "line", lambda value: bounded_integer(value, 0, None))
+            if "line" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
@@ -678,16 +667,16 @@ def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
     data = json_object(raw)
+    result = new(types.PermissionOption)
     key = ""
     try:
-        return types.PermissionOption(
-            option_id=string(data[key := "optionId"]),
-            name=string(data[key := "name"]),
-            kind=decode_permission_option_kind(data[key := "kind"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.option_id = string(data[key := "optionId"])
+        result.name = string(data[key := "name"])
+        result.kind = decode_permission_option_kind(data[key := "kind"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
@@ -727,23 +716,23 @@ def encode_permission_option_kind(value: types.PermissionOptionKind) -> Any:
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
     data = json_object(raw)
+    result = new(types.CreateTerminalRequest)
     key = ""
     try:
-        return types.CreateTerminalRequest(
-            session_id=string(data[key := "sessionId"]),
-            command=string(data[key := "command"]),
-            args=array(data[key], string) if data.get(key := "args") is not None else UNSET,
-            env=array(data[key], decode_env_variable) if data.get(key := "env") is not None else UNSET,
-            cwd=nullable(data[key], string) if (key := "cwd") in data else UNSET,
-            output_byte_limit=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "outputByteLimit") in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_id = string(data[key := "sessionId"])
+        result.command = string(data[key := "command"])
+        result.args = array(data[key], string) if data.get(key := "args") is not None else UNSET
+        result.env = array(data[key], decode_env_variable) if data.get(key := "env") is not None else UNSET
+        result.cwd = nullable(data[key], string) if (key := "cwd") in data else UNSET
+        result.output_byte_limit = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None))
+            if (key := "outputByteLimit") in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[str, Any]:
@@ -766,15 +755,15 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
     data = json_object(raw)
+    result = new(types.EnvVariable)
     key = ""
     try:
-        return types.EnvVariable(
-            name=string(data[key := "name"]),
-            value=string(data[key := "value"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.name = string(data[key := "name"])
+        result.value = string(data[key := "value"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
@@ -789,15 +778,15 @@ def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
     data = json_object(raw)
+    result = new(types.TerminalOutputRequest)
     key = ""
     try:
-        return types.TerminalOutputRequest(
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[str, Any]:
@@ -812,15 +801,15 @@ def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[s
 
 def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
     data = json_object(raw)
+    result = new(types.ReleaseTerminalRequest)
     key = ""
     try:
-        return types.ReleaseTerminalRequest(
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict[str, Any]:
@@ -835,15 +824,15 @@ def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict
 
 def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExitRequest:
     data = json_object(raw)
+    result = new(types.WaitForTerminalExitRequest)
     key = ""
     try:
-        return types.WaitForTerminalExitRequest(
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitRequest) -> dict[str, Any]:
@@ -858,15 +847,15 @@ def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitReques
 
 def decode_kill_terminal_request(raw: Any) -> types.KillTerminalRequest:
     data = json_object(raw)
+    result = new(types.KillTerminalRequest)
     key = ""
     try:
-        return types.KillTerminalRequest(
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_kill_terminal_request(value: types.KillTerminalRequest) -> dict[str, Any]:
@@ -881,14 +870,14 @@ def encode_kill_terminal_request(value: types.KillTerminalRequest) -> dict[str, 
 
 def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
     data = json_object(raw)
+    result = new(types.ElicitationSessionScope)
     key = ""
     try:
-        return types.ElicitationSessionScope(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> dict[str, Any]:
@@ -902,18 +891,18 @@ def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> di
 
 def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElicitationRequestFormSession:
     data = json_object(raw)
+    result = new(types.CreateElicitationRequestFormSession)
     key = ""
     try:
-        return types.CreateElicitationRequestFormSession(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=constant(data[key := "mode"], "form"),
-            requested_schema=decode_elicitation_schema(data[key := "requestedSchema"]),
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = constant(data[key := "mode"], "form")
+        result.requested_schema = decode_elicitation_schema(data[key := "requestedSchema"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_form_session(value: types.CreateElicitationRequestFormSession) -> dict[str, Any]:
@@ -932,13 +921,13 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
 
 def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
     data = json_object(raw)
+    result = new(types.ElicitationRequestScope)
     key = ""
     try:
-        return types.ElicitationRequestScope(
-            request_id=decode_request_id(data[key := "requestId"]),
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> dict[str, Any]:
@@ -950,17 +939,17 @@ def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> di
 
 def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElicitationRequestFormRequest:
     data = json_object(raw)
+    result = new(types.CreateElicitationRequestFormRequest)
     key = ""
     try:
-        return types.CreateElicitationRequestFormRequest(
-            request_id=decode_request_id(data[key := "requestId"]),
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=constant(data[key := "mode"], "form"),
-            requested_schema=decode_elicitation_schema(data[key := "requestedSchema"]),
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = constant(data[key := "mode"], "form")
+        result.requested_schema = decode_elicitation_schema(data[key := "requestedSchema"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_form_request(value: types.CreateElicitationRequestFormRequest) -> dict[str, Any]:
@@ -994,24 +983,24 @@ def decode_create_elicitation_request_form(raw: Any) -> types.CreateElicitationR
 
 
 def encode_create_elicitation_request_form(value: types.CreateElicitationRequestForm) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElicitationRequestUrlSession:
     data = json_object(raw)
+    result = new(types.CreateElicitationRequestUrlSession)
     key = ""
     try:
-        return types.CreateElicitationRequestUrlSession(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=constant(data[key := "mode"], "url"),
-            elicitation_id=string(data[key := "elicitationId"]),
-            url=string(data[key := "url"]),
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = constant(data[key := "mode"], "url")
+        result.elicitation_id = string(data[key := "elicitationId"])
+        result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_url_session(value: types.CreateElicitationRequestUrlSession) -> dict[str, Any]:
@@ -1031,18 +1020,18 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
 
 def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElicitationRequestUrlRequest:
     data = json_object(raw)
+    result = new(types.CreateElicitationRequestUrlRequest)
     key = ""
     try:
-        return types.CreateElicitationRequestUrlRequest(
-            request_id=decode_request_id(data[key := "requestId"]),
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=constant(data[key := "mode"], "url"),
-            elicitation_id=string(data[key := "elicitationId"]),
-            url=string(data[key := "url"]),
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = constant(data[key := "mode"], "url")
+        result.elicitation_id = string(data[key := "elicitationId"])
+        result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_url_request(value: types.CreateElicitationRequestUrlRequest) -> dict[str, Any]:
@@ -1077,7 +1066,7 @@ def decode_create_elicitation_request_url(raw: Any) -> types.CreateElicitationRe
 
 
 def encode_create_elicitation_request_url(value: types.CreateElicitationRequestUrl) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateElicitationRequestOtherSession:
@@ -1087,22 +1076,22 @@ def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateEli
         "url",
     ):
         raise unfit("CreateElicitationRequestOtherSession, from which this object is excluded", raw)
+    result = new(types.CreateElicitationRequestOtherSession)
     key = ""
     try:
-        return types.CreateElicitationRequestOtherSession(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=string(data[key := "mode"]),
-            extra={
-                name: item
-                for name, item in data.items()
-                if name not in {"sessionId", "toolCallId", "message", "_meta", "mode"}
-            },
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = string(data[key := "mode"])
+        result.extra = {
+            name: item
+            for name, item in data.items()
+            if name not in {"sessionId", "toolCallId", "message", "_meta", "mode"}
+        }
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_other_session(
@@ -1128,17 +1117,19 @@ def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateEli
         "url",
     ):
         raise unfit("CreateElicitationRequestOtherRequest, from which this object is excluded", raw)
+    result = new(types.CreateElicitationRequestOtherRequest)
     key = ""
     try:
-        return types.CreateElicitationRequestOtherRequest(
-            request_id=decode_request_id(data[key := "requestId"]),
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=string(data[key := "mode"]),
-            extra={name: item for name, item in data.items() if name not in {"requestId", "message", "_meta", "mode"}},
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = string(data[key := "mode"])
+        result.extra = {
+            name: item for name, item in data.items() if name not in {"requestId", "message", "_meta", "mode"}
+        }
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_other_request(
@@ -1174,7 +1165,7 @@ def decode_create_elicitation_request_other(raw: Any) -> types.CreateElicitation
 
 
 def encode_create_elicitation_request_other(value: types.CreateElicitationRequestOther) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 _CREATE_ELICITATION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.CreateElicitationRequest]]] = {
@@ -1193,25 +1184,27 @@ def decode_create_elicitation_request(raw: Any) -> types.CreateElicitationReques
 
 
 def encode_create_elicitation_request(value: types.CreateElicitationRequest) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     data = json_object(raw)
+    result = new(types.ElicitationSchema)
     key = ""
     try:
-        return types.ElicitationSchema(
-            type=lenient(data, "type", decode_elicitation_schema_type, "object") if "type" in data else "object",
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            properties=(
-                mapping(data[key], decode_elicitation_property_schema) if (key := "properties") in data else UNSET
-            ),
-            required=nullable(data[key], lambda value: array(value, string)) if (key := "required") in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = lenient(data, "type", decode_elicitation_schema_type, "object") if "type" in data else "object"
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.properties = (
+            mapping(data[key], decode_elicitation_property_schema) if (key := "properties") in data else {}
         )
+        result.required = (
+            nullable(data[key], lambda value: array(value, string)) if (key := "required") in data else UNSET
+        )
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
@@ -1245,35 +1238,33 @@ def encode_elicitation_schema_type(value: types.ElicitationSchemaType) -> Any:
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaString)
     key = ""
     try:
-        return types.ElicitationPropertySchemaString(
-            type=constant(data[key := "type"], "string"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            min_length=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "minLength") in data
-                else UNSET
-            ),
-            max_length=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "maxLength") in data
-                else UNSET
-            ),
-            pattern=nullable(data[key], string) if (key := "pattern") in data else UNSET,
-            format=nullable(data[key], decode_string_format) if (key := "format") in data else UNSET,
-            default=lenient_nullable_or_unset(data, "default", string) if "default" in data else UNSET,
-            enum=nullable(data[key], lambda value: array(value, string)) if (key := "enum") in data else UNSET,
-            one_of=(
-                nullable(data[key], lambda value: array(value, decode_enum_option))
-                if (key := "oneOf") in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "string")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.min_length = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None))
+            if (key := "minLength") in data
+            else UNSET
         )
+        result.max_length = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None))
+            if (key := "maxLength") in data
+            else UNSET
+        )
+        result.pattern = nullable(data[key], string) if (key := "pattern") in data else UNSET
+        result.format = nullable(data[key], decode_string_format) if (key := "format") in data else UNSET
+        result.default = lenient_string(data, "default") if "default" in data else UNSET
+        result.enum = nullable(data[key], lambda value: array(value, string)) if (key := "enum") in data else UNSET
+        result.one_of = (
+            nullable(data[key], lambda value: array(value, decode_enum_option)) if (key := "oneOf") in data else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_string(value: types.ElicitationPropertySchemaString) -> dict[str, Any]:
@@ -1305,19 +1296,19 @@ def encode_elicitation_property_schema_string(value: types.ElicitationPropertySc
 
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaNumber)
     key = ""
     try:
-        return types.ElicitationPropertySchemaNumber(
-            type=constant(data[key := "type"], "number"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            minimum=nullable(data[key], number) if (key := "minimum") in data else UNSET,
-            maximum=nullable(data[key], number) if (key := "maximum") in data else UNSET,
-            default=lenient_nullable_or_unset(data, "default", number) if "default" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "number")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.minimum = nullable(data[key], number) if (key := "minimum") in data else UNSET
+        result.maximum = nullable(data[key], number) if (key := "maximum") in data else UNSET
+        result.default = lenient_nullable_or_unset(data, "default", number) if "default" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_number(value: types.ElicitationPropertySchemaNumber) -> dict[str, Any]:
@@ -1341,19 +1332,19 @@ def encode_elicitation_property_schema_number(value: types.ElicitationPropertySc
 
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaInteger)
     key = ""
     try:
-        return types.ElicitationPropertySchemaInteger(
-            type=constant(data[key := "type"], "integer"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            minimum=nullable(data[key], integer) if (key := "minimum") in data else UNSET,
-            maximum=nullable(data[key], integer) if (key := "maximum") in data else UNSET,
-            default=lenient_nullable_or_unset(data, "default", integer) if "default" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "integer")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.minimum = nullable(data[key], integer) if (key := "minimum") in data else UNSET
+        result.maximum = nullable(data[key], integer) if (key := "maximum") in data else UNSET
+        result.default = lenient_nullable_or_unset(data, "default", integer) if "default" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_integer(value: types.ElicitationPropertySchemaInteger) -> dict[str, Any]:
@@ -1377,17 +1368,17 @@ def encode_elicitation_property_schema_integer(value: types.ElicitationPropertyS
 
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaBoolean)
     key = ""
     try:
-        return types.ElicitationPropertySchemaBoolean(
-            type=constant(data[key := "type"], "boolean"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            default=lenient_nullable_or_unset(data, "default", boolean) if "default" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "boolean")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.default = lenient_nullable_or_unset(data, "default", boolean) if "default" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertySchemaBoolean) -> dict[str, Any]:
@@ -1407,32 +1398,24 @@ def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertyS
 
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaArray)
     key = ""
     try:
-        return types.ElicitationPropertySchemaArray(
-            type=constant(data[key := "type"], "array"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            min_items=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "minItems") in data
-                else UNSET
-            ),
-            max_items=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "maxItems") in data
-                else UNSET
-            ),
-            items=decode_multi_select_items(data[key := "items"]),
-            default=(
-                lenient_nullable_or_unset(data, "default", lambda value: valid_items(value, string))
-                if "default" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "array")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.min_items = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "minItems") in data else UNSET
         )
+        result.max_items = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "maxItems") in data else UNSET
+        )
+        result.items = decode_multi_select_items(data[key := "items"])
+        result.default = lenient_items(data, "default", string) if "default" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_array(value: types.ElicitationPropertySchemaArray) -> dict[str, Any]:
@@ -1465,14 +1448,14 @@ def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPrope
         "array",
     ):
         raise unfit("ElicitationPropertySchemaOther, from which this object is excluded", raw)
+    result = new(types.ElicitationPropertySchemaOther)
     key = ""
     try:
-        return types.ElicitationPropertySchemaOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_other(value: types.ElicitationPropertySchemaOther) -> dict[str, Any]:
@@ -1502,7 +1485,7 @@ def decode_elicitation_property_schema(raw: Any) -> types.ElicitationPropertySch
 
 
 def encode_elicitation_property_schema(value: types.ElicitationPropertySchema) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 _STRING_FORMAT_VALUES: Final[dict[Any, types.StringFormat]] = {
@@ -1523,16 +1506,16 @@ def encode_string_format(value: types.StringFormat) -> Any:
 
 def decode_enum_option(raw: Any) -> types.EnumOption:
     data = json_object(raw)
+    result = new(types.EnumOption)
     key = ""
     try:
-        return types.EnumOption(
-            const=string(data[key := "const"]),
-            title=string(data[key := "title"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.const = string(data[key := "const"])
+        result.title = string(data[key := "title"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
@@ -1549,15 +1532,15 @@ def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
 
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
     data = json_object(raw)
+    result = new(types.MultiSelectItemsString)
     key = ""
     try:
-        return types.MultiSelectItemsString(
-            type=constant(data[key := "type"], "string"),
-            enum=array(data[key := "enum"], string),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "string")
+        result.enum = array(data[key := "enum"], string)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dict[str, Any]:
@@ -1574,14 +1557,14 @@ def decode_multi_select_items_other(raw: Any) -> types.MultiSelectItemsOther:
     data = json_object(raw)
     if data.get("type") in ("string",):
         raise unfit("MultiSelectItemsOther, from which this object is excluded", raw)
+    result = new(types.MultiSelectItemsOther)
     key = ""
     try:
-        return types.MultiSelectItemsOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[str, Any]:
@@ -1594,14 +1577,14 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 def decode_titled_multi_select_items(raw: Any) -> types.TitledMultiSelectItems:
     data = json_object(raw)
+    result = new(types.TitledMultiSelectItems)
     key = ""
     try:
-        return types.TitledMultiSelectItems(
-            any_of=array(data[key := "anyOf"], decode_enum_option),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.any_of = array(data[key := "anyOf"], decode_enum_option)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
@@ -1630,7 +1613,7 @@ def decode_multi_select_items(raw: Any) -> types.MultiSelectItems:
 
 
 def encode_multi_select_items(value: types.MultiSelectItems) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_elicitation_id(raw: Any) -> types.ElicitationId:
@@ -1651,27 +1634,27 @@ def encode_ext_request(value: types.ExtRequest) -> Any:
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data = json_object(raw)
+    result = new(types.InitializeResponse)
     key = ""
     try:
-        return types.InitializeResponse(
-            protocol_version=bounded_integer(data[key := "protocolVersion"], 0, 65535),
-            agent_capabilities=(
-                lenient_or_unset(data, "agentCapabilities", decode_agent_capabilities)
-                if "agentCapabilities" in data
-                else UNSET
-            ),
-            auth_methods=(
-                lenient_or_unset(data, "authMethods", lambda value: valid_items(value, decode_auth_method))
-                if "authMethods" in data
-                else UNSET
-            ),
-            agent_info=(
-                lenient_nullable_or_unset(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.protocol_version = bounded_integer(data[key := "protocolVersion"], 0, 65535)
+        result.agent_capabilities = (
+            lenient_or_made(data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities)
+            if "agentCapabilities" in data
+            else types.AgentCapabilities()
         )
+        result.auth_methods = (
+            lenient(data, "authMethods", lambda value: valid_items(value, decode_auth_method), [])
+            if "authMethods" in data
+            else []
+        )
+        result.agent_info = (
+            lenient_nullable_or_unset(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
@@ -1697,24 +1680,30 @@ def encode_protocol_version(value: types.ProtocolVersion) -> Any:
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
     data = json_object(raw)
-    return types.AgentCapabilities(
-        load_session=lenient(data, "loadSession", boolean, False) if "loadSession" in data else False,
-        prompt_capabilities=(
-            lenient_or_unset(data, "promptCapabilities", decode_prompt_capabilities)
-            if "promptCapabilities" in data
-            else UNSET
-        ),
-        mcp_capabilities=(
-            lenient_or_unset(data, "mcpCapabilities", decode_mcp_capabilities) if "mcpCapabilities" in data else UNSET
-        ),
-        session_capabilities=(
-            lenient_or_unset(data, "sessionCapabilities", decode_session_capabilities)
-            if "sessionCapabilities" in data
-            else UNSET
-        ),
-        auth=lenient_or_unset(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.AgentCapabilities)
+    result.load_session = lenient(data, "loadSession", boolean, False) if "loadSession" in data else False
+    result.prompt_capabilities = (
+        lenient_or_made(data, "promptCapabilities", decode_prompt_capabilities, types.PromptCapabilities)
+        if "promptCapabilities" in data
+        else types.PromptCapabilities()
     )
+    result.mcp_capabilities = (
+        lenient_or_made(data, "mcpCapabilities", decode_mcp_capabilities, types.McpCapabilities)
+        if "mcpCapabilities" in data
+        else types.McpCapabilities()
+    )
+    result.session_capabilities = (
+        lenient_or_made(data, "sessionCapabilities", decode_session_capabilities, types.SessionCapabilities)
+        if "sessionCapabilities" in data
+        else types.SessionCapabilities()
+    )
+    result.auth = (
+        lenient_or_made(data, "auth", decode_agent_auth_capabilities, types.AgentAuthCapabilities)
+        if "auth" in data
+        else types.AgentAuthCapabilities()
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
@@ -1732,12 +1721,12 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
     data = json_object(raw)
-    return types.PromptCapabilities(
-        image=lenient(data, "image", boolean, False) if "image" in data else False,
-        audio=lenient(data, "audio", boolean, False) if "audio" in data else False,
-        embedded_context=lenient(data, "embeddedContext", boolean, False) if "embeddedContext" in data else False,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.PromptCapabilities)
+    result.image = lenient(data, "image", boolean, False) if "image" in data else False
+    result.audio = lenient(data, "audio", boolean, False) if "audio" in data else False
+    result.embedded_context = lenient(data, "embeddedContext", boolean, False) if "embeddedContext" in data else False
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
@@ -1753,11 +1742,11 @@ def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
     data = json_object(raw)
-    return types.McpCapabilities(
-        http=lenient(data, "http", boolean, False) if "http" in data else False,
-        sse=lenient(data, "sse", boolean, False) if "sse" in data else False,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.McpCapabilities)
+    result.http = lenient(data, "http", boolean, False) if "http" in data else False
+    result.sse = lenient(data, "sse", boolean, False) if "sse" in data else False
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
@@ -1772,22 +1761,24 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
     data = json_object(raw)
-    return types.SessionCapabilities(
-        list=lenient_nullable_or_unset(data, "list", decode_session_list_capabilities) if "list" in data else UNSET,
-        delete=(
-            lenient_nullable_or_unset(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
-        ),
-        additional_directories=(
-            lenient_nullable_or_unset(data, "additionalDirectories", decode_session_additional_directories_capabilities)
-            if "additionalDirectories" in data
-            else UNSET
-        ),
-        resume=(
-            lenient_nullable_or_unset(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
-        ),
-        close=lenient_nullable_or_unset(data, "close", decode_session_close_capabilities) if "close" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.SessionCapabilities)
+    result.list = lenient_nullable_or_unset(data, "list", decode_session_list_capabilities) if "list" in data else UNSET
+    result.delete = (
+        lenient_nullable_or_unset(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
     )
+    result.additional_directories = (
+        lenient_nullable_or_unset(data, "additionalDirectories", decode_session_additional_directories_capabilities)
+        if "additionalDirectories" in data
+        else UNSET
+    )
+    result.resume = (
+        lenient_nullable_or_unset(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
+    )
+    result.close = (
+        lenient_nullable_or_unset(data, "close", decode_session_close_capabilities) if "close" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
@@ -1813,9 +1804,9 @@ def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, A
 
 def decode_session_list_capabilities(raw: Any) -> types.SessionListCapabilities:
     data = json_object(raw)
-    return types.SessionListCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.SessionListCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_list_capabilities(value: types.SessionListCapabilities) -> dict[str, Any]:
@@ -1827,9 +1818,9 @@ def encode_session_list_capabilities(value: types.SessionListCapabilities) -> di
 
 def decode_session_delete_capabilities(raw: Any) -> types.SessionDeleteCapabilities:
     data = json_object(raw)
-    return types.SessionDeleteCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.SessionDeleteCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -> dict[str, Any]:
@@ -1841,9 +1832,9 @@ def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -
 
 def decode_session_additional_directories_capabilities(raw: Any) -> types.SessionAdditionalDirectoriesCapabilities:
     data = json_object(raw)
-    return types.SessionAdditionalDirectoriesCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.SessionAdditionalDirectoriesCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_additional_directories_capabilities(
@@ -1857,9 +1848,9 @@ def encode_session_additional_directories_capabilities(
 
 def decode_session_resume_capabilities(raw: Any) -> types.SessionResumeCapabilities:
     data = json_object(raw)
-    return types.SessionResumeCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.SessionResumeCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_resume_capabilities(value: types.SessionResumeCapabilities) -> dict[str, Any]:
@@ -1871,9 +1862,9 @@ def encode_session_resume_capabilities(value: types.SessionResumeCapabilities) -
 
 def decode_session_close_capabilities(raw: Any) -> types.SessionCloseCapabilities:
     data = json_object(raw)
-    return types.SessionCloseCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.SessionCloseCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_close_capabilities(value: types.SessionCloseCapabilities) -> dict[str, Any]:
@@ -1885,10 +1876,10 @@ def encode_session_close_capabilities(value: types.SessionCloseCapabilities) -> 
 
 def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
     data = json_object(raw)
-    return types.AgentAuthCapabilities(
-        logout=lenient_nullable_or_unset(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.AgentAuthCapabilities)
+    result.logout = lenient_nullable_or_unset(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
@@ -1902,9 +1893,9 @@ def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[s
 
 def decode_logout_capabilities(raw: Any) -> types.LogoutCapabilities:
     data = json_object(raw)
-    return types.LogoutCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.LogoutCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_logout_capabilities(value: types.LogoutCapabilities) -> dict[str, Any]:
@@ -1916,19 +1907,19 @@ def encode_logout_capabilities(value: types.LogoutCapabilities) -> dict[str, Any
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data = json_object(raw)
+    result = new(types.AuthMethodTerminal)
     key = ""
     try:
-        return types.AuthMethodTerminal(
-            type=constant(data[key := "type"], "terminal"),
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            args=array(data[key], string) if data.get(key := "args") is not None else UNSET,
-            env=mapping(data[key], string) if data.get(key := "env") is not None else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "terminal")
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.args = array(data[key], string) if data.get(key := "args") is not None else UNSET
+        result.env = mapping(data[key], string) if data.get(key := "env") is not None else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
@@ -1950,16 +1941,16 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data = json_object(raw)
+    result = new(types.AuthMethodAgent)
     key = ""
     try:
-        return types.AuthMethodAgent(
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
@@ -1990,7 +1981,7 @@ def decode_auth_method(raw: Any) -> types.AuthMethod:
 
 
 def encode_auth_method(value: types.AuthMethod) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_auth_method_id(raw: Any) -> types.AuthMethodId:
@@ -2003,16 +1994,16 @@ def encode_auth_method_id(value: types.AuthMethodId) -> Any:
 
 def decode_implementation(raw: Any) -> types.Implementation:
     data = json_object(raw)
+    result = new(types.Implementation)
     key = ""
     try:
-        return types.Implementation(
-            name=string(data[key := "name"]),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            version=string(data[key := "version"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.name = string(data[key := "name"])
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.version = string(data[key := "version"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
@@ -2029,9 +2020,9 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
 
 def decode_authenticate_response(raw: Any) -> types.AuthenticateResponse:
     data = json_object(raw)
-    return types.AuthenticateResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.AuthenticateResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str, Any]:
@@ -2043,9 +2034,9 @@ def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str,
 
 def decode_logout_response(raw: Any) -> types.LogoutResponse:
     data = json_object(raw)
-    return types.LogoutResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.LogoutResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_logout_response(value: types.LogoutResponse) -> dict[str, Any]:
@@ -2057,22 +2048,18 @@ def encode_logout_response(value: types.LogoutResponse) -> dict[str, Any]:
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
     data = json_object(raw)
+    result = new(types.NewSessionResponse)
     key = ""
     try:
-        return types.NewSessionResponse(
-            session_id=string(data[key := "sessionId"]),
-            modes=lenient_nullable_or_unset(data, "modes", decode_session_mode_state) if "modes" in data else UNSET,
-            config_options=(
-                lenient_nullable_or_unset(
-                    data, "configOptions", lambda value: valid_items(value, decode_session_config_option)
-                )
-                if "configOptions" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_id = string(data[key := "sessionId"])
+        result.modes = lenient_nullable_or_unset(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+        result.config_options = (
+            lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
@@ -2094,17 +2081,17 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
 
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
     data = json_object(raw)
+    result = new(types.SessionModeState)
     key = ""
     try:
-        return types.SessionModeState(
-            current_mode_id=string(data[key := "currentModeId"]),
-            available_modes=lenient(
-                data, key := "availableModes", lambda value: valid_items(value, decode_session_mode), []
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.current_mode_id = string(data[key := "currentModeId"])
+        result.available_modes = lenient(
+            data, key := "availableModes", lambda value: valid_items(value, decode_session_mode), []
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
@@ -2127,16 +2114,16 @@ def encode_session_mode_id(value: types.SessionModeId) -> Any:
 
 def decode_session_mode(raw: Any) -> types.SessionMode:
     data = json_object(raw)
+    result = new(types.SessionMode)
     key = ""
     try:
-        return types.SessionMode(
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
@@ -2153,24 +2140,24 @@ def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
     data = json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
     key = ""
     try:
-        return types.SessionConfigOptionSelect(
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            category=(
-                lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-                if "category" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=constant(data[key := "type"], "select"),
-            current_value=string(data[key := "currentValue"]),
-            options=decode_session_config_select_options(data[key := "options"]),
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.category = (
+            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
+            if "category" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = constant(data[key := "type"], "select")
+        result.current_value = string(data[key := "currentValue"])
+        result.options = decode_session_config_select_options(data[key := "options"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
@@ -2192,23 +2179,23 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
 
 def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
     data = json_object(raw)
+    result = new(types.SessionConfigOptionBoolean)
     key = ""
     try:
-        return types.SessionConfigOptionBoolean(
-            id=string(data[key := "id"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            category=(
-                lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-                if "category" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=constant(data[key := "type"], "boolean"),
-            current_value=boolean(data[key := "currentValue"]),
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.category = (
+            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
+            if "category" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = constant(data[key := "type"], "boolean")
+        result.current_value = boolean(data[key := "currentValue"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
@@ -2243,7 +2230,7 @@ def decode_session_config_option(raw: Any) -> types.SessionConfigOption:
 
 
 def encode_session_config_option(value: types.SessionConfigOption) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_session_config_id(raw: Any) -> types.SessionConfigId:
@@ -2272,16 +2259,16 @@ def encode_session_config_value_id(value: types.SessionConfigValueId) -> Any:
 
 def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
     data = json_object(raw)
+    result = new(types.SessionConfigSelectOption)
     key = ""
     try:
-        return types.SessionConfigSelectOption(
-            value=string(data[key := "value"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.value = string(data[key := "value"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
@@ -2298,18 +2285,18 @@ def encode_session_config_select_option(value: types.SessionConfigSelectOption) 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
     data = json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
     key = ""
     try:
-        return types.SessionConfigSelectGroup(
-            group=string(data[key := "group"]),
-            name=string(data[key := "name"]),
-            options=lenient(
-                data, key := "options", lambda value: valid_items(value, decode_session_config_select_option), []
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.group = string(data[key := "group"])
+        result.name = string(data[key := "name"])
+        result.options = lenient(
+            data, key := "options", lambda value: valid_items(value, decode_session_config_select_option), []
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
@@ -2347,17 +2334,13 @@ def encode_session_config_group_id(value: types.SessionConfigGroupId) -> Any:
 
 def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
     data = json_object(raw)
-    return types.LoadSessionResponse(
-        modes=lenient_nullable_or_unset(data, "modes", decode_session_mode_state) if "modes" in data else UNSET,
-        config_options=(
-            lenient_nullable_or_unset(
-                data, "configOptions", lambda value: valid_items(value, decode_session_config_option)
-            )
-            if "configOptions" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.LoadSessionResponse)
+    result.modes = lenient_nullable_or_unset(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, Any]:
@@ -2377,15 +2360,15 @@ def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, 
 
 def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
     data = json_object(raw)
+    result = new(types.ListSessionsResponse)
     key = ""
     try:
-        return types.ListSessionsResponse(
-            sessions=lenient(data, key := "sessions", lambda value: valid_items(value, decode_session_info), []),
-            next_cursor=lenient_nullable_or_unset(data, "nextCursor", string) if "nextCursor" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.sessions = lenient(data, key := "sessions", lambda value: valid_items(value, decode_session_info), [])
+        result.next_cursor = lenient_string(data, "nextCursor") if "nextCursor" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
@@ -2401,22 +2384,22 @@ def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str
 
 def decode_session_info(raw: Any) -> types.SessionInfo:
     data = json_object(raw)
+    result = new(types.SessionInfo)
     key = ""
     try:
-        return types.SessionInfo(
-            session_id=string(data[key := "sessionId"]),
-            cwd=string(data[key := "cwd"]),
-            additional_directories=(
-                lenient_or_unset(data, "additionalDirectories", lambda value: valid_items(value, string))
-                if "additionalDirectories" in data
-                else UNSET
-            ),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            updated_at=lenient_nullable_or_unset(data, "updatedAt", string) if "updatedAt" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_id = string(data[key := "sessionId"])
+        result.cwd = string(data[key := "cwd"])
+        result.additional_directories = (
+            lenient_or_unset(data, "additionalDirectories", lambda value: valid_items(value, string))
+            if "additionalDirectories" in data
+            else UNSET
         )
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
@@ -2437,9 +2420,9 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
 
 def decode_delete_session_response(raw: Any) -> types.DeleteSessionResponse:
     data = json_object(raw)
-    return types.DeleteSessionResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.DeleteSessionResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_delete_session_response(value: types.DeleteSessionResponse) -> dict[str, Any]:
@@ -2451,17 +2434,13 @@ def encode_delete_session_response(value: types.DeleteSessionResponse) -> dict[s
 
 def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
     data = json_object(raw)
-    return types.ResumeSessionResponse(
-        modes=lenient_nullable_or_unset(data, "modes", decode_session_mode_state) if "modes" in data else UNSET,
-        config_options=(
-            lenient_nullable_or_unset(
-                data, "configOptions", lambda value: valid_items(value, decode_session_config_option)
-            )
-            if "configOptions" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ResumeSessionResponse)
+    result.modes = lenient_nullable_or_unset(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
+    result.config_options = (
+        lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
@@ -2481,9 +2460,9 @@ def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[s
 
 def decode_close_session_response(raw: Any) -> types.CloseSessionResponse:
     data = json_object(raw)
-    return types.CloseSessionResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.CloseSessionResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str, Any]:
@@ -2495,9 +2474,9 @@ def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str
 
 def decode_set_session_mode_response(raw: Any) -> types.SetSessionModeResponse:
     data = json_object(raw)
-    return types.SetSessionModeResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.SetSessionModeResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_set_session_mode_response(value: types.SetSessionModeResponse) -> dict[str, Any]:
@@ -2509,16 +2488,16 @@ def encode_set_session_mode_response(value: types.SetSessionModeResponse) -> dic
 
 def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
     data = json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
     key = ""
     try:
-        return types.SetSessionConfigOptionResponse(
-            config_options=lenient(
-                data, key := "configOptions", lambda value: valid_items(value, decode_session_config_option), []
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.config_options = lenient(
+            data, key := "configOptions", lambda value: valid_items(value, decode_session_config_option), []
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
@@ -2532,14 +2511,14 @@ def encode_set_session_config_option_response(value: types.SetSessionConfigOptio
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data = json_object(raw)
+    result = new(types.PromptResponse)
     key = ""
     try:
-        return types.PromptResponse(
-            stop_reason=decode_stop_reason(data[key := "stopReason"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.stop_reason = decode_stop_reason(data[key := "stopReason"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
@@ -2578,15 +2557,15 @@ def encode_ext_response(value: types.ExtResponse) -> Any:
 
 def decode_error(raw: Any) -> types.Error:
     data = json_object(raw)
+    result = new(types.Error)
     key = ""
     try:
-        return types.Error(
-            code=decode_error_code(data[key := "code"]),
-            message=string(data[key := "message"]),
-            data=data["data"] if "data" in data else UNSET,
-        )
+        result.code = decode_error_code(data[key := "code"])
+        result.message = string(data[key := "message"])
+        result.data = data["data"] if "data" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_error(value: types.Error) -> dict[str, Any]:
@@ -2609,15 +2588,15 @@ def encode_error_code(value: types.ErrorCode) -> Any:
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
     data = json_object(raw)
+    result = new(types.SessionNotification)
     key = ""
     try:
-        return types.SessionNotification(
-            session_id=string(data[key := "sessionId"]),
-            update=decode_session_update(data[key := "update"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.update = decode_session_update(data[key := "update"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_notification(value: types.SessionNotification) -> dict[str, Any]:
@@ -2632,15 +2611,15 @@ def encode_session_notification(value: types.SessionNotification) -> dict[str, A
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data = json_object(raw)
+    result = new(types.ContentChunk)
     key = ""
     try:
-        return types.ContentChunk(
-            content=decode_content_block(data[key := "content"]),
-            message_id=lenient_nullable_or_unset(data, "messageId", string) if "messageId" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.content = decode_content_block(data[key := "content"])
+        result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
@@ -2656,16 +2635,16 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateUserMessageChunk)
     key = ""
     try:
-        return types.SessionUpdateUserMessageChunk(
-            content=decode_content_block(data[key := "content"]),
-            message_id=lenient_nullable_or_unset(data, "messageId", string) if "messageId" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            session_update=constant(data[key := "sessionUpdate"], "user_message_chunk"),
-        )
+        result.content = decode_content_block(data[key := "content"])
+        result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.session_update = constant(data[key := "sessionUpdate"], "user_message_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessageChunk) -> dict[str, Any]:
@@ -2682,16 +2661,16 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateAgentMessageChunk)
     key = ""
     try:
-        return types.SessionUpdateAgentMessageChunk(
-            content=decode_content_block(data[key := "content"]),
-            message_id=lenient_nullable_or_unset(data, "messageId", string) if "messageId" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            session_update=constant(data[key := "sessionUpdate"], "agent_message_chunk"),
-        )
+        result.content = decode_content_block(data[key := "content"])
+        result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.session_update = constant(data[key := "sessionUpdate"], "agent_message_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMessageChunk) -> dict[str, Any]:
@@ -2708,16 +2687,16 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateAgentThoughtChunk)
     key = ""
     try:
-        return types.SessionUpdateAgentThoughtChunk(
-            content=decode_content_block(data[key := "content"]),
-            message_id=lenient_nullable_or_unset(data, "messageId", string) if "messageId" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            session_update=constant(data[key := "sessionUpdate"], "agent_thought_chunk"),
-        )
+        result.content = decode_content_block(data[key := "content"])
+        result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.session_update = constant(data[key := "sessionUpdate"], "agent_thought_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentThoughtChunk) -> dict[str, Any]:
@@ -2734,31 +2713,31 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
 
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
     data = json_object(raw)
+    result = new(types.SessionUpdateToolCall)
     key = ""
     try:
-        return types.SessionUpdateToolCall(
-            session_update=constant(data[key := "sessionUpdate"], "tool_call"),
-            tool_call_id=string(data[key := "toolCallId"]),
-            title=string(data[key := "title"]),
-            name=lenient_nullable_or_unset(data, "name", string) if "name" in data else UNSET,
-            kind=lenient_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET,
-            status=lenient_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET,
-            content=(
-                lenient_or_unset(data, "content", lambda value: valid_items(value, decode_tool_call_content))
-                if "content" in data
-                else UNSET
-            ),
-            locations=(
-                lenient_or_unset(data, "locations", lambda value: valid_items(value, decode_tool_call_location))
-                if "locations" in data
-                else UNSET
-            ),
-            raw_input=data["rawInput"] if "rawInput" in data else UNSET,
-            raw_output=data["rawOutput"] if "rawOutput" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_update = constant(data[key := "sessionUpdate"], "tool_call")
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.title = string(data[key := "title"])
+        result.name = lenient_string(data, "name") if "name" in data else UNSET
+        result.kind = lenient_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET
+        result.status = lenient_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET
+        result.content = (
+            lenient_or_unset(data, "content", lambda value: valid_items(value, decode_tool_call_content))
+            if "content" in data
+            else UNSET
         )
+        result.locations = (
+            lenient_or_unset(data, "locations", lambda value: valid_items(value, decode_tool_call_location))
+            if "locations" in data
+            else UNSET
+        )
+        result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+        result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[str, Any]:
@@ -2788,33 +2767,23 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateToolCallUpdate)
     key = ""
     try:
-        return types.SessionUpdateToolCallUpdate(
-            tool_call_id=string(data[key := "toolCallId"]),
-            kind=lenient_nullable_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET,
-            status=lenient_nullable_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET,
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            name=lenient_nullable_or_unset(data, "name", string) if "name" in data else UNSET,
-            content=(
-                lenient_nullable_or_unset(data, "content", lambda value: valid_items(value, decode_tool_call_content))
-                if "content" in data
-                else UNSET
-            ),
-            locations=(
-                lenient_nullable_or_unset(
-                    data, "locations", lambda value: valid_items(value, decode_tool_call_location)
-                )
-                if "locations" in data
-                else UNSET
-            ),
-            raw_input=data["rawInput"] if "rawInput" in data else UNSET,
-            raw_output=data["rawOutput"] if "rawOutput" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            session_update=constant(data[key := "sessionUpdate"], "tool_call_update"),
-        )
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.kind = lenient_choice(data, "kind", _TOOL_KIND_VALUES) if "kind" in data else UNSET
+        result.status = lenient_choice(data, "status", _TOOL_CALL_STATUS_VALUES) if "status" in data else UNSET
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.name = lenient_string(data, "name") if "name" in data else UNSET
+        result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
+        result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+        result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+        result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.session_update = constant(data[key := "sessionUpdate"], "tool_call_update")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpdate) -> dict[str, Any]:
@@ -2847,15 +2816,15 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
 
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
     data = json_object(raw)
+    result = new(types.SessionUpdatePlan)
     key = ""
     try:
-        return types.SessionUpdatePlan(
-            session_update=constant(data[key := "sessionUpdate"], "plan"),
-            entries=lenient(data, key := "entries", lambda value: valid_items(value, decode_plan_entry), []),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "plan")
+        result.entries = lenient(data, key := "entries", lambda value: valid_items(value, decode_plan_entry), [])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]:
@@ -2870,17 +2839,17 @@ def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateAvailableCommandsUpdate)
     key = ""
     try:
-        return types.SessionUpdateAvailableCommandsUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "available_commands_update"),
-            available_commands=lenient(
-                data, key := "availableCommands", lambda value: valid_items(value, decode_available_command), []
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_update = constant(data[key := "sessionUpdate"], "available_commands_update")
+        result.available_commands = lenient(
+            data, key := "availableCommands", lambda value: valid_items(value, decode_available_command), []
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_available_commands_update(
@@ -2897,15 +2866,15 @@ def encode_session_update_available_commands_update(
 
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateCurrentModeUpdate)
     key = ""
     try:
-        return types.SessionUpdateCurrentModeUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "current_mode_update"),
-            current_mode_id=string(data[key := "currentModeId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "current_mode_update")
+        result.current_mode_id = string(data[key := "currentModeId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentModeUpdate) -> dict[str, Any]:
@@ -2920,17 +2889,17 @@ def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentM
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateConfigOptionUpdate)
     key = ""
     try:
-        return types.SessionUpdateConfigOptionUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "config_option_update"),
-            config_options=lenient(
-                data, key := "configOptions", lambda value: valid_items(value, decode_session_config_option), []
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_update = constant(data[key := "sessionUpdate"], "config_option_update")
+        result.config_options = lenient(
+            data, key := "configOptions", lambda value: valid_items(value, decode_session_config_option), []
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_config_option_update(value: types.SessionUpdateConfigOptionUpdate) -> dict[str, Any]:
@@ -2945,16 +2914,16 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
 
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateSessionInfoUpdate)
     key = ""
     try:
-        return types.SessionUpdateSessionInfoUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "session_info_update"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            updated_at=lenient_nullable_or_unset(data, "updatedAt", string) if "updatedAt" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "session_info_update")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_session_info_update(value: types.SessionUpdateSessionInfoUpdate) -> dict[str, Any]:
@@ -2972,17 +2941,17 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
 
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateUsageUpdate)
     key = ""
     try:
-        return types.SessionUpdateUsageUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "usage_update"),
-            used=bounded_integer(data[key := "used"], 0, None),
-            size=bounded_integer(data[key := "size"], 0, None),
-            cost=lenient_nullable_or_unset(data, "cost", decode_cost) if "cost" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "usage_update")
+        result.used = bounded_integer(data[key := "used"], 0, None)
+        result.size = bounded_integer(data[key := "size"], 0, None)
+        result.cost = lenient_nullable_or_unset(data, "cost", decode_cost) if "cost" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) -> dict[str, Any]:
@@ -3000,17 +2969,17 @@ def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) ->
 
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     data = json_object(raw)
+    result = new(types.SessionUpdateNotice)
     key = ""
     try:
-        return types.SessionUpdateNotice(
-            session_update=constant(data[key := "sessionUpdate"], "notice"),
-            severity=decode_notice_severity(data[key := "severity"]),
-            title=long_string(data[key := "title"], 1),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "notice")
+        result.severity = decode_notice_severity(data[key := "severity"])
+        result.title = long_string(data[key := "title"], 1)
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, Any]:
@@ -3028,22 +2997,18 @@ def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, 
 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateCompactionUpdate)
     key = ""
     try:
-        return types.SessionUpdateCompactionUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "compaction_update"),
-            compaction_id=string(data[key := "compactionId"]),
-            status=decode_compaction_status(data[key := "status"]),
-            summary=(
-                lenient_nullable_or_unset(data, "summary", lambda value: valid_items(value, decode_content_block))
-                if "summary" in data
-                else UNSET
-            ),
-            error=lenient_nullable_or_unset(data, "error", string) if "error" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "compaction_update")
+        result.compaction_id = string(data[key := "compactionId"])
+        result.status = decode_compaction_status(data[key := "status"])
+        result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
+        result.error = lenient_string(data, "error") if "error" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_compaction_update(value: types.SessionUpdateCompactionUpdate) -> dict[str, Any]:
@@ -3063,16 +3028,16 @@ def encode_session_update_compaction_update(value: types.SessionUpdateCompaction
 
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateCompactionSummaryChunk)
     key = ""
     try:
-        return types.SessionUpdateCompactionSummaryChunk(
-            session_update=constant(data[key := "sessionUpdate"], "compaction_summary_chunk"),
-            compaction_id=string(data[key := "compactionId"]),
-            content=decode_content_block(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "compaction_summary_chunk")
+        result.compaction_id = string(data[key := "compactionId"])
+        result.content = decode_content_block(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCompactionSummaryChunk) -> dict[str, Any]:
@@ -3114,7 +3079,7 @@ def decode_session_update(raw: Any) -> types.SessionUpdate:
 
 
 def encode_session_update(value: types.SessionUpdate) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_message_id(raw: Any) -> types.MessageId:
@@ -3127,16 +3092,16 @@ def encode_message_id(value: types.MessageId) -> Any:
 
 def decode_plan_entry(raw: Any) -> types.PlanEntry:
     data = json_object(raw)
+    result = new(types.PlanEntry)
     key = ""
     try:
-        return types.PlanEntry(
-            content=string(data[key := "content"]),
-            priority=decode_plan_entry_priority(data[key := "priority"]),
-            status=decode_plan_entry_status(data[key := "status"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.content = string(data[key := "content"])
+        result.priority = decode_plan_entry_priority(data[key := "priority"])
+        result.status = decode_plan_entry_status(data[key := "status"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
@@ -3182,18 +3147,18 @@ def encode_plan_entry_status(value: types.PlanEntryStatus) -> Any:
 
 def decode_available_command(raw: Any) -> types.AvailableCommand:
     data = json_object(raw)
+    result = new(types.AvailableCommand)
     key = ""
     try:
-        return types.AvailableCommand(
-            name=string(data[key := "name"]),
-            description=string(data[key := "description"]),
-            input=(
-                lenient_nullable_or_unset(data, "input", decode_available_command_input) if "input" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.name = string(data[key := "name"])
+        result.description = string(data[key := "description"])
+        result.input = (
+            lenient_nullable_or_unset(data, "input", decode_available_command_input) if "input" in data else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
@@ -3210,14 +3175,14 @@ def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
 
 def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInput:
     data = json_object(raw)
+    result = new(types.UnstructuredCommandInput)
     key = ""
     try:
-        return types.UnstructuredCommandInput(
-            hint=string(data[key := "hint"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.hint = string(data[key := "hint"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> dict[str, Any]:
@@ -3234,20 +3199,20 @@ def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
 
 
 def encode_available_command_input(value: types.AvailableCommandInput) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_cost(raw: Any) -> types.Cost:
     data = json_object(raw)
+    result = new(types.Cost)
     key = ""
     try:
-        return types.Cost(
-            amount=number(data[key := "amount"]),
-            currency=string(data[key := "currency"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.amount = number(data[key := "amount"])
+        result.currency = string(data[key := "currency"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cost(value: types.Cost) -> dict[str, Any]:
@@ -3286,14 +3251,14 @@ def encode_compaction_status(value: types.CompactionStatus) -> Any:
 
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
     data = json_object(raw)
+    result = new(types.CompleteElicitationNotification)
     key = ""
     try:
-        return types.CompleteElicitationNotification(
-            elicitation_id=string(data[key := "elicitationId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.elicitation_id = string(data[key := "elicitationId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_complete_elicitation_notification(value: types.CompleteElicitationNotification) -> dict[str, Any]:
@@ -3315,22 +3280,22 @@ def encode_ext_notification(value: types.ExtNotification) -> Any:
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data = json_object(raw)
+    result = new(types.InitializeRequest)
     key = ""
     try:
-        return types.InitializeRequest(
-            protocol_version=bounded_integer(data[key := "protocolVersion"], 0, 65535),
-            client_capabilities=(
-                lenient_or_unset(data, "clientCapabilities", decode_client_capabilities)
-                if "clientCapabilities" in data
-                else UNSET
-            ),
-            client_info=(
-                lenient_nullable_or_unset(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.protocol_version = bounded_integer(data[key := "protocolVersion"], 0, 65535)
+        result.client_capabilities = (
+            lenient_or_made(data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities)
+            if "clientCapabilities" in data
+            else types.ClientCapabilities()
         )
+        result.client_info = (
+            lenient_nullable_or_unset(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
@@ -3347,22 +3312,28 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     data = json_object(raw)
-    return types.ClientCapabilities(
-        fs=lenient_or_unset(data, "fs", decode_file_system_capabilities) if "fs" in data else UNSET,
-        terminal=lenient(data, "terminal", boolean, False) if "terminal" in data else False,
-        session=(
-            lenient_nullable_or_unset(data, "session", decode_client_session_capabilities)
-            if "session" in data
-            else UNSET
-        ),
-        auth=lenient_or_unset(data, "auth", decode_auth_capabilities) if "auth" in data else UNSET,
-        elicitation=(
-            lenient_nullable_or_unset(data, "elicitation", decode_elicitation_capabilities)
-            if "elicitation" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ClientCapabilities)
+    result.fs = (
+        lenient_or_made(data, "fs", decode_file_system_capabilities, types.FileSystemCapabilities)
+        if "fs" in data
+        else types.FileSystemCapabilities()
     )
+    result.terminal = lenient(data, "terminal", boolean, False) if "terminal" in data else False
+    result.session = (
+        lenient_nullable_or_unset(data, "session", decode_client_session_capabilities) if "session" in data else UNSET
+    )
+    result.auth = (
+        lenient_or_made(data, "auth", decode_auth_capabilities, types.AuthCapabilities)
+        if "auth" in data
+        else types.AuthCapabilities()
+    )
+    result.elicitation = (
+        lenient_nullable_or_unset(data, "elicitation", decode_elicitation_capabilities)
+        if "elicitation" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
@@ -3382,11 +3353,11 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
     data = json_object(raw)
-    return types.FileSystemCapabilities(
-        read_text_file=lenient(data, "readTextFile", boolean, False) if "readTextFile" in data else False,
-        write_text_file=lenient(data, "writeTextFile", boolean, False) if "writeTextFile" in data else False,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.FileSystemCapabilities)
+    result.read_text_file = lenient(data, "readTextFile", boolean, False) if "readTextFile" in data else False
+    result.write_text_file = lenient(data, "writeTextFile", boolean, False) if "writeTextFile" in data else False
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
@@ -3401,20 +3372,20 @@ def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict
 
 def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
     data = json_object(raw)
-    return types.ClientSessionCapabilities(
-        compaction=(
-            lenient_nullable_or_unset(data, "compaction", decode_compaction_capabilities)
-            if "compaction" in data
-            else UNSET
-        ),
-        config_options=(
-            lenient_nullable_or_unset(data, "configOptions", decode_session_config_options_capabilities)
-            if "configOptions" in data
-            else UNSET
-        ),
-        notices=lenient_nullable_or_unset(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ClientSessionCapabilities)
+    result.compaction = (
+        lenient_nullable_or_unset(data, "compaction", decode_compaction_capabilities) if "compaction" in data else UNSET
     )
+    result.config_options = (
+        lenient_nullable_or_unset(data, "configOptions", decode_session_config_options_capabilities)
+        if "configOptions" in data
+        else UNSET
+    )
+    result.notices = (
+        lenient_nullable_or_unset(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -> dict[str, Any]:
@@ -3443,14 +3414,14 @@ def encode_compaction_capabilities(value: types.CompactionCapabilities) -> dict[
 
 def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigOptionsCapabilities:
     data = json_object(raw)
-    return types.SessionConfigOptionsCapabilities(
-        boolean=(
-            lenient_nullable_or_unset(data, "boolean", decode_boolean_config_option_capabilities)
-            if "boolean" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.SessionConfigOptionsCapabilities)
+    result.boolean = (
+        lenient_nullable_or_unset(data, "boolean", decode_boolean_config_option_capabilities)
+        if "boolean" in data
+        else UNSET
     )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_config_options_capabilities(value: types.SessionConfigOptionsCapabilities) -> dict[str, Any]:
@@ -3464,9 +3435,9 @@ def encode_session_config_options_capabilities(value: types.SessionConfigOptions
 
 def decode_boolean_config_option_capabilities(raw: Any) -> types.BooleanConfigOptionCapabilities:
     data = json_object(raw)
-    return types.BooleanConfigOptionCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.BooleanConfigOptionCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_boolean_config_option_capabilities(value: types.BooleanConfigOptionCapabilities) -> dict[str, Any]:
@@ -3487,10 +3458,10 @@ def encode_notice_capabilities(value: types.NoticeCapabilities) -> dict[str, Any
 
 def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
     data = json_object(raw)
-    return types.AuthCapabilities(
-        terminal=lenient(data, "terminal", boolean, False) if "terminal" in data else False,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.AuthCapabilities)
+    result.terminal = lenient(data, "terminal", boolean, False) if "terminal" in data else False
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
@@ -3504,11 +3475,13 @@ def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
     data = json_object(raw)
-    return types.ElicitationCapabilities(
-        form=lenient_nullable_or_unset(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET,
-        url=lenient_nullable_or_unset(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ElicitationCapabilities)
+    result.form = (
+        lenient_nullable_or_unset(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
     )
+    result.url = lenient_nullable_or_unset(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
@@ -3524,9 +3497,9 @@ def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dic
 
 def decode_elicitation_form_capabilities(raw: Any) -> types.ElicitationFormCapabilities:
     data = json_object(raw)
-    return types.ElicitationFormCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.ElicitationFormCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilities) -> dict[str, Any]:
@@ -3538,9 +3511,9 @@ def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilitie
 
 def decode_elicitation_url_capabilities(raw: Any) -> types.ElicitationUrlCapabilities:
     data = json_object(raw)
-    return types.ElicitationUrlCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.ElicitationUrlCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_elicitation_url_capabilities(value: types.ElicitationUrlCapabilities) -> dict[str, Any]:
@@ -3552,14 +3525,14 @@ def encode_elicitation_url_capabilities(value: types.ElicitationUrlCapabilities)
 
 def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
     data = json_object(raw)
+    result = new(types.AuthenticateRequest)
     key = ""
     try:
-        return types.AuthenticateRequest(
-            method_id=string(data[key := "methodId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.method_id = string(data[key := "methodId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
@@ -3573,9 +3546,9 @@ def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, A
 
 def decode_logout_request(raw: Any) -> types.LogoutRequest:
     data = json_object(raw)
-    return types.LogoutRequest(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.LogoutRequest)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_logout_request(value: types.LogoutRequest) -> dict[str, Any]:
@@ -3587,18 +3560,18 @@ def encode_logout_request(value: types.LogoutRequest) -> dict[str, Any]:
 
 def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
     data = json_object(raw)
+    result = new(types.NewSessionRequest)
     key = ""
     try:
-        return types.NewSessionRequest(
-            cwd=string(data[key := "cwd"]),
-            additional_directories=(
-                array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
-            ),
-            mcp_servers=[] if data[key := "mcpServers"] is None else array(data[key], decode_mcp_server),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.cwd = string(data[key := "cwd"])
+        result.additional_directories = (
+            array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
         )
+        result.mcp_servers = [] if data[key := "mcpServers"] is None else array(data[key], decode_mcp_server)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
@@ -3615,17 +3588,17 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data = json_object(raw)
+    result = new(types.McpServerHttp)
     key = ""
     try:
-        return types.McpServerHttp(
-            type=constant(data[key := "type"], "http"),
-            name=string(data[key := "name"]),
-            url=string(data[key := "url"]),
-            headers=[] if data[key := "headers"] is None else array(data[key], decode_http_header),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "http")
+        result.name = string(data[key := "name"])
+        result.url = string(data[key := "url"])
+        result.headers = [] if data[key := "headers"] is None else array(data[key], decode_http_header)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
@@ -3642,17 +3615,17 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
 
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
     data = json_object(raw)
+    result = new(types.McpServerSse)
     key = ""
     try:
-        return types.McpServerSse(
-            type=constant(data[key := "type"], "sse"),
-            name=string(data[key := "name"]),
-            url=string(data[key := "url"]),
-            headers=[] if data[key := "headers"] is None else array(data[key], decode_http_header),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "sse")
+        result.name = string(data[key := "name"])
+        result.url = string(data[key := "url"])
+        result.headers = [] if data[key := "headers"] is None else array(data[key], decode_http_header)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
@@ -3669,17 +3642,17 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data = json_object(raw)
+    result = new(types.McpServerStdio)
     key = ""
     try:
-        return types.McpServerStdio(
-            name=string(data[key := "name"]),
-            command=string(data[key := "command"]),
-            args=[] if data[key := "args"] is None else array(data[key], string),
-            env=[] if data[key := "env"] is None else array(data[key], decode_env_variable),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.name = string(data[key := "name"])
+        result.command = string(data[key := "command"])
+        result.args = [] if data[key := "args"] is None else array(data[key], string)
+        result.env = [] if data[key := "env"] is None else array(data[key], decode_env_variable)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
@@ -3711,20 +3684,20 @@ def decode_mcp_server(raw: Any) -> types.McpServer:
 
 
 def encode_mcp_server(value: types.McpServer) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
     data = json_object(raw)
+    result = new(types.HttpHeader)
     key = ""
     try:
-        return types.HttpHeader(
-            name=string(data[key := "name"]),
-            value=string(data[key := "value"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.name = string(data[key := "name"])
+        result.value = string(data[key := "value"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
@@ -3739,19 +3712,19 @@ def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
 
 def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
     data = json_object(raw)
+    result = new(types.LoadSessionRequest)
     key = ""
     try:
-        return types.LoadSessionRequest(
-            mcp_servers=[] if data[key := "mcpServers"] is None else array(data[key], decode_mcp_server),
-            cwd=string(data[key := "cwd"]),
-            additional_directories=(
-                array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
-            ),
-            session_id=string(data[key := "sessionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.mcp_servers = [] if data[key := "mcpServers"] is None else array(data[key], decode_mcp_server)
+        result.cwd = string(data[key := "cwd"])
+        result.additional_directories = (
+            array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
         )
+        result.session_id = string(data[key := "sessionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, Any]:
@@ -3769,15 +3742,15 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
 
 def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
     data = json_object(raw)
+    result = new(types.ListSessionsRequest)
     key = ""
     try:
-        return types.ListSessionsRequest(
-            cwd=nullable(data[key], string) if (key := "cwd") in data else UNSET,
-            cursor=nullable(data[key], string) if (key := "cursor") in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.cwd = nullable(data[key], string) if (key := "cwd") in data else UNSET
+        result.cursor = nullable(data[key], string) if (key := "cursor") in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
@@ -3793,14 +3766,14 @@ def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, 
 
 def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
     data = json_object(raw)
+    result = new(types.DeleteSessionRequest)
     key = ""
     try:
-        return types.DeleteSessionRequest(
-            session_id=string(data[key := "sessionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
@@ -3814,19 +3787,19 @@ def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str
 
 def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
     data = json_object(raw)
+    result = new(types.ResumeSessionRequest)
     key = ""
     try:
-        return types.ResumeSessionRequest(
-            session_id=string(data[key := "sessionId"]),
-            cwd=string(data[key := "cwd"]),
-            additional_directories=(
-                array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
-            ),
-            mcp_servers=array(data[key], decode_mcp_server) if data.get(key := "mcpServers") is not None else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_id = string(data[key := "sessionId"])
+        result.cwd = string(data[key := "cwd"])
+        result.additional_directories = (
+            array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
         )
+        result.mcp_servers = array(data[key], decode_mcp_server) if data.get(key := "mcpServers") is not None else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str, Any]:
@@ -3845,14 +3818,14 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
     data = json_object(raw)
+    result = new(types.CloseSessionRequest)
     key = ""
     try:
-        return types.CloseSessionRequest(
-            session_id=string(data[key := "sessionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
@@ -3866,15 +3839,15 @@ def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, 
 
 def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
     data = json_object(raw)
+    result = new(types.SetSessionModeRequest)
     key = ""
     try:
-        return types.SetSessionModeRequest(
-            session_id=string(data[key := "sessionId"]),
-            mode_id=string(data[key := "modeId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.mode_id = string(data[key := "modeId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
@@ -3889,17 +3862,17 @@ def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[
 
 def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
     data = json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestBoolean)
     key = ""
     try:
-        return types.SetSessionConfigOptionRequestBoolean(
-            session_id=string(data[key := "sessionId"]),
-            config_id=string(data[key := "configId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=constant(data[key := "type"], "boolean"),
-            value=boolean(data[key := "value"]),
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.config_id = string(data[key := "configId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = constant(data[key := "type"], "boolean")
+        result.value = boolean(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_request_boolean(
@@ -3918,16 +3891,16 @@ def encode_set_session_config_option_request_boolean(
 
 def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSessionConfigOptionRequestValueId:
     data = json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestValueId)
     key = ""
     try:
-        return types.SetSessionConfigOptionRequestValueId(
-            session_id=string(data[key := "sessionId"]),
-            config_id=string(data[key := "configId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            value=string(data[key := "value"]),
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.config_id = string(data[key := "configId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.value = string(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_request_value_id(
@@ -3965,20 +3938,20 @@ def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfig
 
 
 def encode_set_session_config_option_request(value: types.SetSessionConfigOptionRequest) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
     data = json_object(raw)
+    result = new(types.PromptRequest)
     key = ""
     try:
-        return types.PromptRequest(
-            session_id=string(data[key := "sessionId"]),
-            prompt=array(data[key := "prompt"], decode_content_block),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.prompt = array(data[key := "prompt"], decode_content_block)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
@@ -3993,9 +3966,9 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
 
 def decode_write_text_file_response(raw: Any) -> types.WriteTextFileResponse:
     data = json_object(raw)
-    return types.WriteTextFileResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.WriteTextFileResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_write_text_file_response(value: types.WriteTextFileResponse) -> dict[str, Any]:
@@ -4007,14 +3980,14 @@ def encode_write_text_file_response(value: types.WriteTextFileResponse) -> dict[
 
 def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
     data = json_object(raw)
+    result = new(types.ReadTextFileResponse)
     key = ""
     try:
-        return types.ReadTextFileResponse(
-            content=string(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.content = string(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
@@ -4028,14 +4001,14 @@ def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[st
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data = json_object(raw)
+    result = new(types.RequestPermissionResponse)
     key = ""
     try:
-        return types.RequestPermissionResponse(
-            outcome=decode_request_permission_outcome(data[key := "outcome"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.outcome = decode_request_permission_outcome(data[key := "outcome"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
@@ -4049,13 +4022,13 @@ def encode_request_permission_response(value: types.RequestPermissionResponse) -
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data = json_object(raw)
+    result = new(types.RequestPermissionOutcomeCancelled)
     key = ""
     try:
-        return types.RequestPermissionOutcomeCancelled(
-            outcome=constant(data[key := "outcome"], "cancelled"),
-        )
+        result.outcome = constant(data[key := "outcome"], "cancelled")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
@@ -4067,15 +4040,15 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data = json_object(raw)
+    result = new(types.RequestPermissionOutcomeSelected)
     key = ""
     try:
-        return types.RequestPermissionOutcomeSelected(
-            outcome=constant(data[key := "outcome"], "selected"),
-            option_id=string(data[key := "optionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.outcome = constant(data[key := "outcome"], "selected")
+        result.option_id = string(data[key := "optionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
@@ -4104,19 +4077,19 @@ def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcom
 
 
 def encode_request_permission_outcome(value: types.RequestPermissionOutcome) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
     data = json_object(raw)
+    result = new(types.CreateTerminalResponse)
     key = ""
     try:
-        return types.CreateTerminalResponse(
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
@@ -4130,20 +4103,20 @@ def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict
 
 def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
     data = json_object(raw)
+    result = new(types.TerminalOutputResponse)
     key = ""
     try:
-        return types.TerminalOutputResponse(
-            output=string(data[key := "output"]),
-            truncated=boolean(data[key := "truncated"]),
-            exit_status=(
-                lenient_nullable_or_unset(data, "exitStatus", decode_terminal_exit_status)
-                if "exitStatus" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.output = string(data[key := "output"])
+        result.truncated = boolean(data[key := "truncated"])
+        result.exit_status = (
+            lenient_nullable_or_unset(data, "exitStatus", decode_terminal_exit_status)
+            if "exitStatus" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict[str, Any]:
@@ -4160,15 +4133,15 @@ def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data = json_object(raw)
-    return types.TerminalExitStatus(
-        exit_code=(
-            lenient_nullable_or_unset(data, "exitCode", lambda value: bounded_integer(value, 0, None))
-            if "exitCode" in data
-            else UNSET
-        ),
-        signal=lenient_nullable_or_unset(data, "signal", string) if "signal" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.TerminalExitStatus)
+    result.exit_code = (
+        lenient_nullable_or_unset(data, "exitCode", lambda value: bounded_integer(value, 0, None))
+        if "exitCode" in data
+        else UNSET
     )
+    result.signal = lenient_string(data, "signal") if "signal" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
@@ -4184,9 +4157,9 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 
 def decode_release_terminal_response(raw: Any) -> types.ReleaseTerminalResponse:
     data = json_object(raw)
-    return types.ReleaseTerminalResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.ReleaseTerminalResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_release_terminal_response(value: types.ReleaseTerminalResponse) -> dict[str, Any]:
@@ -4198,15 +4171,15 @@ def encode_release_terminal_response(value: types.ReleaseTerminalResponse) -> di
 
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
     data = json_object(raw)
-    return types.WaitForTerminalExitResponse(
-        exit_code=(
-            lenient_nullable_or_unset(data, "exitCode", lambda value: bounded_integer(value, 0, None))
-            if "exitCode" in data
-            else UNSET
-        ),
-        signal=lenient_nullable_or_unset(data, "signal", string) if "signal" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.WaitForTerminalExitResponse)
+    result.exit_code = (
+        lenient_nullable_or_unset(data, "exitCode", lambda value: bounded_integer(value, 0, None))
+        if "exitCode" in data
+        else UNSET
     )
+    result.signal = lenient_string(data, "signal") if "signal" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitResponse) -> dict[str, Any]:
@@ -4222,9 +4195,9 @@ def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitRespo
 
 def decode_kill_terminal_response(raw: Any) -> types.KillTerminalResponse:
     data = json_object(raw)
-    return types.KillTerminalResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.KillTerminalResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_kill_terminal_response(value: types.KillTerminalResponse) -> dict[str, Any]:
@@ -4236,19 +4209,19 @@ def encode_kill_terminal_response(value: types.KillTerminalResponse) -> dict[str
 
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
     data = json_object(raw)
+    result = new(types.CreateElicitationResponseAccept)
     key = ""
     try:
-        return types.CreateElicitationResponseAccept(
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            action=constant(data[key := "action"], "accept"),
-            content=(
-                nullable(data[key], lambda value: mapping(value, decode_elicitation_content_value))
-                if (key := "content") in data
-                else UNSET
-            ),
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.action = constant(data[key := "action"], "accept")
+        result.content = (
+            nullable(data[key], lambda value: mapping(value, decode_elicitation_content_value))
+            if (key := "content") in data
+            else UNSET
         )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
@@ -4264,14 +4237,14 @@ def encode_create_elicitation_response_accept(value: types.CreateElicitationResp
 
 def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
     data = json_object(raw)
+    result = new(types.CreateElicitationResponseDecline)
     key = ""
     try:
-        return types.CreateElicitationResponseDecline(
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            action=constant(data[key := "action"], "decline"),
-        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.action = constant(data[key := "action"], "decline")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
@@ -4285,14 +4258,14 @@ def encode_create_elicitation_response_decline(value: types.CreateElicitationRes
 
 def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
     data = json_object(raw)
+    result = new(types.CreateElicitationResponseCancel)
     key = ""
     try:
-        return types.CreateElicitationResponseCancel(
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            action=constant(data[key := "action"], "cancel"),
-        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.action = constant(data[key := "action"], "cancel")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
@@ -4312,15 +4285,15 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
         "cancel",
     ):
         raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
+    result = new(types.CreateElicitationResponseOther)
     key = ""
     try:
-        return types.CreateElicitationResponseOther(
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            action=string(data[key := "action"]),
-            extra={name: item for name, item in data.items() if name not in {"_meta", "action"}},
-        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.action = string(data[key := "action"])
+        result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
@@ -4350,7 +4323,7 @@ def decode_create_elicitation_response(raw: Any) -> types.CreateElicitationRespo
 
 
 def encode_create_elicitation_response(value: types.CreateElicitationResponse) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 _ELICITATION_CONTENT_VALUE_CANDIDATES: Final[tuple[Candidate[types.ElicitationContentValue], ...]] = (
@@ -4372,14 +4345,14 @@ def encode_elicitation_content_value(value: types.ElicitationContentValue) -> An
 
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
     data = json_object(raw)
+    result = new(types.CancelNotification)
     key = ""
     try:
-        return types.CancelNotification(
-            session_id=string(data[key := "sessionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
@@ -4393,14 +4366,14 @@ def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
     data = json_object(raw)
+    result = new(types.CancelRequestNotification)
     key = ""
     try:
-        return types.CancelRequestNotification(
-            request_id=decode_request_id(data[key := "requestId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
@@ -4597,150 +4570,161 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.CancelRequestNotification: decode_cancel_request_notification,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.WriteTextFileRequest: encode_write_text_file_request,
-    types.ReadTextFileRequest: encode_read_text_file_request,
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal,
-    types.ContentBlockText: encode_content_block_text,
-    types.ContentBlockImage: encode_content_block_image,
-    types.ContentBlockAudio: encode_content_block_audio,
-    types.ContentBlockResourceLink: encode_content_block_resource_link,
-    types.ContentBlockResource: encode_content_block_resource,
-    types.Annotations: encode_annotations,
-    types.TextResourceContents: encode_text_resource_contents,
-    types.BlobResourceContents: encode_blob_resource_contents,
-    types.ToolCallLocation: encode_tool_call_location,
-    types.PermissionOption: encode_permission_option,
-    types.CreateTerminalRequest: encode_create_terminal_request,
-    types.EnvVariable: encode_env_variable,
-    types.TerminalOutputRequest: encode_terminal_output_request,
-    types.ReleaseTerminalRequest: encode_release_terminal_request,
-    types.WaitForTerminalExitRequest: encode_wait_for_terminal_exit_request,
-    types.KillTerminalRequest: encode_kill_terminal_request,
-    types.ElicitationSessionScope: encode_elicitation_session_scope,
-    types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
-    types.ElicitationRequestScope: encode_elicitation_request_scope,
-    types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
-    types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
-    types.ElicitationSchema: encode_elicitation_schema,
-    types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
-    types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
-    types.EnumOption: encode_enum_option,
-    types.MultiSelectItemsString: encode_multi_select_items_string,
-    types.MultiSelectItemsOther: encode_multi_select_items_other,
-    types.TitledMultiSelectItems: encode_titled_multi_select_items,
-    types.InitializeResponse: encode_initialize_response,
-    types.AgentCapabilities: encode_agent_capabilities,
-    types.PromptCapabilities: encode_prompt_capabilities,
-    types.McpCapabilities: encode_mcp_capabilities,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.SessionListCapabilities: encode_session_list_capabilities,
-    types.SessionDeleteCapabilities: encode_session_delete_capabilities,
-    types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
-    types.SessionResumeCapabilities: encode_session_resume_capabilities,
-    types.SessionCloseCapabilities: encode_session_close_capabilities,
-    types.AgentAuthCapabilities: encode_agent_auth_capabilities,
-    types.LogoutCapabilities: encode_logout_capabilities,
-    types.AuthMethodTerminal: encode_auth_method_terminal,
-    types.AuthMethodAgent: encode_auth_method_agent,
-    types.Implementation: encode_implementation,
-    types.AuthenticateResponse: encode_authenticate_response,
-    types.LogoutResponse: encode_logout_response,
-    types.NewSessionResponse: encode_new_session_response,
-    types.SessionModeState: encode_session_mode_state,
-    types.SessionMode: encode_session_mode,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
-    types.SessionConfigSelectOption: encode_session_config_select_option,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.LoadSessionResponse: encode_load_session_response,
-    types.ListSessionsResponse: encode_list_sessions_response,
-    types.SessionInfo: encode_session_info,
-    types.DeleteSessionResponse: encode_delete_session_response,
-    types.ResumeSessionResponse: encode_resume_session_response,
-    types.CloseSessionResponse: encode_close_session_response,
-    types.SetSessionModeResponse: encode_set_session_mode_response,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.PromptResponse: encode_prompt_response,
-    types.Error: encode_error,
-    types.SessionNotification: encode_session_notification,
-    types.ContentChunk: encode_content_chunk,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateToolCall: encode_session_update_tool_call,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdatePlan: encode_session_update_plan,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateCurrentModeUpdate: encode_session_update_current_mode_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
-    types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
-    types.SessionUpdateNotice: encode_session_update_notice,
-    types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
-    types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
-    types.PlanEntry: encode_plan_entry,
-    types.AvailableCommand: encode_available_command,
-    types.UnstructuredCommandInput: encode_unstructured_command_input,
-    types.Cost: encode_cost,
-    types.CompleteElicitationNotification: encode_complete_elicitation_notification,
-    types.InitializeRequest: encode_initialize_request,
-    types.ClientCapabilities: encode_client_capabilities,
-    types.FileSystemCapabilities: encode_file_system_capabilities,
-    types.ClientSessionCapabilities: encode_client_session_capabilities,
-    types.CompactionCapabilities: encode_compaction_capabilities,
-    types.SessionConfigOptionsCapabilities: encode_session_config_options_capabilities,
-    types.BooleanConfigOptionCapabilities: encode_boolean_config_option_capabilities,
-    types.NoticeCapabilities: encode_notice_capabilities,
-    types.AuthCapabilities: encode_auth_capabilities,
-    types.ElicitationCapabilities: encode_elicitation_capabilities,
-    types.ElicitationFormCapabilities: encode_elicitation_form_capabilities,
-    types.ElicitationUrlCapabilities: encode_elicitation_url_capabilities,
-    types.AuthenticateRequest: encode_authenticate_request,
-    types.LogoutRequest: encode_logout_request,
-    types.NewSessionRequest: encode_new_session_request,
-    types.McpServerHttp: encode_mcp_server_http,
-    types.McpServerSse: encode_mcp_server_sse,
-    types.McpServerStdio: encode_mcp_server_stdio,
-    types.HttpHeader: encode_http_header,
-    types.LoadSessionRequest: encode_load_session_request,
-    types.ListSessionsRequest: encode_list_sessions_request,
-    types.DeleteSessionRequest: encode_delete_session_request,
-    types.ResumeSessionRequest: encode_resume_session_request,
-    types.CloseSessionRequest: encode_close_session_request,
-    types.SetSessionModeRequest: encode_set_session_mode_request,
-    types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestValueId: encode_set_session_config_option_request_value_id,
-    types.PromptRequest: encode_prompt_request,
-    types.WriteTextFileResponse: encode_write_text_file_response,
-    types.ReadTextFileResponse: encode_read_text_file_response,
-    types.RequestPermissionResponse: encode_request_permission_response,
-    types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
-    types.CreateTerminalResponse: encode_create_terminal_response,
-    types.TerminalOutputResponse: encode_terminal_output_response,
-    types.TerminalExitStatus: encode_terminal_exit_status,
-    types.ReleaseTerminalResponse: encode_release_terminal_response,
-    types.WaitForTerminalExitResponse: encode_wait_for_terminal_exit_response,
-    types.KillTerminalResponse: encode_kill_terminal_response,
-    types.CreateElicitationResponseAccept: encode_create_elicitation_response_accept,
-    types.CreateElicitationResponseDecline: encode_create_elicitation_response_decline,
-    types.CreateElicitationResponseCancel: encode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseOther: encode_create_elicitation_response_other,
-    types.CancelNotification: encode_cancel_notification,
-    types.CancelRequestNotification: encode_cancel_request_notification,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.WriteTextFileRequest: encode_write_text_file_request,
+        types.ReadTextFileRequest: encode_read_text_file_request,
+        types.RequestPermissionRequest: encode_request_permission_request,
+        types.ToolCallUpdate: encode_tool_call_update,
+        types.ToolCallContentContent: encode_tool_call_content_content,
+        types.ToolCallContentDiff: encode_tool_call_content_diff,
+        types.ToolCallContentTerminal: encode_tool_call_content_terminal,
+        types.ContentBlockText: encode_content_block_text,
+        types.ContentBlockImage: encode_content_block_image,
+        types.ContentBlockAudio: encode_content_block_audio,
+        types.ContentBlockResourceLink: encode_content_block_resource_link,
+        types.ContentBlockResource: encode_content_block_resource,
+        types.Annotations: encode_annotations,
+        types.TextResourceContents: encode_text_resource_contents,
+        types.BlobResourceContents: encode_blob_resource_contents,
+        types.ToolCallLocation: encode_tool_call_location,
+        types.PermissionOption: encode_permission_option,
+        types.CreateTerminalRequest: encode_create_terminal_request,
+        types.EnvVariable: encode_env_variable,
+        types.TerminalOutputRequest: encode_terminal_output_request,
+        types.ReleaseTerminalRequest: encode_release_terminal_request,
+        types.WaitForTerminalExitRequest: encode_wait_for_terminal_exit_request,
+        types.KillTerminalRequest: encode_kill_terminal_request,
+        types.ElicitationSessionScope: encode_elicitation_session_scope,
+        types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
+        types.ElicitationRequestScope: encode_elicitation_request_scope,
+        types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
+        types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
+        types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
+        types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
+        types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
+        types.ElicitationSchema: encode_elicitation_schema,
+        types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
+        types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
+        types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
+        types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
+        types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
+        types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
+        types.EnumOption: encode_enum_option,
+        types.MultiSelectItemsString: encode_multi_select_items_string,
+        types.MultiSelectItemsOther: encode_multi_select_items_other,
+        types.TitledMultiSelectItems: encode_titled_multi_select_items,
+        types.InitializeResponse: encode_initialize_response,
+        types.AgentCapabilities: encode_agent_capabilities,
+        types.PromptCapabilities: encode_prompt_capabilities,
+        types.McpCapabilities: encode_mcp_capabilities,
+        types.SessionCapabilities: encode_session_capabilities,
+        types.SessionListCapabilities: encode_session_list_capabilities,
+        types.SessionDeleteCapabilities: encode_session_delete_capabilities,
+        types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
+        types.SessionResumeCapabilities: encode_session_resume_capabilities,
+        types.SessionCloseCapabilities: encode_session_close_capabilities,
+        types.AgentAuthCapabilities: encode_agent_auth_capabilities,
+        types.LogoutCapabilities: encode_logout_capabilities,
+        types.AuthMethodTerminal: encode_auth_method_terminal,
+        types.AuthMethodAgent: encode_auth_method_agent,
+        types.Implementation: encode_implementation,
+        types.AuthenticateResponse: encode_authenticate_response,
+        types.LogoutResponse: encode_logout_response,
+        types.NewSessionResponse: encode_new_session_response,
+        types.SessionModeState: encode_session_mode_state,
+        types.SessionMode: encode_session_mode,
+        types.SessionConfigOptionSelect: encode_session_config_option_select,
+        types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
+        types.SessionConfigSelectOption: encode_session_config_select_option,
+        types.SessionConfigSelectGroup: encode_session_config_select_group,
+        types.LoadSessionResponse: encode_load_session_response,
+        types.ListSessionsResponse: encode_list_sessions_response,
+        types.SessionInfo: encode_session_info,
+        types.DeleteSessionResponse: encode_delete_session_response,
+        types.ResumeSessionResponse: encode_resume_session_response,
+        types.CloseSessionResponse: encode_close_session_response,
+        types.SetSessionModeResponse: encode_set_session_mode_response,
+        types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
+        types.PromptResponse: encode_prompt_response,
+        types.Error: encode_error,
+        types.SessionNotification: encode_session_notification,
+        types.ContentChunk: encode_content_chunk,
+        types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
+        types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
+        types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
+        types.SessionUpdateToolCall: encode_session_update_tool_call,
+        types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
+        types.SessionUpdatePlan: encode_session_update_plan,
+        types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
+        types.SessionUpdateCurrentModeUpdate: encode_session_update_current_mode_update,
+        types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
+        types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
+        types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
+        types.SessionUpdateNotice: encode_session_update_notice,
+        types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
+        types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
+        types.PlanEntry: encode_plan_entry,
+        types.AvailableCommand: encode_available_command,
+        types.UnstructuredCommandInput: encode_unstructured_command_input,
+        types.Cost: encode_cost,
+        types.CompleteElicitationNotification: encode_complete_elicitation_notification,
+        types.InitializeRequest: encode_initialize_request,
+        types.ClientCapabilities: encode_client_capabilities,
+        types.FileSystemCapabilities: encode_file_system_capabilities,
+        types.ClientSessionCapabilities: encode_client_session_capabilities,
+        types.CompactionCapabilities: encode_compaction_capabilities,
+        types.SessionConfigOptionsCapabilities: encode_session_config_options_capabilities,
+        types.BooleanConfigOptionCapabilities: encode_boolean_config_option_capabilities,
+        types.NoticeCapabilities: encode_notice_capabilities,
+        types.AuthCapabilities: encode_auth_capabilities,
+        types.ElicitationCapabilities: encode_elicitation_capabilities,
+        types.ElicitationFormCapabilities: encode_elicitation_form_capabilities,
+        types.ElicitationUrlCapabilities: encode_elicitation_url_capabilities,
+        types.AuthenticateRequest: encode_authenticate_request,
+        types.LogoutRequest: encode_logout_request,
+        types.NewSessionRequest: encode_new_session_request,
+        types.McpServerHttp: encode_mcp_server_http,
+        types.McpServerSse: encode_mcp_server_sse,
+        types.McpServerStdio: encode_mcp_server_stdio,
+        types.HttpHeader: encode_http_header,
+        types.LoadSessionRequest: encode_load_session_request,
+        types.ListSessionsRequest: encode_list_sessions_request,
+        types.DeleteSessionRequest: encode_delete_session_request,
+        types.ResumeSessionRequest: encode_resume_session_request,
+        types.CloseSessionRequest: encode_close_session_request,
+        types.SetSessionModeRequest: encode_set_session_mode_request,
+        types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
+        types.SetSessionConfigOptionRequestValueId: encode_set_session_config_option_request_value_id,
+        types.PromptRequest: encode_prompt_request,
+        types.WriteTextFileResponse: encode_write_text_file_response,
+        types.ReadTextFileResponse: encode_read_text_file_response,
+        types.RequestPermissionResponse: encode_request_permission_response,
+        types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
+        types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
+        types.CreateTerminalResponse: encode_create_terminal_response,
+        types.TerminalOutputResponse: encode_terminal_output_response,
+        types.TerminalExitStatus: encode_terminal_exit_status,
+        types.ReleaseTerminalResponse: encode_release_terminal_response,
+        types.WaitForTerminalExitResponse: encode_wait_for_terminal_exit_response,
+        types.KillTerminalResponse: encode_kill_terminal_response,
+        types.CreateElicitationResponseAccept: encode_create_elicitation_response_accept,
+        types.CreateElicitationResponseDecline: encode_create_elicitation_response_decline,
+        types.CreateElicitationResponseCancel: encode_create_elicitation_response_cancel,
+        types.CreateElicitationResponseOther: encode_create_elicitation_response_other,
+        types.CancelNotification: encode_cancel_notification,
+        types.CancelRequestNotification: encode_cancel_request_notification,
+    }
+)
 
 
 @overload
@@ -4764,18 +4748,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

@@ -11,21 +11,28 @@ from typing import Any, Final, Literal
 
 from .dispatch import OnDrop
 
-_JSON_CHARACTERS: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-
-
-def _loads(message: bytes) -> Any:
-    # bytes would be taken for UTF-16, too, and NaN is not JSON
-    return json.loads(message.decode(), parse_constant=_refuse_constant)
-
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+# made once, and not for each message, as `json.loads` and `json.dumps` do where they are told anything
+_READ: Final = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
+_WRITE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+
+
+def _loads(message: bytes) -> Any:
+    # `json.loads` would take bytes for UTF-16, too, and NaN for JSON
+    text = message.decode().strip(" \t\r\n")
+    value, end = _READ(text)
+    if end != len(text):
+        raise ValueError(f"there is more after the end of the JSON, at character {end}")
+    return value
+
+
 def _dumps(message: Any) -> bytes:
     # all ASCII: no peer can take a character for the end of the line, and lone surrogates survive
-    return _JSON_CHARACTERS(message).encode("ascii")
+    return _WRITE(message).encode("ascii")
 
 
 @dataclass(frozen=True, kw_only=True)

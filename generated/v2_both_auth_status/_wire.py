@@ -179,14 +179,14 @@ def anything(value: Any) -> Any:
 
 def constant(value: Any, only: T) -> T:
     """The one value that is allowed."""
-    if value == only and isinstance(value, bool) is isinstance(only, bool):
+    if value == only and (value.__class__ is only.__class__ or isinstance(value, bool) is isinstance(only, bool)):
         return only
     raise unfit(repr(only), value)
 
 
 def choice(value: Any, known: Mapping[Any, T]) -> T:
     """One of the constants of an enum."""
-    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+    if isinstance(value, str) or type(value) in (int, float):
         found = known.get(value)
         if found is not None:
             return found
@@ -286,14 +286,69 @@ def lenient_or_unset(raw: dict[str, Any], key: str, read: Callable[[Any], T]) ->
         return UNSET
 
 
+def lenient_or_made(raw: dict[str, Any], key: str, read: Callable[[Any], T], make: Callable[[], T]) -> T:
+    """The property `key`; where it does not fit, it is dropped and what `make` makes stands in."""
+    value = raw[key]
+    try:
+        return read(value)
+    except DecodeError as error:
+        drop(raw, key, error)
+        return make()
+
+
 def lenient_nullable(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: T | None) -> T | None:
     """The property `key`, which may be null; where it does not fit, it is dropped and `default` stands in."""
-    return None if raw[key] is None else lenient(raw, key, read, default)
+    value = raw[key]
+    try:
+        return None if value is None else read(value)
+    except DecodeError as error:
+        drop(raw, key, error)
+        return default
 
 
 def lenient_nullable_or_unset(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | None | UnsetType:
     """The property `key`, which may be null; where it does not fit, it is dropped as if it were absent."""
-    return None if raw[key] is None else lenient_or_unset(raw, key, read)
+    value = raw[key]
+    try:
+        return None if value is None else read(value)
+    except DecodeError as error:
+        drop(raw, key, error)
+        return UNSET
+
+
+def lenient_string(raw: dict[str, Any], key: str) -> str | None | UnsetType:
+    """The property `key`, a string or null; anything else is dropped as if it were absent."""
+    value = raw[key]
+    return value if value is None or isinstance(value, str) else lenient_or_unset(raw, key, string)
+
+
+def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | None | UnsetType:
+    """The property `key`, any object or null; anything else is dropped as if it were absent."""
+    value = raw[key]
+    found: dict[str, Any] | None = value
+    return found if value is None or isinstance(value, dict) else lenient_or_unset(raw, key, json_object)
+
+
+def lenient_choice(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T | None | UnsetType:
+    """The property `key`, a constant of an enum or null; anything else is dropped as if it were absent."""
+    value = raw[key]
+    found = known.get(value) if isinstance(value, str) else None
+    return found if found is not None else lenient_nullable_or_unset(raw, key, lambda value: choice(value, known))
+
+
+def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | None | UnsetType:
+    """The property `key`, an array or null; what does not fit is dropped, be it an item or the whole."""
+    value = raw[key]
+    if isinstance(value, list):
+        return valid_items(value, read)
+    return lenient_nullable_or_unset(raw, key, lambda value: valid_items(value, read))
+
+
+def lenient_nullable_or_made(
+    raw: dict[str, Any], key: str, read: Callable[[Any], T], make: Callable[[], T]
+) -> T | None:
+    """The property `key`, which may be null; where it does not fit, it is dropped and what `make` makes stands in."""
+    return None if raw[key] is None else lenient_or_made(raw, key, read, make)
 
 
 def valid_items(value: Any, read: Callable[[Any], T], min_items: int = 0) -> list[T]:
@@ -302,11 +357,13 @@ def valid_items(value: Any, read: Callable[[Any], T], min_items: int = 0) -> lis
     if not isinstance(value, list):
         raise unfit("an array", value)
     items: list[T] = []
-    for index, item in enumerate(raw):
+    dropped = 0
+    for item in raw:
         try:
             items.append(read(item))
         except DecodeError as error:
-            drop(raw, index, error)
+            drop(raw, len(items) + dropped, error)
+            dropped += 1
     if len(items) < min_items:
         raise unfit(f"an array of {min_items} or more items that fit", value)
     return items

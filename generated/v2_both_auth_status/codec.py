@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     Candidate,
     DecodeError,
@@ -28,8 +28,12 @@ from ._wire import (
     integer,
     json_object,
     lenient,
+    lenient_items,
     lenient_nullable_or_unset,
+    lenient_object,
+    lenient_or_made,
     lenient_or_unset,
+    lenient_string,
     located,
     long_array,
     long_string,
@@ -63,18 +67,18 @@ def encode_request_id(value: types.RequestId) -> Any:
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
     data = json_object(raw)
+    result = new(types.RequestPermissionRequest)
     key = ""
     try:
-        return types.RequestPermissionRequest(
-            session_id=string(data[key := "sessionId"]),
-            title=string(data[key := "title"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            subject=nullable(data[key], decode_request_permission_subject) if (key := "subject") in data else UNSET,
-            options=long_array(data[key := "options"], decode_permission_option, 1),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.title = string(data[key := "title"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.subject = nullable(data[key], decode_request_permission_subject) if (key := "subject") in data else UNSET
+        result.options = long_array(data[key := "options"], decode_permission_option, 1)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_request(value: types.RequestPermissionRequest) -> dict[str, Any]:
@@ -102,15 +106,15 @@ def encode_session_id(value: types.SessionId) -> Any:
 
 def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
     data = json_object(raw)
+    result = new(types.RequestPermissionSubjectToolCall)
     key = ""
     try:
-        return types.RequestPermissionSubjectToolCall(
-            type=constant(data[key := "type"], "tool_call"),
-            tool_call=decode_tool_call_update(data[key := "toolCall"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "tool_call")
+        result.tool_call = decode_tool_call_update(data[key := "toolCall"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_subject_tool_call(value: types.RequestPermissionSubjectToolCall) -> dict[str, Any]:
@@ -125,18 +129,18 @@ def encode_request_permission_subject_tool_call(value: types.RequestPermissionSu
 
 def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
     data = json_object(raw)
+    result = new(types.RequestPermissionSubjectCommand)
     key = ""
     try:
-        return types.RequestPermissionSubjectCommand(
-            type=constant(data[key := "type"], "command"),
-            command=string(data[key := "command"]),
-            cwd=string(data[key := "cwd"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-            terminal_id=lenient_nullable_or_unset(data, "terminalId", string) if "terminalId" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "command")
+        result.command = string(data[key := "command"])
+        result.cwd = string(data[key := "cwd"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+        result.terminal_id = lenient_string(data, "terminalId") if "terminalId" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_subject_command(value: types.RequestPermissionSubjectCommand) -> dict[str, Any]:
@@ -161,14 +165,14 @@ def decode_request_permission_subject_other(raw: Any) -> types.RequestPermission
         "command",
     ):
         raise unfit("RequestPermissionSubjectOther, from which this object is excluded", raw)
+    result = new(types.RequestPermissionSubjectOther)
     key = ""
     try:
-        return types.RequestPermissionSubjectOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_subject_other(value: types.RequestPermissionSubjectOther) -> dict[str, Any]:
@@ -195,42 +199,34 @@ def decode_request_permission_subject(raw: Any) -> types.RequestPermissionSubjec
 
 
 def encode_request_permission_subject(value: types.RequestPermissionSubject) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     data = json_object(raw)
+    result = new(types.ToolCallUpdate)
     key = ""
     try:
-        return types.ToolCallUpdate(
-            tool_call_id=string(data[key := "toolCallId"]),
-            name=lenient_nullable_or_unset(data, "name", string) if "name" in data else UNSET,
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            kind=lenient_nullable_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET,
-            status=lenient_nullable_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET,
-            content=(
-                lenient_nullable_or_unset(data, "content", lambda value: valid_items(value, decode_tool_call_content))
-                if "content" in data
-                else UNSET
-            ),
-            locations=(
-                lenient_nullable_or_unset(
-                    data, "locations", lambda value: valid_items(value, decode_tool_call_location)
-                )
-                if "locations" in data
-                else UNSET
-            ),
-            raw_input=data["rawInput"] if "rawInput" in data else UNSET,
-            raw_output=data["rawOutput"] if "rawOutput" in data else UNSET,
-            capabilities=(
-                lenient_nullable_or_unset(data, "capabilities", decode_tool_call_capabilities)
-                if "capabilities" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.name = lenient_string(data, "name") if "name" in data else UNSET
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.kind = lenient_nullable_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET
+        result.status = (
+            lenient_nullable_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET
         )
+        result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
+        result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+        result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+        result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+        result.capabilities = (
+            lenient_nullable_or_unset(data, "capabilities", decode_tool_call_capabilities)
+            if "capabilities" in data
+            else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
@@ -288,15 +284,15 @@ def encode_tool_call_status(value: types.ToolCallStatus) -> Any:
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data = json_object(raw)
+    result = new(types.ToolCallContentContent)
     key = ""
     try:
-        return types.ToolCallContentContent(
-            type=constant(data[key := "type"], "content"),
-            content=decode_content_block(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "content")
+        result.content = decode_content_block(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
@@ -311,16 +307,16 @@ def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dic
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data = json_object(raw)
+    result = new(types.ToolCallContentDiff)
     key = ""
     try:
-        return types.ToolCallContentDiff(
-            type=constant(data[key := "type"], "diff"),
-            changes=valid_items(data[key := "changes"], decode_diff_change),
-            patch=lenient_nullable_or_unset(data, "patch", decode_diff_patch) if "patch" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "diff")
+        result.changes = valid_items(data[key := "changes"], decode_diff_change)
+        result.patch = lenient_nullable_or_unset(data, "patch", decode_diff_patch) if "patch" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str, Any]:
@@ -337,15 +333,15 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data = json_object(raw)
+    result = new(types.ToolCallContentTerminal)
     key = ""
     try:
-        return types.ToolCallContentTerminal(
-            type=constant(data[key := "type"], "terminal"),
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "terminal")
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
@@ -366,14 +362,14 @@ def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
         "terminal",
     ):
         raise unfit("ToolCallContentOther, from which this object is excluded", raw)
+    result = new(types.ToolCallContentOther)
     key = ""
     try:
-        return types.ToolCallContentOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_content_other(value: types.ToolCallContentOther) -> dict[str, Any]:
@@ -401,23 +397,23 @@ def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
 
 
 def encode_tool_call_content(value: types.ToolCallContent) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data = json_object(raw)
+    result = new(types.ContentBlockText)
     key = ""
     try:
-        return types.ContentBlockText(
-            type=constant(data[key := "type"], "text"),
-            text=string(data[key := "text"]),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "text")
+        result.text = string(data[key := "text"])
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
@@ -434,20 +430,20 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data = json_object(raw)
+    result = new(types.ContentBlockImage)
     key = ""
     try:
-        return types.ContentBlockImage(
-            type=constant(data[key := "type"], "image"),
-            data=string(data[key := "data"]),
-            mime_type=string(data[key := "mimeType"]),
-            uri=lenient_nullable_or_unset(data, "uri", string) if "uri" in data else UNSET,
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "image")
+        result.data = string(data[key := "data"])
+        result.mime_type = string(data[key := "mimeType"])
+        result.uri = lenient_string(data, "uri") if "uri" in data else UNSET
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]:
@@ -467,19 +463,19 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data = json_object(raw)
+    result = new(types.ContentBlockAudio)
     key = ""
     try:
-        return types.ContentBlockAudio(
-            type=constant(data[key := "type"], "audio"),
-            data=string(data[key := "data"]),
-            mime_type=string(data[key := "mimeType"]),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "audio")
+        result.data = string(data[key := "data"])
+        result.mime_type = string(data[key := "mimeType"])
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]:
@@ -497,32 +493,28 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data = json_object(raw)
+    result = new(types.ContentBlockResourceLink)
     key = ""
     try:
-        return types.ContentBlockResourceLink(
-            type=constant(data[key := "type"], "resource_link"),
-            name=string(data[key := "name"]),
-            uri=string(data[key := "uri"]),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            icons=(
-                lenient_nullable_or_unset(data, "icons", lambda value: valid_items(value, decode_icon))
-                if "icons" in data
-                else UNSET
-            ),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            size=(
-                lenient_nullable_or_unset(data, "size", lambda value: bounded_integer(value, 0, None))
-                if "size" in data
-                else UNSET
-            ),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "resource_link")
+        result.name = string(data[key := "name"])
+        result.uri = string(data[key := "uri"])
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.icons = lenient_items(data, "icons", decode_icon) if "icons" in data else UNSET
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.size = (
+            lenient_nullable_or_unset(data, "size", lambda value: bounded_integer(value, 0, None))
+            if "size" in data
+            else UNSET
         )
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_resource_link(value: types.ContentBlockResourceLink) -> dict[str, Any]:
@@ -550,18 +542,18 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data = json_object(raw)
+    result = new(types.ContentBlockResource)
     key = ""
     try:
-        return types.ContentBlockResource(
-            type=constant(data[key := "type"], "resource"),
-            resource=decode_embedded_resource_resource(data[key := "resource"]),
-            annotations=(
-                lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "resource")
+        result.resource = decode_embedded_resource_resource(data[key := "resource"])
+        result.annotations = (
+            lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str, Any]:
@@ -586,14 +578,14 @@ def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
         "resource",
     ):
         raise unfit("ContentBlockOther, from which this object is excluded", raw)
+    result = new(types.ContentBlockOther)
     key = ""
     try:
-        return types.ContentBlockOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_block_other(value: types.ContentBlockOther) -> dict[str, Any]:
@@ -623,25 +615,21 @@ def decode_content_block(raw: Any) -> types.ContentBlock:
 
 
 def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_annotations(raw: Any) -> types.Annotations:
     data = json_object(raw)
-    return types.Annotations(
-        audience=(
-            lenient_nullable_or_unset(data, "audience", lambda value: valid_items(value, decode_role))
-            if "audience" in data
-            else UNSET
-        ),
-        last_modified=lenient_nullable_or_unset(data, "lastModified", string) if "lastModified" in data else UNSET,
-        priority=(
-            lenient_nullable_or_unset(data, "priority", lambda value: bounded_number(value, 0, 1))
-            if "priority" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.Annotations)
+    result.audience = lenient_items(data, "audience", decode_role) if "audience" in data else UNSET
+    result.last_modified = lenient_string(data, "lastModified") if "lastModified" in data else UNSET
+    result.priority = (
+        lenient_nullable_or_unset(data, "priority", lambda value: bounded_number(value, 0, 1))
+        if "priority" in data
+        else UNSET
     )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_annotations(value: types.Annotations) -> dict[str, Any]:
@@ -675,21 +663,17 @@ def encode_media_type(value: types.MediaType) -> Any:
 
 def decode_icon(raw: Any) -> types.Icon:
     data = json_object(raw)
+    result = new(types.Icon)
     key = ""
     try:
-        return types.Icon(
-            src=string(data[key := "src"]),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            sizes=(
-                lenient_nullable_or_unset(data, "sizes", lambda value: valid_items(value, string))
-                if "sizes" in data
-                else UNSET
-            ),
-            theme=lenient_nullable_or_unset(data, "theme", decode_icon_theme) if "theme" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.src = string(data[key := "src"])
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.sizes = lenient_items(data, "sizes", string) if "sizes" in data else UNSET
+        result.theme = lenient_nullable_or_unset(data, "theme", decode_icon_theme) if "theme" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_icon(value: types.Icon) -> dict[str, Any]:
@@ -717,16 +701,16 @@ def encode_icon_theme(value: types.IconTheme) -> Any:
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
     data = json_object(raw)
+    result = new(types.TextResourceContents)
     key = ""
     try:
-        return types.TextResourceContents(
-            text=string(data[key := "text"]),
-            uri=string(data[key := "uri"]),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.text = string(data[key := "text"])
+        result.uri = string(data[key := "uri"])
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str, Any]:
@@ -743,16 +727,16 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
     data = json_object(raw)
+    result = new(types.BlobResourceContents)
     key = ""
     try:
-        return types.BlobResourceContents(
-            blob=string(data[key := "blob"]),
-            uri=string(data[key := "uri"]),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.blob = string(data[key := "blob"])
+        result.uri = string(data[key := "uri"])
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str, Any]:
@@ -778,18 +762,18 @@ def decode_embedded_resource_resource(raw: Any) -> types.EmbeddedResourceResourc
 
 
 def encode_embedded_resource_resource(value: types.EmbeddedResourceResource) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_diff_path_change(raw: Any) -> types.DiffPathChange:
     data = json_object(raw)
+    result = new(types.DiffPathChange)
     key = ""
     try:
-        return types.DiffPathChange(
-            path=string(data[key := "path"]),
-        )
+        result.path = string(data[key := "path"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_path_change(value: types.DiffPathChange) -> dict[str, Any]:
@@ -801,19 +785,19 @@ def encode_diff_path_change(value: types.DiffPathChange) -> dict[str, Any]:
 
 def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
     data = json_object(raw)
+    result = new(types.DiffChangeAdd)
     key = ""
     try:
-        return types.DiffChangeAdd(
-            path=string(data[key := "path"]),
-            file_type=(
-                lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-            ),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            operation=constant(data[key := "operation"], "add"),
+        result.path = string(data[key := "path"])
+        result.file_type = (
+            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
         )
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.operation = constant(data[key := "operation"], "add")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_change_add(value: types.DiffChangeAdd) -> dict[str, Any]:
@@ -832,19 +816,19 @@ def encode_diff_change_add(value: types.DiffChangeAdd) -> dict[str, Any]:
 
 def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
     data = json_object(raw)
+    result = new(types.DiffChangeDelete)
     key = ""
     try:
-        return types.DiffChangeDelete(
-            path=string(data[key := "path"]),
-            file_type=(
-                lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-            ),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            operation=constant(data[key := "operation"], "delete"),
+        result.path = string(data[key := "path"])
+        result.file_type = (
+            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
         )
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.operation = constant(data[key := "operation"], "delete")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_change_delete(value: types.DiffChangeDelete) -> dict[str, Any]:
@@ -863,19 +847,19 @@ def encode_diff_change_delete(value: types.DiffChangeDelete) -> dict[str, Any]:
 
 def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
     data = json_object(raw)
+    result = new(types.DiffChangeModify)
     key = ""
     try:
-        return types.DiffChangeModify(
-            path=string(data[key := "path"]),
-            file_type=(
-                lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-            ),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            operation=constant(data[key := "operation"], "modify"),
+        result.path = string(data[key := "path"])
+        result.file_type = (
+            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
         )
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.operation = constant(data[key := "operation"], "modify")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_change_modify(value: types.DiffChangeModify) -> dict[str, Any]:
@@ -894,14 +878,14 @@ def encode_diff_change_modify(value: types.DiffChangeModify) -> dict[str, Any]:
 
 def decode_diff_path_pair_change(raw: Any) -> types.DiffPathPairChange:
     data = json_object(raw)
+    result = new(types.DiffPathPairChange)
     key = ""
     try:
-        return types.DiffPathPairChange(
-            old_path=string(data[key := "oldPath"]),
-            path=string(data[key := "path"]),
-        )
+        result.old_path = string(data[key := "oldPath"])
+        result.path = string(data[key := "path"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_path_pair_change(value: types.DiffPathPairChange) -> dict[str, Any]:
@@ -914,20 +898,20 @@ def encode_diff_path_pair_change(value: types.DiffPathPairChange) -> dict[str, A
 
 def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
     data = json_object(raw)
+    result = new(types.DiffChangeMove)
     key = ""
     try:
-        return types.DiffChangeMove(
-            old_path=string(data[key := "oldPath"]),
-            path=string(data[key := "path"]),
-            file_type=(
-                lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-            ),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            operation=constant(data[key := "operation"], "move"),
+        result.old_path = string(data[key := "oldPath"])
+        result.path = string(data[key := "path"])
+        result.file_type = (
+            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
         )
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.operation = constant(data[key := "operation"], "move")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_change_move(value: types.DiffChangeMove) -> dict[str, Any]:
@@ -947,20 +931,20 @@ def encode_diff_change_move(value: types.DiffChangeMove) -> dict[str, Any]:
 
 def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
     data = json_object(raw)
+    result = new(types.DiffChangeCopy)
     key = ""
     try:
-        return types.DiffChangeCopy(
-            old_path=string(data[key := "oldPath"]),
-            path=string(data[key := "path"]),
-            file_type=(
-                lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-            ),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            operation=constant(data[key := "operation"], "copy"),
+        result.old_path = string(data[key := "oldPath"])
+        result.path = string(data[key := "path"])
+        result.file_type = (
+            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
         )
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.operation = constant(data[key := "operation"], "copy")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_change_copy(value: types.DiffChangeCopy) -> dict[str, Any]:
@@ -988,21 +972,21 @@ def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
         "copy",
     ):
         raise unfit("DiffChangeOther, from which this object is excluded", raw)
+    result = new(types.DiffChangeOther)
     key = ""
     try:
-        return types.DiffChangeOther(
-            file_type=(
-                lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-            ),
-            mime_type=lenient_nullable_or_unset(data, "mimeType", string) if "mimeType" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            operation=string(data[key := "operation"]),
-            extra={
-                name: item for name, item in data.items() if name not in {"fileType", "mimeType", "_meta", "operation"}
-            },
+        result.file_type = (
+            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
         )
+        result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.operation = string(data[key := "operation"])
+        result.extra = {
+            name: item for name, item in data.items() if name not in {"fileType", "mimeType", "_meta", "operation"}
+        }
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_change_other(value: types.DiffChangeOther) -> dict[str, Any]:
@@ -1038,7 +1022,7 @@ def decode_diff_change(raw: Any) -> types.DiffChange:
 
 
 def encode_diff_change(value: types.DiffChange) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_diff_file_type(raw: Any) -> types.DiffFileType:
@@ -1059,15 +1043,15 @@ def encode_absolute_path(value: types.AbsolutePath) -> Any:
 
 def decode_diff_patch(raw: Any) -> types.DiffPatch:
     data = json_object(raw)
+    result = new(types.DiffPatch)
     key = ""
     try:
-        return types.DiffPatch(
-            format=decode_diff_patch_format(data[key := "format"]),
-            text=string(data[key := "text"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.format = decode_diff_patch_format(data[key := "format"])
+        result.text = string(data[key := "text"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_diff_patch(value: types.DiffPatch) -> dict[str, Any]:
@@ -1098,19 +1082,19 @@ def encode_terminal_id(value: types.TerminalId) -> Any:
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data = json_object(raw)
+    result = new(types.ToolCallLocation)
     key = ""
     try:
-        return types.ToolCallLocation(
-            path=string(data[key := "path"]),
-            line=(
-                lenient_nullable_or_unset(data, "line", lambda value: bounded_integer(value, 1, None))
-                if "line" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.path = string(data[key := "path"])
+        result.line = (
+            lenient_nullable_or_unset(data, "line", lambda value: bounded_integer(value, 1, None))
+            if "line" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
@@ -1126,14 +1110,12 @@ def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
 
 def decode_tool_call_capabilities(raw: Any) -> types.ToolCallCapabilities:
     data = json_object(raw)
-    return types.ToolCallCapabilities(
-        cancel=(
-            lenient_nullable_or_unset(data, "cancel", decode_tool_call_cancel_capabilities)
-            if "cancel" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ToolCallCapabilities)
+    result.cancel = (
+        lenient_nullable_or_unset(data, "cancel", decode_tool_call_cancel_capabilities) if "cancel" in data else UNSET
     )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_tool_call_capabilities(value: types.ToolCallCapabilities) -> dict[str, Any]:
@@ -1147,9 +1129,9 @@ def encode_tool_call_capabilities(value: types.ToolCallCapabilities) -> dict[str
 
 def decode_tool_call_cancel_capabilities(raw: Any) -> types.ToolCallCancelCapabilities:
     data = json_object(raw)
-    return types.ToolCallCancelCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.ToolCallCancelCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_tool_call_cancel_capabilities(value: types.ToolCallCancelCapabilities) -> dict[str, Any]:
@@ -1161,16 +1143,16 @@ def encode_tool_call_cancel_capabilities(value: types.ToolCallCancelCapabilities
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
     data = json_object(raw)
+    result = new(types.PermissionOption)
     key = ""
     try:
-        return types.PermissionOption(
-            option_id=string(data[key := "optionId"]),
-            name=string(data[key := "name"]),
-            kind=decode_permission_option_kind(data[key := "kind"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.option_id = string(data[key := "optionId"])
+        result.name = string(data[key := "name"])
+        result.kind = decode_permission_option_kind(data[key := "kind"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
@@ -1202,14 +1184,14 @@ def encode_permission_option_kind(value: types.PermissionOptionKind) -> Any:
 
 def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
     data = json_object(raw)
+    result = new(types.ElicitationSessionScope)
     key = ""
     try:
-        return types.ElicitationSessionScope(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> dict[str, Any]:
@@ -1223,18 +1205,18 @@ def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> di
 
 def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElicitationRequestFormSession:
     data = json_object(raw)
+    result = new(types.CreateElicitationRequestFormSession)
     key = ""
     try:
-        return types.CreateElicitationRequestFormSession(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=constant(data[key := "mode"], "form"),
-            requested_schema=decode_elicitation_schema(data[key := "requestedSchema"]),
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = constant(data[key := "mode"], "form")
+        result.requested_schema = decode_elicitation_schema(data[key := "requestedSchema"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_form_session(value: types.CreateElicitationRequestFormSession) -> dict[str, Any]:
@@ -1253,13 +1235,13 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
 
 def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
     data = json_object(raw)
+    result = new(types.ElicitationRequestScope)
     key = ""
     try:
-        return types.ElicitationRequestScope(
-            request_id=decode_request_id(data[key := "requestId"]),
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> dict[str, Any]:
@@ -1271,17 +1253,17 @@ def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> di
 
 def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElicitationRequestFormRequest:
     data = json_object(raw)
+    result = new(types.CreateElicitationRequestFormRequest)
     key = ""
     try:
-        return types.CreateElicitationRequestFormRequest(
-            request_id=decode_request_id(data[key := "requestId"]),
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=constant(data[key := "mode"], "form"),
-            requested_schema=decode_elicitation_schema(data[key := "requestedSchema"]),
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = constant(data[key := "mode"], "form")
+        result.requested_schema = decode_elicitation_schema(data[key := "requestedSchema"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_form_request(value: types.CreateElicitationRequestFormRequest) -> dict[str, Any]:
@@ -1315,24 +1297,24 @@ def decode_create_elicitation_request_form(raw: Any) -> types.CreateElicitationR
 
 
 def encode_create_elicitation_request_form(value: types.CreateElicitationRequestForm) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElicitationRequestUrlSession:
     data = json_object(raw)
+    result = new(types.CreateElicitationRequestUrlSession)
     key = ""
     try:
-        return types.CreateElicitationRequestUrlSession(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=constant(data[key := "mode"], "url"),
-            elicitation_id=string(data[key := "elicitationId"]),
-            url=string(data[key := "url"]),
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = constant(data[key := "mode"], "url")
+        result.elicitation_id = string(data[key := "elicitationId"])
+        result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_url_session(value: types.CreateElicitationRequestUrlSession) -> dict[str, Any]:
@@ -1352,18 +1334,18 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
 
 def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElicitationRequestUrlRequest:
     data = json_object(raw)
+    result = new(types.CreateElicitationRequestUrlRequest)
     key = ""
     try:
-        return types.CreateElicitationRequestUrlRequest(
-            request_id=decode_request_id(data[key := "requestId"]),
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=constant(data[key := "mode"], "url"),
-            elicitation_id=string(data[key := "elicitationId"]),
-            url=string(data[key := "url"]),
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = constant(data[key := "mode"], "url")
+        result.elicitation_id = string(data[key := "elicitationId"])
+        result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_url_request(value: types.CreateElicitationRequestUrlRequest) -> dict[str, Any]:
@@ -1398,7 +1380,7 @@ def decode_create_elicitation_request_url(raw: Any) -> types.CreateElicitationRe
 
 
 def encode_create_elicitation_request_url(value: types.CreateElicitationRequestUrl) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateElicitationRequestOtherSession:
@@ -1408,22 +1390,22 @@ def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateEli
         "url",
     ):
         raise unfit("CreateElicitationRequestOtherSession, from which this object is excluded", raw)
+    result = new(types.CreateElicitationRequestOtherSession)
     key = ""
     try:
-        return types.CreateElicitationRequestOtherSession(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=lenient_nullable_or_unset(data, "toolCallId", string) if "toolCallId" in data else UNSET,
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=string(data[key := "mode"]),
-            extra={
-                name: item
-                for name, item in data.items()
-                if name not in {"sessionId", "toolCallId", "message", "_meta", "mode"}
-            },
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = string(data[key := "mode"])
+        result.extra = {
+            name: item
+            for name, item in data.items()
+            if name not in {"sessionId", "toolCallId", "message", "_meta", "mode"}
+        }
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_other_session(
@@ -1449,17 +1431,19 @@ def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateEli
         "url",
     ):
         raise unfit("CreateElicitationRequestOtherRequest, from which this object is excluded", raw)
+    result = new(types.CreateElicitationRequestOtherRequest)
     key = ""
     try:
-        return types.CreateElicitationRequestOtherRequest(
-            request_id=decode_request_id(data[key := "requestId"]),
-            message=string(data[key := "message"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            mode=string(data[key := "mode"]),
-            extra={name: item for name, item in data.items() if name not in {"requestId", "message", "_meta", "mode"}},
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
+        result.message = string(data[key := "message"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.mode = string(data[key := "mode"])
+        result.extra = {
+            name: item for name, item in data.items() if name not in {"requestId", "message", "_meta", "mode"}
+        }
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_request_other_request(
@@ -1495,7 +1479,7 @@ def decode_create_elicitation_request_other(raw: Any) -> types.CreateElicitation
 
 
 def encode_create_elicitation_request_other(value: types.CreateElicitationRequestOther) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 _CREATE_ELICITATION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.CreateElicitationRequest]]] = {
@@ -1514,23 +1498,25 @@ def decode_create_elicitation_request(raw: Any) -> types.CreateElicitationReques
 
 
 def encode_create_elicitation_request(value: types.CreateElicitationRequest) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     data = json_object(raw)
+    result = new(types.ElicitationSchema)
     key = ""
     try:
-        return types.ElicitationSchema(
-            type=decode_elicitation_schema_type(data[key := "type"]),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            properties=mapping(data[key := "properties"], decode_elicitation_property_schema),
-            required=nullable(data[key], lambda value: array(value, string)) if (key := "required") in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = decode_elicitation_schema_type(data[key := "type"])
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.properties = mapping(data[key := "properties"], decode_elicitation_property_schema)
+        result.required = (
+            nullable(data[key], lambda value: array(value, string)) if (key := "required") in data else UNSET
         )
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
@@ -1564,35 +1550,37 @@ def encode_elicitation_schema_type(value: types.ElicitationSchemaType) -> Any:
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaString)
     key = ""
     try:
-        return types.ElicitationPropertySchemaString(
-            type=constant(data[key := "type"], "string"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            min_length=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "minLength") in data
-                else UNSET
-            ),
-            max_length=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "maxLength") in data
-                else UNSET
-            ),
-            pattern=nullable(data[key], string) if (key := "pattern") in data else UNSET,
-            format=nullable(data[key], decode_string_format) if (key := "format") in data else UNSET,
-            default=lenient_nullable_or_unset(data, "default", string) if "default" in data else UNSET,
-            enum=nullable(data[key], lambda value: long_array(value, string, 1)) if (key := "enum") in data else UNSET,
-            one_of=(
-                nullable(data[key], lambda value: long_array(value, decode_enum_option, 1))
-                if (key := "oneOf") in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "string")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.min_length = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None))
+            if (key := "minLength") in data
+            else UNSET
         )
+        result.max_length = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None))
+            if (key := "maxLength") in data
+            else UNSET
+        )
+        result.pattern = nullable(data[key], string) if (key := "pattern") in data else UNSET
+        result.format = nullable(data[key], decode_string_format) if (key := "format") in data else UNSET
+        result.default = lenient_string(data, "default") if "default" in data else UNSET
+        result.enum = (
+            nullable(data[key], lambda value: long_array(value, string, 1)) if (key := "enum") in data else UNSET
+        )
+        result.one_of = (
+            nullable(data[key], lambda value: long_array(value, decode_enum_option, 1))
+            if (key := "oneOf") in data
+            else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_string(value: types.ElicitationPropertySchemaString) -> dict[str, Any]:
@@ -1624,19 +1612,19 @@ def encode_elicitation_property_schema_string(value: types.ElicitationPropertySc
 
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaNumber)
     key = ""
     try:
-        return types.ElicitationPropertySchemaNumber(
-            type=constant(data[key := "type"], "number"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            minimum=nullable(data[key], number) if (key := "minimum") in data else UNSET,
-            maximum=nullable(data[key], number) if (key := "maximum") in data else UNSET,
-            default=lenient_nullable_or_unset(data, "default", number) if "default" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "number")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.minimum = nullable(data[key], number) if (key := "minimum") in data else UNSET
+        result.maximum = nullable(data[key], number) if (key := "maximum") in data else UNSET
+        result.default = lenient_nullable_or_unset(data, "default", number) if "default" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_number(value: types.ElicitationPropertySchemaNumber) -> dict[str, Any]:
@@ -1660,19 +1648,19 @@ def encode_elicitation_property_schema_number(value: types.ElicitationPropertySc
 
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaInteger)
     key = ""
     try:
-        return types.ElicitationPropertySchemaInteger(
-            type=constant(data[key := "type"], "integer"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            minimum=nullable(data[key], integer) if (key := "minimum") in data else UNSET,
-            maximum=nullable(data[key], integer) if (key := "maximum") in data else UNSET,
-            default=lenient_nullable_or_unset(data, "default", integer) if "default" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "integer")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.minimum = nullable(data[key], integer) if (key := "minimum") in data else UNSET
+        result.maximum = nullable(data[key], integer) if (key := "maximum") in data else UNSET
+        result.default = lenient_nullable_or_unset(data, "default", integer) if "default" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_integer(value: types.ElicitationPropertySchemaInteger) -> dict[str, Any]:
@@ -1696,17 +1684,17 @@ def encode_elicitation_property_schema_integer(value: types.ElicitationPropertyS
 
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaBoolean)
     key = ""
     try:
-        return types.ElicitationPropertySchemaBoolean(
-            type=constant(data[key := "type"], "boolean"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            default=lenient_nullable_or_unset(data, "default", boolean) if "default" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "boolean")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.default = lenient_nullable_or_unset(data, "default", boolean) if "default" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertySchemaBoolean) -> dict[str, Any]:
@@ -1726,32 +1714,24 @@ def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertyS
 
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
     data = json_object(raw)
+    result = new(types.ElicitationPropertySchemaArray)
     key = ""
     try:
-        return types.ElicitationPropertySchemaArray(
-            type=constant(data[key := "type"], "array"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            min_items=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "minItems") in data
-                else UNSET
-            ),
-            max_items=(
-                nullable(data[key], lambda value: bounded_integer(value, 0, None))
-                if (key := "maxItems") in data
-                else UNSET
-            ),
-            items=decode_multi_select_items(data[key := "items"]),
-            default=(
-                lenient_nullable_or_unset(data, "default", lambda value: valid_items(value, string))
-                if "default" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "array")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.min_items = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "minItems") in data else UNSET
         )
+        result.max_items = (
+            nullable(data[key], lambda value: bounded_integer(value, 0, None)) if (key := "maxItems") in data else UNSET
+        )
+        result.items = decode_multi_select_items(data[key := "items"])
+        result.default = lenient_items(data, "default", string) if "default" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_array(value: types.ElicitationPropertySchemaArray) -> dict[str, Any]:
@@ -1784,14 +1764,14 @@ def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPrope
         "array",
     ):
         raise unfit("ElicitationPropertySchemaOther, from which this object is excluded", raw)
+    result = new(types.ElicitationPropertySchemaOther)
     key = ""
     try:
-        return types.ElicitationPropertySchemaOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_elicitation_property_schema_other(value: types.ElicitationPropertySchemaOther) -> dict[str, Any]:
@@ -1821,7 +1801,7 @@ def decode_elicitation_property_schema(raw: Any) -> types.ElicitationPropertySch
 
 
 def encode_elicitation_property_schema(value: types.ElicitationPropertySchema) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_string_format(raw: Any) -> types.StringFormat:
@@ -1834,16 +1814,16 @@ def encode_string_format(value: types.StringFormat) -> Any:
 
 def decode_enum_option(raw: Any) -> types.EnumOption:
     data = json_object(raw)
+    result = new(types.EnumOption)
     key = ""
     try:
-        return types.EnumOption(
-            const=string(data[key := "const"]),
-            title=string(data[key := "title"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.const = string(data[key := "const"])
+        result.title = string(data[key := "title"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
@@ -1860,15 +1840,15 @@ def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
 
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
     data = json_object(raw)
+    result = new(types.MultiSelectItemsString)
     key = ""
     try:
-        return types.MultiSelectItemsString(
-            type=constant(data[key := "type"], "string"),
-            enum=long_array(data[key := "enum"], string, 1),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "string")
+        result.enum = long_array(data[key := "enum"], string, 1)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dict[str, Any]:
@@ -1885,14 +1865,14 @@ def decode_multi_select_items_other(raw: Any) -> types.MultiSelectItemsOther:
     data = json_object(raw)
     if data.get("type") in ("string",):
         raise unfit("MultiSelectItemsOther, from which this object is excluded", raw)
+    result = new(types.MultiSelectItemsOther)
     key = ""
     try:
-        return types.MultiSelectItemsOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[str, Any]:
@@ -1905,14 +1885,14 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 def decode_titled_multi_select_items(raw: Any) -> types.TitledMultiSelectItems:
     data = json_object(raw)
+    result = new(types.TitledMultiSelectItems)
     key = ""
     try:
-        return types.TitledMultiSelectItems(
-            any_of=long_array(data[key := "anyOf"], decode_enum_option, 1),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.any_of = long_array(data[key := "anyOf"], decode_enum_option, 1)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
@@ -1941,7 +1921,7 @@ def decode_multi_select_items(raw: Any) -> types.MultiSelectItems:
 
 
 def encode_multi_select_items(value: types.MultiSelectItems) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_elicitation_id(raw: Any) -> types.ElicitationId:
@@ -1962,23 +1942,25 @@ def encode_ext_request(value: types.ExtRequest) -> Any:
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data = json_object(raw)
+    result = new(types.InitializeResponse)
     key = ""
     try:
-        return types.InitializeResponse(
-            protocol_version=bounded_integer(data[key := "protocolVersion"], 0, 65535),
-            info=decode_implementation(data[key := "info"]),
-            capabilities=(
-                lenient_or_unset(data, "capabilities", decode_agent_capabilities) if "capabilities" in data else UNSET
-            ),
-            auth_methods=(
-                lenient_or_unset(data, "authMethods", lambda value: valid_items(value, decode_auth_method))
-                if "authMethods" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.protocol_version = bounded_integer(data[key := "protocolVersion"], 0, 65535)
+        result.info = decode_implementation(data[key := "info"])
+        result.capabilities = (
+            lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
+            if "capabilities" in data
+            else types.AgentCapabilities()
         )
+        result.auth_methods = (
+            lenient_or_unset(data, "authMethods", lambda value: valid_items(value, decode_auth_method))
+            if "authMethods" in data
+            else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any]:
@@ -2004,16 +1986,16 @@ def encode_protocol_version(value: types.ProtocolVersion) -> Any:
 
 def decode_implementation(raw: Any) -> types.Implementation:
     data = json_object(raw)
+    result = new(types.Implementation)
     key = ""
     try:
-        return types.Implementation(
-            name=string(data[key := "name"]),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            version=string(data[key := "version"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.name = string(data[key := "name"])
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.version = string(data[key := "version"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_implementation(value: types.Implementation) -> dict[str, Any]:
@@ -2030,11 +2012,13 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
     data = json_object(raw)
-    return types.AgentCapabilities(
-        session=lenient_nullable_or_unset(data, "session", decode_session_capabilities) if "session" in data else UNSET,
-        auth=lenient_nullable_or_unset(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.AgentCapabilities)
+    result.session = (
+        lenient_nullable_or_unset(data, "session", decode_session_capabilities) if "session" in data else UNSET
     )
+    result.auth = lenient_nullable_or_unset(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
@@ -2050,19 +2034,19 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
     data = json_object(raw)
-    return types.SessionCapabilities(
-        prompt=lenient_nullable_or_unset(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET,
-        mcp=lenient_nullable_or_unset(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET,
-        delete=(
-            lenient_nullable_or_unset(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
-        ),
-        additional_directories=(
-            lenient_nullable_or_unset(data, "additionalDirectories", decode_session_additional_directories_capabilities)
-            if "additionalDirectories" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.SessionCapabilities)
+    result.prompt = lenient_nullable_or_unset(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET
+    result.mcp = lenient_nullable_or_unset(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET
+    result.delete = (
+        lenient_nullable_or_unset(data, "delete", decode_session_delete_capabilities) if "delete" in data else UNSET
     )
+    result.additional_directories = (
+        lenient_nullable_or_unset(data, "additionalDirectories", decode_session_additional_directories_capabilities)
+        if "additionalDirectories" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, Any]:
@@ -2086,16 +2070,20 @@ def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, A
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
     data = json_object(raw)
-    return types.PromptCapabilities(
-        image=lenient_nullable_or_unset(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET,
-        audio=lenient_nullable_or_unset(data, "audio", decode_prompt_audio_capabilities) if "audio" in data else UNSET,
-        embedded_context=(
-            lenient_nullable_or_unset(data, "embeddedContext", decode_prompt_embedded_context_capabilities)
-            if "embeddedContext" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.PromptCapabilities)
+    result.image = (
+        lenient_nullable_or_unset(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET
     )
+    result.audio = (
+        lenient_nullable_or_unset(data, "audio", decode_prompt_audio_capabilities) if "audio" in data else UNSET
+    )
+    result.embedded_context = (
+        lenient_nullable_or_unset(data, "embeddedContext", decode_prompt_embedded_context_capabilities)
+        if "embeddedContext" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
@@ -2117,9 +2105,9 @@ def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any
 
 def decode_prompt_image_capabilities(raw: Any) -> types.PromptImageCapabilities:
     data = json_object(raw)
-    return types.PromptImageCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.PromptImageCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_prompt_image_capabilities(value: types.PromptImageCapabilities) -> dict[str, Any]:
@@ -2131,9 +2119,9 @@ def encode_prompt_image_capabilities(value: types.PromptImageCapabilities) -> di
 
 def decode_prompt_audio_capabilities(raw: Any) -> types.PromptAudioCapabilities:
     data = json_object(raw)
-    return types.PromptAudioCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.PromptAudioCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_prompt_audio_capabilities(value: types.PromptAudioCapabilities) -> dict[str, Any]:
@@ -2145,9 +2133,9 @@ def encode_prompt_audio_capabilities(value: types.PromptAudioCapabilities) -> di
 
 def decode_prompt_embedded_context_capabilities(raw: Any) -> types.PromptEmbeddedContextCapabilities:
     data = json_object(raw)
-    return types.PromptEmbeddedContextCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.PromptEmbeddedContextCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_prompt_embedded_context_capabilities(value: types.PromptEmbeddedContextCapabilities) -> dict[str, Any]:
@@ -2159,11 +2147,11 @@ def encode_prompt_embedded_context_capabilities(value: types.PromptEmbeddedConte
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
     data = json_object(raw)
-    return types.McpCapabilities(
-        stdio=lenient_nullable_or_unset(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET,
-        http=lenient_nullable_or_unset(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.McpCapabilities)
+    result.stdio = lenient_nullable_or_unset(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
+    result.http = lenient_nullable_or_unset(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
@@ -2179,9 +2167,9 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
 
 def decode_mcp_stdio_capabilities(raw: Any) -> types.McpStdioCapabilities:
     data = json_object(raw)
-    return types.McpStdioCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.McpStdioCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_mcp_stdio_capabilities(value: types.McpStdioCapabilities) -> dict[str, Any]:
@@ -2193,9 +2181,9 @@ def encode_mcp_stdio_capabilities(value: types.McpStdioCapabilities) -> dict[str
 
 def decode_mcp_http_capabilities(raw: Any) -> types.McpHttpCapabilities:
     data = json_object(raw)
-    return types.McpHttpCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.McpHttpCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_mcp_http_capabilities(value: types.McpHttpCapabilities) -> dict[str, Any]:
@@ -2207,9 +2195,9 @@ def encode_mcp_http_capabilities(value: types.McpHttpCapabilities) -> dict[str, 
 
 def decode_session_delete_capabilities(raw: Any) -> types.SessionDeleteCapabilities:
     data = json_object(raw)
-    return types.SessionDeleteCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.SessionDeleteCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -> dict[str, Any]:
@@ -2221,9 +2209,9 @@ def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -
 
 def decode_session_additional_directories_capabilities(raw: Any) -> types.SessionAdditionalDirectoriesCapabilities:
     data = json_object(raw)
-    return types.SessionAdditionalDirectoriesCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.SessionAdditionalDirectoriesCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_session_additional_directories_capabilities(
@@ -2237,12 +2225,12 @@ def encode_session_additional_directories_capabilities(
 
 def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
     data = json_object(raw)
-    return types.AgentAuthCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        status=(
-            lenient_nullable_or_unset(data, "status", decode_auth_status_capabilities) if "status" in data else UNSET
-        ),
+    result = new(types.AgentAuthCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.status = (
+        lenient_nullable_or_unset(data, "status", decode_auth_status_capabilities) if "status" in data else UNSET
     )
+    return result
 
 
 def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[str, Any]:
@@ -2256,19 +2244,19 @@ def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[s
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data = json_object(raw)
+    result = new(types.AuthMethodTerminal)
     key = ""
     try:
-        return types.AuthMethodTerminal(
-            type=constant(data[key := "type"], "terminal"),
-            method_id=string(data[key := "methodId"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            args=array(data[key], string) if data.get(key := "args") is not None else UNSET,
-            env=array(data[key], decode_env_variable) if data.get(key := "env") is not None else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "terminal")
+        result.method_id = string(data[key := "methodId"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.args = array(data[key], string) if data.get(key := "args") is not None else UNSET
+        result.env = array(data[key], decode_env_variable) if data.get(key := "env") is not None else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, Any]:
@@ -2290,17 +2278,17 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data = json_object(raw)
+    result = new(types.AuthMethodAgent)
     key = ""
     try:
-        return types.AuthMethodAgent(
-            type=constant(data[key := "type"], "agent"),
-            method_id=string(data[key := "methodId"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "agent")
+        result.method_id = string(data[key := "methodId"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
@@ -2323,16 +2311,16 @@ def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
         "terminal",
     ):
         raise unfit("AuthMethodOther, from which this object is excluded", raw)
+    result = new(types.AuthMethodOther)
     key = ""
     try:
-        return types.AuthMethodOther(
-            type=string(data[key := "type"]),
-            method_id=string(data[key := "methodId"]),
-            name=string(data[key := "name"]),
-            extra={name: item for name, item in data.items() if name not in {"type", "methodId", "name"}},
-        )
+        result.type = string(data[key := "type"])
+        result.method_id = string(data[key := "methodId"])
+        result.name = string(data[key := "name"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type", "methodId", "name"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
@@ -2361,7 +2349,7 @@ def decode_auth_method(raw: Any) -> types.AuthMethod:
 
 
 def encode_auth_method(value: types.AuthMethod) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_auth_method_id(raw: Any) -> types.AuthMethodId:
@@ -2374,15 +2362,15 @@ def encode_auth_method_id(value: types.AuthMethodId) -> Any:
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
     data = json_object(raw)
+    result = new(types.EnvVariable)
     key = ""
     try:
-        return types.EnvVariable(
-            name=string(data[key := "name"]),
-            value=string(data[key := "value"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.name = string(data[key := "name"])
+        result.value = string(data[key := "value"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
@@ -2397,9 +2385,9 @@ def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
 
 def decode_login_auth_response(raw: Any) -> types.LoginAuthResponse:
     data = json_object(raw)
-    return types.LoginAuthResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.LoginAuthResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_login_auth_response(value: types.LoginAuthResponse) -> dict[str, Any]:
@@ -2411,9 +2399,9 @@ def encode_login_auth_response(value: types.LoginAuthResponse) -> dict[str, Any]
 
 def decode_logout_auth_response(raw: Any) -> types.LogoutAuthResponse:
     data = json_object(raw)
-    return types.LogoutAuthResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.LogoutAuthResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_logout_auth_response(value: types.LogoutAuthResponse) -> dict[str, Any]:
@@ -2425,24 +2413,24 @@ def encode_logout_auth_response(value: types.LogoutAuthResponse) -> dict[str, An
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
     data = json_object(raw)
+    result = new(types.NewSessionResponse)
     key = ""
     try:
-        return types.NewSessionResponse(
-            session_id=string(data[key := "sessionId"]),
-            config_options=(
-                lenient_or_unset(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
-                if "configOptions" in data
-                else UNSET
-            ),
-            available_commands=(
-                lenient_or_unset(data, "availableCommands", lambda value: valid_items(value, decode_available_command))
-                if "availableCommands" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_id = string(data[key := "sessionId"])
+        result.config_options = (
+            lenient_or_unset(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
+            if "configOptions" in data
+            else UNSET
         )
+        result.available_commands = (
+            lenient_or_unset(data, "availableCommands", lambda value: valid_items(value, decode_available_command))
+            if "availableCommands" in data
+            else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, Any]:
@@ -2460,24 +2448,24 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
     data = json_object(raw)
+    result = new(types.SessionConfigOptionSelect)
     key = ""
     try:
-        return types.SessionConfigOptionSelect(
-            config_id=string(data[key := "configId"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            category=(
-                lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-                if "category" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=constant(data[key := "type"], "select"),
-            current_value=string(data[key := "currentValue"]),
-            options=decode_session_config_select_options(data[key := "options"]),
+        result.config_id = string(data[key := "configId"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.category = (
+            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
+            if "category" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = constant(data[key := "type"], "select")
+        result.current_value = string(data[key := "currentValue"])
+        result.options = decode_session_config_select_options(data[key := "options"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_option_select(value: types.SessionConfigOptionSelect) -> dict[str, Any]:
@@ -2499,23 +2487,23 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
 
 def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
     data = json_object(raw)
+    result = new(types.SessionConfigOptionBoolean)
     key = ""
     try:
-        return types.SessionConfigOptionBoolean(
-            config_id=string(data[key := "configId"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            category=(
-                lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-                if "category" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=constant(data[key := "type"], "boolean"),
-            current_value=boolean(data[key := "currentValue"]),
+        result.config_id = string(data[key := "configId"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.category = (
+            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
+            if "category" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = constant(data[key := "type"], "boolean")
+        result.current_value = boolean(data[key := "currentValue"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean) -> dict[str, Any]:
@@ -2541,27 +2529,27 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
         "boolean",
     ):
         raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
+    result = new(types.SessionConfigOptionOther)
     key = ""
     try:
-        return types.SessionConfigOptionOther(
-            config_id=string(data[key := "configId"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            category=(
-                lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-                if "category" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=string(data[key := "type"]),
-            extra={
-                name: item
-                for name, item in data.items()
-                if name not in {"configId", "name", "description", "category", "_meta", "type"}
-            },
+        result.config_id = string(data[key := "configId"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.category = (
+            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
+            if "category" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = string(data[key := "type"])
+        result.extra = {
+            name: item
+            for name, item in data.items()
+            if name not in {"configId", "name", "description", "category", "_meta", "type"}
+        }
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
@@ -2596,7 +2584,7 @@ def decode_session_config_option(raw: Any) -> types.SessionConfigOption:
 
 
 def encode_session_config_option(value: types.SessionConfigOption) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_session_config_id(raw: Any) -> types.SessionConfigId:
@@ -2625,16 +2613,16 @@ def encode_session_config_value_id(value: types.SessionConfigValueId) -> Any:
 
 def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
     data = json_object(raw)
+    result = new(types.SessionConfigSelectOption)
     key = ""
     try:
-        return types.SessionConfigSelectOption(
-            value=string(data[key := "value"]),
-            name=string(data[key := "name"]),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.value = string(data[key := "value"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_select_option(value: types.SessionConfigSelectOption) -> dict[str, Any]:
@@ -2651,18 +2639,18 @@ def encode_session_config_select_option(value: types.SessionConfigSelectOption) 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
     data = json_object(raw)
+    result = new(types.SessionConfigSelectGroup)
     key = ""
     try:
-        return types.SessionConfigSelectGroup(
-            group_id=string(data[key := "groupId"]),
-            name=string(data[key := "name"]),
-            options=lenient(
-                data, key := "options", lambda value: valid_items(value, decode_session_config_select_option, 1), []
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.group_id = string(data[key := "groupId"])
+        result.name = string(data[key := "name"])
+        result.options = lenient(
+            data, key := "options", lambda value: valid_items(value, decode_session_config_select_option, 1), []
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_config_select_group(value: types.SessionConfigSelectGroup) -> dict[str, Any]:
@@ -2708,19 +2696,19 @@ def encode_session_config_group_id(value: types.SessionConfigGroupId) -> Any:
 
 def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
     data = json_object(raw)
+    result = new(types.AvailableCommandCommand)
     key = ""
     try:
-        return types.AvailableCommandCommand(
-            type=constant(data[key := "type"], "command"),
-            name=string(data[key := "name"]),
-            description=string(data[key := "description"]),
-            input=(
-                lenient_nullable_or_unset(data, "input", decode_available_command_input) if "input" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.type = constant(data[key := "type"], "command")
+        result.name = string(data[key := "name"])
+        result.description = string(data[key := "description"])
+        result.input = (
+            lenient_nullable_or_unset(data, "input", decode_available_command_input) if "input" in data else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_available_command_command(value: types.AvailableCommandCommand) -> dict[str, Any]:
@@ -2740,16 +2728,16 @@ def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
     data = json_object(raw)
     if data.get("type") in ("command",):
         raise unfit("AvailableCommandOther, from which this object is excluded", raw)
+    result = new(types.AvailableCommandOther)
     key = ""
     try:
-        return types.AvailableCommandOther(
-            type=string(data[key := "type"]),
-            name=string(data[key := "name"]),
-            description=string(data[key := "description"]),
-            extra={name: item for name, item in data.items() if name not in {"type", "name", "description"}},
-        )
+        result.type = string(data[key := "type"])
+        result.name = string(data[key := "name"])
+        result.description = string(data[key := "description"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type", "name", "description"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_available_command_other(value: types.AvailableCommandOther) -> dict[str, Any]:
@@ -2777,20 +2765,20 @@ def decode_available_command(raw: Any) -> types.AvailableCommand:
 
 
 def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
     data = json_object(raw)
+    result = new(types.AvailableCommandInputText)
     key = ""
     try:
-        return types.AvailableCommandInputText(
-            type=constant(data[key := "type"], "text"),
-            hint=string(data[key := "hint"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "text")
+        result.hint = string(data[key := "hint"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
@@ -2807,14 +2795,14 @@ def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInpu
     data = json_object(raw)
     if data.get("type") in ("text",):
         raise unfit("AvailableCommandInputOther, from which this object is excluded", raw)
+    result = new(types.AvailableCommandInputOther)
     key = ""
     try:
-        return types.AvailableCommandInputOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_available_command_input_other(value: types.AvailableCommandInputOther) -> dict[str, Any]:
@@ -2840,20 +2828,20 @@ def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
 
 
 def encode_available_command_input(value: types.AvailableCommandInput) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
     data = json_object(raw)
+    result = new(types.ListSessionsResponse)
     key = ""
     try:
-        return types.ListSessionsResponse(
-            sessions=lenient(data, key := "sessions", lambda value: valid_items(value, decode_session_info), []),
-            next_cursor=nullable(data[key], string) if (key := "nextCursor") in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.sessions = lenient(data, key := "sessions", lambda value: valid_items(value, decode_session_info), [])
+        result.next_cursor = nullable(data[key], string) if (key := "nextCursor") in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str, Any]:
@@ -2869,20 +2857,20 @@ def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str
 
 def decode_session_info(raw: Any) -> types.SessionInfo:
     data = json_object(raw)
+    result = new(types.SessionInfo)
     key = ""
     try:
-        return types.SessionInfo(
-            session_id=string(data[key := "sessionId"]),
-            cwd=string(data[key := "cwd"]),
-            additional_directories=(
-                array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
-            ),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            updated_at=lenient_nullable_or_unset(data, "updatedAt", string) if "updatedAt" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_id = string(data[key := "sessionId"])
+        result.cwd = string(data[key := "cwd"])
+        result.additional_directories = (
+            array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
         )
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
@@ -2911,9 +2899,9 @@ def encode_session_list_cursor(value: types.SessionListCursor) -> Any:
 
 def decode_delete_session_response(raw: Any) -> types.DeleteSessionResponse:
     data = json_object(raw)
-    return types.DeleteSessionResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.DeleteSessionResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_delete_session_response(value: types.DeleteSessionResponse) -> dict[str, Any]:
@@ -2925,19 +2913,19 @@ def encode_delete_session_response(value: types.DeleteSessionResponse) -> dict[s
 
 def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
     data = json_object(raw)
-    return types.ResumeSessionResponse(
-        config_options=(
-            lenient_or_unset(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
-            if "configOptions" in data
-            else UNSET
-        ),
-        available_commands=(
-            lenient_or_unset(data, "availableCommands", lambda value: valid_items(value, decode_available_command))
-            if "availableCommands" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ResumeSessionResponse)
+    result.config_options = (
+        lenient_or_unset(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
+        if "configOptions" in data
+        else UNSET
     )
+    result.available_commands = (
+        lenient_or_unset(data, "availableCommands", lambda value: valid_items(value, decode_available_command))
+        if "availableCommands" in data
+        else UNSET
+    )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[str, Any]:
@@ -2953,9 +2941,9 @@ def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[s
 
 def decode_close_session_response(raw: Any) -> types.CloseSessionResponse:
     data = json_object(raw)
-    return types.CloseSessionResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.CloseSessionResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str, Any]:
@@ -2967,9 +2955,9 @@ def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str
 
 def decode_cancel_tool_call_response(raw: Any) -> types.CancelToolCallResponse:
     data = json_object(raw)
-    return types.CancelToolCallResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.CancelToolCallResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_cancel_tool_call_response(value: types.CancelToolCallResponse) -> dict[str, Any]:
@@ -2981,9 +2969,9 @@ def encode_cancel_tool_call_response(value: types.CancelToolCallResponse) -> dic
 
 def decode_cancel_terminal_response(raw: Any) -> types.CancelTerminalResponse:
     data = json_object(raw)
-    return types.CancelTerminalResponse(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.CancelTerminalResponse)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_cancel_terminal_response(value: types.CancelTerminalResponse) -> dict[str, Any]:
@@ -2995,14 +2983,14 @@ def encode_cancel_terminal_response(value: types.CancelTerminalResponse) -> dict
 
 def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
     data = json_object(raw)
+    result = new(types.SetSessionConfigOptionResponse)
     key = ""
     try:
-        return types.SetSessionConfigOptionResponse(
-            config_options=valid_items(data[key := "configOptions"], decode_session_config_option),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.config_options = valid_items(data[key := "configOptions"], decode_session_config_option)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
@@ -3016,14 +3004,14 @@ def encode_set_session_config_option_response(value: types.SetSessionConfigOptio
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data = json_object(raw)
+    result = new(types.PromptResponse)
     key = ""
     try:
-        return types.PromptResponse(
-            message_id=string(data[key := "messageId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.message_id = string(data[key := "messageId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
@@ -3053,15 +3041,15 @@ def encode_ext_response(value: types.ExtResponse) -> Any:
 
 def decode_error(raw: Any) -> types.Error:
     data = json_object(raw)
+    result = new(types.Error)
     key = ""
     try:
-        return types.Error(
-            code=decode_error_code(data[key := "code"]),
-            message=string(data[key := "message"]),
-            data=lenient_nullable_or_unset(data, "data", decode_error_data) if "data" in data else UNSET,
-        )
+        result.code = decode_error_code(data[key := "code"])
+        result.message = string(data[key := "message"])
+        result.data = lenient_nullable_or_unset(data, "data", decode_error_data) if "data" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_error(value: types.Error) -> dict[str, Any]:
@@ -3084,15 +3072,15 @@ def encode_error_code(value: types.ErrorCode) -> Any:
 
 def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
     data = json_object(raw)
+    result = new(types.UnsupportedProtocolVersionErrorData)
     key = ""
     try:
-        return types.UnsupportedProtocolVersionErrorData(
-            requested=bounded_integer(data[key := "requested"], 0, 65535),
-            supported=array(data[key := "supported"], lambda value: bounded_integer(value, 0, 65535)),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.requested = bounded_integer(data[key := "requested"], 0, 65535)
+        result.supported = array(data[key := "supported"], lambda value: bounded_integer(value, 0, 65535))
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
@@ -3107,14 +3095,14 @@ def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProto
 
 def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
     data = json_object(raw)
+    result = new(types.SessionNotFoundErrorData)
     key = ""
     try:
-        return types.SessionNotFoundErrorData(
-            session_id=string(data[key := "sessionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
@@ -3151,15 +3139,15 @@ def encode_error_data(value: types.ErrorData) -> Any:
 
 def decode_update_session_notification(raw: Any) -> types.UpdateSessionNotification:
     data = json_object(raw)
+    result = new(types.UpdateSessionNotification)
     key = ""
     try:
-        return types.UpdateSessionNotification(
-            session_id=string(data[key := "sessionId"]),
-            update=decode_session_update(data[key := "update"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.update = decode_session_update(data[key := "update"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_update_session_notification(value: types.UpdateSessionNotification) -> dict[str, Any]:
@@ -3174,15 +3162,15 @@ def encode_update_session_notification(value: types.UpdateSessionNotification) -
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data = json_object(raw)
+    result = new(types.ContentChunk)
     key = ""
     try:
-        return types.ContentChunk(
-            message_id=string(data[key := "messageId"]),
-            content=decode_content_block(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.message_id = string(data[key := "messageId"])
+        result.content = decode_content_block(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
@@ -3197,16 +3185,16 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateUserMessageChunk)
     key = ""
     try:
-        return types.SessionUpdateUserMessageChunk(
-            message_id=string(data[key := "messageId"]),
-            content=decode_content_block(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            session_update=constant(data[key := "sessionUpdate"], "user_message_chunk"),
-        )
+        result.message_id = string(data[key := "messageId"])
+        result.content = decode_content_block(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.session_update = constant(data[key := "sessionUpdate"], "user_message_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessageChunk) -> dict[str, Any]:
@@ -3222,20 +3210,16 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
 
 def decode_session_update_user_message(raw: Any) -> types.SessionUpdateUserMessage:
     data = json_object(raw)
+    result = new(types.SessionUpdateUserMessage)
     key = ""
     try:
-        return types.SessionUpdateUserMessage(
-            session_update=constant(data[key := "sessionUpdate"], "user_message"),
-            message_id=string(data[key := "messageId"]),
-            content=(
-                lenient_nullable_or_unset(data, "content", lambda value: valid_items(value, decode_content_block))
-                if "content" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "user_message")
+        result.message_id = string(data[key := "messageId"])
+        result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_user_message(value: types.SessionUpdateUserMessage) -> dict[str, Any]:
@@ -3252,16 +3236,16 @@ def encode_session_update_user_message(value: types.SessionUpdateUserMessage) ->
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateAgentMessageChunk)
     key = ""
     try:
-        return types.SessionUpdateAgentMessageChunk(
-            message_id=string(data[key := "messageId"]),
-            content=decode_content_block(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            session_update=constant(data[key := "sessionUpdate"], "agent_message_chunk"),
-        )
+        result.message_id = string(data[key := "messageId"])
+        result.content = decode_content_block(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.session_update = constant(data[key := "sessionUpdate"], "agent_message_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMessageChunk) -> dict[str, Any]:
@@ -3277,20 +3261,16 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
 
 def decode_session_update_agent_message(raw: Any) -> types.SessionUpdateAgentMessage:
     data = json_object(raw)
+    result = new(types.SessionUpdateAgentMessage)
     key = ""
     try:
-        return types.SessionUpdateAgentMessage(
-            session_update=constant(data[key := "sessionUpdate"], "agent_message"),
-            message_id=string(data[key := "messageId"]),
-            content=(
-                lenient_nullable_or_unset(data, "content", lambda value: valid_items(value, decode_content_block))
-                if "content" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "agent_message")
+        result.message_id = string(data[key := "messageId"])
+        result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_agent_message(value: types.SessionUpdateAgentMessage) -> dict[str, Any]:
@@ -3307,16 +3287,16 @@ def encode_session_update_agent_message(value: types.SessionUpdateAgentMessage) 
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateAgentThoughtChunk)
     key = ""
     try:
-        return types.SessionUpdateAgentThoughtChunk(
-            message_id=string(data[key := "messageId"]),
-            content=decode_content_block(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            session_update=constant(data[key := "sessionUpdate"], "agent_thought_chunk"),
-        )
+        result.message_id = string(data[key := "messageId"])
+        result.content = decode_content_block(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.session_update = constant(data[key := "sessionUpdate"], "agent_thought_chunk")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentThoughtChunk) -> dict[str, Any]:
@@ -3332,20 +3312,16 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
 
 def decode_session_update_agent_thought(raw: Any) -> types.SessionUpdateAgentThought:
     data = json_object(raw)
+    result = new(types.SessionUpdateAgentThought)
     key = ""
     try:
-        return types.SessionUpdateAgentThought(
-            session_update=constant(data[key := "sessionUpdate"], "agent_thought"),
-            message_id=string(data[key := "messageId"]),
-            content=(
-                lenient_nullable_or_unset(data, "content", lambda value: valid_items(value, decode_content_block))
-                if "content" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "agent_thought")
+        result.message_id = string(data[key := "messageId"])
+        result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_agent_thought(value: types.SessionUpdateAgentThought) -> dict[str, Any]:
@@ -3362,20 +3338,20 @@ def encode_session_update_agent_thought(value: types.SessionUpdateAgentThought) 
 
 def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateStateUpdateRunning:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateRunning)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateRunning(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "running"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "running")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_running(value: types.SessionUpdateStateUpdateRunning) -> dict[str, Any]:
@@ -3394,21 +3370,21 @@ def encode_session_update_state_update_running(value: types.SessionUpdateStateUp
 
 def decode_session_update_state_update_idle_end_turn(raw: Any) -> types.SessionUpdateStateUpdateIdleEndTurn:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateIdleEndTurn)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateIdleEndTurn(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "idle"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            stop_reason=constant(data[key := "stopReason"], "end_turn"),
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "idle")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.stop_reason = constant(data[key := "stopReason"], "end_turn")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_idle_end_turn(
@@ -3430,21 +3406,21 @@ def encode_session_update_state_update_idle_end_turn(
 
 def decode_session_update_state_update_idle_max_tokens(raw: Any) -> types.SessionUpdateStateUpdateIdleMaxTokens:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateIdleMaxTokens)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateIdleMaxTokens(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "idle"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            stop_reason=constant(data[key := "stopReason"], "max_tokens"),
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "idle")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.stop_reason = constant(data[key := "stopReason"], "max_tokens")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_idle_max_tokens(
@@ -3468,21 +3444,21 @@ def decode_session_update_state_update_idle_max_turn_requests(
     raw: Any,
 ) -> types.SessionUpdateStateUpdateIdleMaxTurnRequests:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateIdleMaxTurnRequests)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateIdleMaxTurnRequests(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "idle"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            stop_reason=constant(data[key := "stopReason"], "max_turn_requests"),
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "idle")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.stop_reason = constant(data[key := "stopReason"], "max_turn_requests")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_idle_max_turn_requests(
@@ -3504,21 +3480,21 @@ def encode_session_update_state_update_idle_max_turn_requests(
 
 def decode_session_update_state_update_idle_refusal(raw: Any) -> types.SessionUpdateStateUpdateIdleRefusal:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateIdleRefusal)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateIdleRefusal(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "idle"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            stop_reason=constant(data[key := "stopReason"], "refusal"),
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "idle")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.stop_reason = constant(data[key := "stopReason"], "refusal")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_idle_refusal(value: types.SessionUpdateStateUpdateIdleRefusal) -> dict[str, Any]:
@@ -3538,21 +3514,21 @@ def encode_session_update_state_update_idle_refusal(value: types.SessionUpdateSt
 
 def decode_session_update_state_update_idle_cancelled(raw: Any) -> types.SessionUpdateStateUpdateIdleCancelled:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateIdleCancelled)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateIdleCancelled(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "idle"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            stop_reason=constant(data[key := "stopReason"], "cancelled"),
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "idle")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.stop_reason = constant(data[key := "stopReason"], "cancelled")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_idle_cancelled(
@@ -3574,22 +3550,22 @@ def encode_session_update_state_update_idle_cancelled(
 
 def decode_session_update_state_update_idle_error(raw: Any) -> types.SessionUpdateStateUpdateIdleError:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateIdleError)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateIdleError(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "idle"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            stop_reason=constant(data[key := "stopReason"], "error"),
-            error=lenient_nullable_or_unset(data, "error", decode_error) if "error" in data else UNSET,
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "idle")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.stop_reason = constant(data[key := "stopReason"], "error")
+        result.error = lenient_nullable_or_unset(data, "error", decode_error) if "error" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_idle_error(value: types.SessionUpdateStateUpdateIdleError) -> dict[str, Any]:
@@ -3620,26 +3596,26 @@ def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpda
         "error",
     ):
         raise unfit("SessionUpdateStateUpdateIdleOther, from which this object is excluded", raw)
+    result = new(types.SessionUpdateStateUpdateIdleOther)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateIdleOther(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "idle"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            stop_reason=string(data[key := "stopReason"]),
-            extra={
-                name: item
-                for name, item in data.items()
-                if name not in {"sessionUpdate", "state", "background", "_meta", "stopReason"}
-            },
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "idle")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.stop_reason = string(data[key := "stopReason"])
+        result.extra = {
+            name: item
+            for name, item in data.items()
+            if name not in {"sessionUpdate", "state", "background", "_meta", "stopReason"}
+        }
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_idle_other(value: types.SessionUpdateStateUpdateIdleOther) -> dict[str, Any]:
@@ -3660,21 +3636,21 @@ def encode_session_update_state_update_idle_other(value: types.SessionUpdateStat
 
 def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdateStateUpdateIdleNone:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateIdleNone)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateIdleNone(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "idle"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            stop_reason=lenient_or_unset(data, "stopReason", null) if "stopReason" in data else UNSET,
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "idle")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.stop_reason = lenient_or_unset(data, "stopReason", null) if "stopReason" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_idle_none(value: types.SessionUpdateStateUpdateIdleNone) -> dict[str, Any]:
@@ -3724,25 +3700,25 @@ def decode_session_update_state_update_idle(raw: Any) -> types.SessionUpdateStat
 
 
 def encode_session_update_state_update_idle(value: types.SessionUpdateStateUpdateIdle) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_session_update_state_update_requires_action(raw: Any) -> types.SessionUpdateStateUpdateRequiresAction:
     data = json_object(raw)
+    result = new(types.SessionUpdateStateUpdateRequiresAction)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateRequiresAction(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=constant(data[key := "state"], "requires_action"),
-            background=(
-                lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
-                if "background" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = constant(data[key := "state"], "requires_action")
+        result.background = (
+            lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
+            if "background" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_requires_action(
@@ -3769,15 +3745,15 @@ def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateSta
         "requires_action",
     ):
         raise unfit("SessionUpdateStateUpdateOther, from which this object is excluded", raw)
+    result = new(types.SessionUpdateStateUpdateOther)
     key = ""
     try:
-        return types.SessionUpdateStateUpdateOther(
-            session_update=constant(data[key := "sessionUpdate"], "state_update"),
-            state=string(data[key := "state"]),
-            extra={name: item for name, item in data.items() if name not in {"sessionUpdate", "state"}},
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.state = string(data[key := "state"])
+        result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate", "state"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_state_update_other(value: types.SessionUpdateStateUpdateOther) -> dict[str, Any]:
@@ -3806,21 +3782,21 @@ def decode_session_update_state_update(raw: Any) -> types.SessionUpdateStateUpda
 
 
 def encode_session_update_state_update(value: types.SessionUpdateStateUpdate) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_session_update_tool_call_content_chunk(raw: Any) -> types.SessionUpdateToolCallContentChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateToolCallContentChunk)
     key = ""
     try:
-        return types.SessionUpdateToolCallContentChunk(
-            session_update=constant(data[key := "sessionUpdate"], "tool_call_content_chunk"),
-            tool_call_id=string(data[key := "toolCallId"]),
-            content=decode_tool_call_content(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "tool_call_content_chunk")
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.content = decode_tool_call_content(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_tool_call_content_chunk(value: types.SessionUpdateToolCallContentChunk) -> dict[str, Any]:
@@ -3836,38 +3812,30 @@ def encode_session_update_tool_call_content_chunk(value: types.SessionUpdateTool
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateToolCallUpdate)
     key = ""
     try:
-        return types.SessionUpdateToolCallUpdate(
-            tool_call_id=string(data[key := "toolCallId"]),
-            name=lenient_nullable_or_unset(data, "name", string) if "name" in data else UNSET,
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            kind=lenient_nullable_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET,
-            status=lenient_nullable_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET,
-            content=(
-                lenient_nullable_or_unset(data, "content", lambda value: valid_items(value, decode_tool_call_content))
-                if "content" in data
-                else UNSET
-            ),
-            locations=(
-                lenient_nullable_or_unset(
-                    data, "locations", lambda value: valid_items(value, decode_tool_call_location)
-                )
-                if "locations" in data
-                else UNSET
-            ),
-            raw_input=data["rawInput"] if "rawInput" in data else UNSET,
-            raw_output=data["rawOutput"] if "rawOutput" in data else UNSET,
-            capabilities=(
-                lenient_nullable_or_unset(data, "capabilities", decode_tool_call_capabilities)
-                if "capabilities" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            session_update=constant(data[key := "sessionUpdate"], "tool_call_update"),
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.name = lenient_string(data, "name") if "name" in data else UNSET
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.kind = lenient_nullable_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET
+        result.status = (
+            lenient_nullable_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET
         )
+        result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
+        result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
+        result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
+        result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
+        result.capabilities = (
+            lenient_nullable_or_unset(data, "capabilities", decode_tool_call_capabilities)
+            if "capabilities" in data
+            else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.session_update = constant(data[key := "sessionUpdate"], "tool_call_update")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpdate) -> dict[str, Any]:
@@ -3902,29 +3870,29 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
 
 def decode_session_update_terminal_update(raw: Any) -> types.SessionUpdateTerminalUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateTerminalUpdate)
     key = ""
     try:
-        return types.SessionUpdateTerminalUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "terminal_update"),
-            terminal_id=string(data[key := "terminalId"]),
-            command=lenient_nullable_or_unset(data, "command", string) if "command" in data else UNSET,
-            cwd=lenient_nullable_or_unset(data, "cwd", string) if "cwd" in data else UNSET,
-            output=lenient_nullable_or_unset(data, "output", decode_terminal_output) if "output" in data else UNSET,
-            exit_status=(
-                lenient_nullable_or_unset(data, "exitStatus", decode_terminal_exit_status)
-                if "exitStatus" in data
-                else UNSET
-            ),
-            size=lenient_nullable_or_unset(data, "size", decode_terminal_size) if "size" in data else UNSET,
-            capabilities=(
-                lenient_nullable_or_unset(data, "capabilities", decode_terminal_capabilities)
-                if "capabilities" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_update = constant(data[key := "sessionUpdate"], "terminal_update")
+        result.terminal_id = string(data[key := "terminalId"])
+        result.command = lenient_string(data, "command") if "command" in data else UNSET
+        result.cwd = lenient_string(data, "cwd") if "cwd" in data else UNSET
+        result.output = lenient_nullable_or_unset(data, "output", decode_terminal_output) if "output" in data else UNSET
+        result.exit_status = (
+            lenient_nullable_or_unset(data, "exitStatus", decode_terminal_exit_status)
+            if "exitStatus" in data
+            else UNSET
         )
+        result.size = lenient_nullable_or_unset(data, "size", decode_terminal_size) if "size" in data else UNSET
+        result.capabilities = (
+            lenient_nullable_or_unset(data, "capabilities", decode_terminal_capabilities)
+            if "capabilities" in data
+            else UNSET
+        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_terminal_update(value: types.SessionUpdateTerminalUpdate) -> dict[str, Any]:
@@ -3951,16 +3919,16 @@ def encode_session_update_terminal_update(value: types.SessionUpdateTerminalUpda
 
 def decode_session_update_terminal_output_chunk(raw: Any) -> types.SessionUpdateTerminalOutputChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateTerminalOutputChunk)
     key = ""
     try:
-        return types.SessionUpdateTerminalOutputChunk(
-            session_update=constant(data[key := "sessionUpdate"], "terminal_output_chunk"),
-            terminal_id=string(data[key := "terminalId"]),
-            data=string(data[key := "data"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "terminal_output_chunk")
+        result.terminal_id = string(data[key := "terminalId"])
+        result.data = string(data[key := "data"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_terminal_output_chunk(value: types.SessionUpdateTerminalOutputChunk) -> dict[str, Any]:
@@ -3976,15 +3944,15 @@ def encode_session_update_terminal_output_chunk(value: types.SessionUpdateTermin
 
 def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdatePlanUpdate)
     key = ""
     try:
-        return types.SessionUpdatePlanUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "plan_update"),
-            plan=decode_plan_update_content(data[key := "plan"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "plan_update")
+        result.plan = decode_plan_update_content(data[key := "plan"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_plan_update(value: types.SessionUpdatePlanUpdate) -> dict[str, Any]:
@@ -3999,15 +3967,15 @@ def encode_session_update_plan_update(value: types.SessionUpdatePlanUpdate) -> d
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateAvailableCommandsUpdate)
     key = ""
     try:
-        return types.SessionUpdateAvailableCommandsUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "available_commands_update"),
-            available_commands=valid_items(data[key := "availableCommands"], decode_available_command),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "available_commands_update")
+        result.available_commands = valid_items(data[key := "availableCommands"], decode_available_command)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_available_commands_update(
@@ -4024,15 +3992,15 @@ def encode_session_update_available_commands_update(
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateConfigOptionUpdate)
     key = ""
     try:
-        return types.SessionUpdateConfigOptionUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "config_option_update"),
-            config_options=valid_items(data[key := "configOptions"], decode_session_config_option),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "config_option_update")
+        result.config_options = valid_items(data[key := "configOptions"], decode_session_config_option)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_config_option_update(value: types.SessionUpdateConfigOptionUpdate) -> dict[str, Any]:
@@ -4047,16 +4015,16 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
 
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateSessionInfoUpdate)
     key = ""
     try:
-        return types.SessionUpdateSessionInfoUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "session_info_update"),
-            title=lenient_nullable_or_unset(data, "title", string) if "title" in data else UNSET,
-            updated_at=lenient_nullable_or_unset(data, "updatedAt", string) if "updatedAt" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "session_info_update")
+        result.title = lenient_string(data, "title") if "title" in data else UNSET
+        result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_session_info_update(value: types.SessionUpdateSessionInfoUpdate) -> dict[str, Any]:
@@ -4074,17 +4042,17 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
 
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateUsageUpdate)
     key = ""
     try:
-        return types.SessionUpdateUsageUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "usage_update"),
-            used=bounded_integer(data[key := "used"], 0, None),
-            size=bounded_integer(data[key := "size"], 0, None),
-            cost=lenient_nullable_or_unset(data, "cost", decode_cost) if "cost" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "usage_update")
+        result.used = bounded_integer(data[key := "used"], 0, None)
+        result.size = bounded_integer(data[key := "size"], 0, None)
+        result.cost = lenient_nullable_or_unset(data, "cost", decode_cost) if "cost" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) -> dict[str, Any]:
@@ -4102,17 +4070,17 @@ def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) ->
 
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     data = json_object(raw)
+    result = new(types.SessionUpdateNotice)
     key = ""
     try:
-        return types.SessionUpdateNotice(
-            session_update=constant(data[key := "sessionUpdate"], "notice"),
-            severity=decode_notice_severity(data[key := "severity"]),
-            title=long_string(data[key := "title"], 1),
-            description=lenient_nullable_or_unset(data, "description", string) if "description" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "notice")
+        result.severity = decode_notice_severity(data[key := "severity"])
+        result.title = long_string(data[key := "title"], 1)
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, Any]:
@@ -4130,22 +4098,18 @@ def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, 
 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
     data = json_object(raw)
+    result = new(types.SessionUpdateCompactionUpdate)
     key = ""
     try:
-        return types.SessionUpdateCompactionUpdate(
-            session_update=constant(data[key := "sessionUpdate"], "compaction_update"),
-            compaction_id=string(data[key := "compactionId"]),
-            status=decode_compaction_status(data[key := "status"]),
-            summary=(
-                lenient_nullable_or_unset(data, "summary", lambda value: valid_items(value, decode_content_block))
-                if "summary" in data
-                else UNSET
-            ),
-            error=lenient_nullable_or_unset(data, "error", string) if "error" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "compaction_update")
+        result.compaction_id = string(data[key := "compactionId"])
+        result.status = decode_compaction_status(data[key := "status"])
+        result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
+        result.error = lenient_string(data, "error") if "error" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_compaction_update(value: types.SessionUpdateCompactionUpdate) -> dict[str, Any]:
@@ -4165,16 +4129,16 @@ def encode_session_update_compaction_update(value: types.SessionUpdateCompaction
 
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
     data = json_object(raw)
+    result = new(types.SessionUpdateCompactionSummaryChunk)
     key = ""
     try:
-        return types.SessionUpdateCompactionSummaryChunk(
-            session_update=constant(data[key := "sessionUpdate"], "compaction_summary_chunk"),
-            compaction_id=string(data[key := "compactionId"]),
-            content=decode_content_block(data[key := "content"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_update = constant(data[key := "sessionUpdate"], "compaction_summary_chunk")
+        result.compaction_id = string(data[key := "compactionId"])
+        result.content = decode_content_block(data[key := "content"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCompactionSummaryChunk) -> dict[str, Any]:
@@ -4212,14 +4176,14 @@ def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
         "compaction_summary_chunk",
     ):
         raise unfit("SessionUpdateOther, from which this object is excluded", raw)
+    result = new(types.SessionUpdateOther)
     key = ""
     try:
-        return types.SessionUpdateOther(
-            session_update=string(data[key := "sessionUpdate"]),
-            extra={name: item for name, item in data.items() if name not in {"sessionUpdate"}},
-        )
+        result.session_update = string(data[key := "sessionUpdate"])
+        result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_session_update_other(value: types.SessionUpdateOther) -> dict[str, Any]:
@@ -4263,20 +4227,20 @@ def decode_session_update(raw: Any) -> types.SessionUpdate:
 
 
 def encode_session_update(value: types.SessionUpdate) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_background_work_terminal(raw: Any) -> types.BackgroundWorkTerminal:
     data = json_object(raw)
+    result = new(types.BackgroundWorkTerminal)
     key = ""
     try:
-        return types.BackgroundWorkTerminal(
-            type=constant(data[key := "type"], "terminal"),
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "terminal")
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_background_work_terminal(value: types.BackgroundWorkTerminal) -> dict[str, Any]:
@@ -4291,15 +4255,15 @@ def encode_background_work_terminal(value: types.BackgroundWorkTerminal) -> dict
 
 def decode_background_work_tool_call(raw: Any) -> types.BackgroundWorkToolCall:
     data = json_object(raw)
+    result = new(types.BackgroundWorkToolCall)
     key = ""
     try:
-        return types.BackgroundWorkToolCall(
-            type=constant(data[key := "type"], "tool_call"),
-            tool_call_id=string(data[key := "toolCallId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "tool_call")
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_background_work_tool_call(value: types.BackgroundWorkToolCall) -> dict[str, Any]:
@@ -4319,14 +4283,14 @@ def decode_background_work_other(raw: Any) -> types.BackgroundWorkOther:
         "tool_call",
     ):
         raise unfit("BackgroundWorkOther, from which this object is excluded", raw)
+    result = new(types.BackgroundWorkOther)
     key = ""
     try:
-        return types.BackgroundWorkOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_background_work_other(value: types.BackgroundWorkOther) -> dict[str, Any]:
@@ -4353,19 +4317,19 @@ def decode_background_work(raw: Any) -> types.BackgroundWork:
 
 
 def encode_background_work(value: types.BackgroundWork) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_terminal_output(raw: Any) -> types.TerminalOutput:
     data = json_object(raw)
+    result = new(types.TerminalOutput)
     key = ""
     try:
-        return types.TerminalOutput(
-            data=string(data[key := "data"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.data = string(data[key := "data"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_terminal_output(value: types.TerminalOutput) -> dict[str, Any]:
@@ -4379,11 +4343,11 @@ def encode_terminal_output(value: types.TerminalOutput) -> dict[str, Any]:
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data = json_object(raw)
-    return types.TerminalExitStatus(
-        exit_code=lenient_nullable_or_unset(data, "exitCode", integer) if "exitCode" in data else UNSET,
-        signal=lenient_nullable_or_unset(data, "signal", string) if "signal" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.TerminalExitStatus)
+    result.exit_code = lenient_nullable_or_unset(data, "exitCode", integer) if "exitCode" in data else UNSET
+    result.signal = lenient_string(data, "signal") if "signal" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, Any]:
@@ -4399,15 +4363,15 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 
 def decode_terminal_size(raw: Any) -> types.TerminalSize:
     data = json_object(raw)
+    result = new(types.TerminalSize)
     key = ""
     try:
-        return types.TerminalSize(
-            cols=bounded_integer(data[key := "cols"], 1, 65535),
-            rows=bounded_integer(data[key := "rows"], 1, 65535),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.cols = bounded_integer(data[key := "cols"], 1, 65535)
+        result.rows = bounded_integer(data[key := "rows"], 1, 65535)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_terminal_size(value: types.TerminalSize) -> dict[str, Any]:
@@ -4422,14 +4386,12 @@ def encode_terminal_size(value: types.TerminalSize) -> dict[str, Any]:
 
 def decode_terminal_capabilities(raw: Any) -> types.TerminalCapabilities:
     data = json_object(raw)
-    return types.TerminalCapabilities(
-        cancel=(
-            lenient_nullable_or_unset(data, "cancel", decode_terminal_cancel_capabilities)
-            if "cancel" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.TerminalCapabilities)
+    result.cancel = (
+        lenient_nullable_or_unset(data, "cancel", decode_terminal_cancel_capabilities) if "cancel" in data else UNSET
     )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_terminal_capabilities(value: types.TerminalCapabilities) -> dict[str, Any]:
@@ -4443,9 +4405,9 @@ def encode_terminal_capabilities(value: types.TerminalCapabilities) -> dict[str,
 
 def decode_terminal_cancel_capabilities(raw: Any) -> types.TerminalCancelCapabilities:
     data = json_object(raw)
-    return types.TerminalCancelCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.TerminalCancelCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_terminal_cancel_capabilities(value: types.TerminalCancelCapabilities) -> dict[str, Any]:
@@ -4457,16 +4419,16 @@ def encode_terminal_cancel_capabilities(value: types.TerminalCancelCapabilities)
 
 def decode_plan_update_content_items(raw: Any) -> types.PlanUpdateContentItems:
     data = json_object(raw)
+    result = new(types.PlanUpdateContentItems)
     key = ""
     try:
-        return types.PlanUpdateContentItems(
-            type=constant(data[key := "type"], "items"),
-            plan_id=string(data[key := "planId"]),
-            entries=valid_items(data[key := "entries"], decode_plan_entry),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "items")
+        result.plan_id = string(data[key := "planId"])
+        result.entries = valid_items(data[key := "entries"], decode_plan_entry)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_plan_update_content_items(value: types.PlanUpdateContentItems) -> dict[str, Any]:
@@ -4484,15 +4446,15 @@ def decode_plan_update_content_other(raw: Any) -> types.PlanUpdateContentOther:
     data = json_object(raw)
     if data.get("type") in ("items",):
         raise unfit("PlanUpdateContentOther, from which this object is excluded", raw)
+    result = new(types.PlanUpdateContentOther)
     key = ""
     try:
-        return types.PlanUpdateContentOther(
-            type=string(data[key := "type"]),
-            plan_id=string(data[key := "planId"]),
-            extra={name: item for name, item in data.items() if name not in {"type", "planId"}},
-        )
+        result.type = string(data[key := "type"])
+        result.plan_id = string(data[key := "planId"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type", "planId"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_plan_update_content_other(value: types.PlanUpdateContentOther) -> dict[str, Any]:
@@ -4519,7 +4481,7 @@ def decode_plan_update_content(raw: Any) -> types.PlanUpdateContent:
 
 
 def encode_plan_update_content(value: types.PlanUpdateContent) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_plan_id(raw: Any) -> types.PlanId:
@@ -4532,16 +4494,16 @@ def encode_plan_id(value: types.PlanId) -> Any:
 
 def decode_plan_entry(raw: Any) -> types.PlanEntry:
     data = json_object(raw)
+    result = new(types.PlanEntry)
     key = ""
     try:
-        return types.PlanEntry(
-            content=string(data[key := "content"]),
-            priority=decode_plan_entry_priority(data[key := "priority"]),
-            status=decode_plan_entry_status(data[key := "status"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.content = string(data[key := "content"])
+        result.priority = decode_plan_entry_priority(data[key := "priority"])
+        result.status = decode_plan_entry_status(data[key := "status"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
@@ -4573,15 +4535,15 @@ def encode_plan_entry_status(value: types.PlanEntryStatus) -> Any:
 
 def decode_cost(raw: Any) -> types.Cost:
     data = json_object(raw)
+    result = new(types.Cost)
     key = ""
     try:
-        return types.Cost(
-            amount=number(data[key := "amount"]),
-            currency=string(data[key := "currency"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.amount = number(data[key := "amount"])
+        result.currency = string(data[key := "currency"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cost(value: types.Cost) -> dict[str, Any]:
@@ -4620,14 +4582,14 @@ def encode_compaction_status(value: types.CompactionStatus) -> Any:
 
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
     data = json_object(raw)
+    result = new(types.CompleteElicitationNotification)
     key = ""
     try:
-        return types.CompleteElicitationNotification(
-            elicitation_id=string(data[key := "elicitationId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.elicitation_id = string(data[key := "elicitationId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_complete_elicitation_notification(value: types.CompleteElicitationNotification) -> dict[str, Any]:
@@ -4649,18 +4611,20 @@ def encode_ext_notification(value: types.ExtNotification) -> Any:
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data = json_object(raw)
+    result = new(types.InitializeRequest)
     key = ""
     try:
-        return types.InitializeRequest(
-            protocol_version=bounded_integer(data[key := "protocolVersion"], 0, 65535),
-            info=decode_implementation(data[key := "info"]),
-            capabilities=(
-                lenient_or_unset(data, "capabilities", decode_client_capabilities) if "capabilities" in data else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.protocol_version = bounded_integer(data[key := "protocolVersion"], 0, 65535)
+        result.info = decode_implementation(data[key := "info"])
+        result.capabilities = (
+            lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
+            if "capabilities" in data
+            else types.ClientCapabilities()
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
@@ -4676,15 +4640,15 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     data = json_object(raw)
-    return types.ClientCapabilities(
-        auth=lenient_nullable_or_unset(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET,
-        elicitation=(
-            lenient_nullable_or_unset(data, "elicitation", decode_elicitation_capabilities)
-            if "elicitation" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ClientCapabilities)
+    result.auth = lenient_nullable_or_unset(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET
+    result.elicitation = (
+        lenient_nullable_or_unset(data, "elicitation", decode_elicitation_capabilities)
+        if "elicitation" in data
+        else UNSET
     )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
@@ -4700,14 +4664,12 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
     data = json_object(raw)
-    return types.ClientAuthCapabilities(
-        terminal=(
-            lenient_nullable_or_unset(data, "terminal", decode_terminal_auth_capabilities)
-            if "terminal" in data
-            else UNSET
-        ),
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ClientAuthCapabilities)
+    result.terminal = (
+        lenient_nullable_or_unset(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
     )
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict[str, Any]:
@@ -4721,9 +4683,9 @@ def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict
 
 def decode_terminal_auth_capabilities(raw: Any) -> types.TerminalAuthCapabilities:
     data = json_object(raw)
-    return types.TerminalAuthCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.TerminalAuthCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_terminal_auth_capabilities(value: types.TerminalAuthCapabilities) -> dict[str, Any]:
@@ -4735,11 +4697,13 @@ def encode_terminal_auth_capabilities(value: types.TerminalAuthCapabilities) -> 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
     data = json_object(raw)
-    return types.ElicitationCapabilities(
-        form=lenient_nullable_or_unset(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET,
-        url=lenient_nullable_or_unset(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET,
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+    result = new(types.ElicitationCapabilities)
+    result.form = (
+        lenient_nullable_or_unset(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
     )
+    result.url = lenient_nullable_or_unset(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dict[str, Any]:
@@ -4755,9 +4719,9 @@ def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dic
 
 def decode_elicitation_form_capabilities(raw: Any) -> types.ElicitationFormCapabilities:
     data = json_object(raw)
-    return types.ElicitationFormCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.ElicitationFormCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilities) -> dict[str, Any]:
@@ -4769,9 +4733,9 @@ def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilitie
 
 def decode_elicitation_url_capabilities(raw: Any) -> types.ElicitationUrlCapabilities:
     data = json_object(raw)
-    return types.ElicitationUrlCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.ElicitationUrlCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_elicitation_url_capabilities(value: types.ElicitationUrlCapabilities) -> dict[str, Any]:
@@ -4783,14 +4747,14 @@ def encode_elicitation_url_capabilities(value: types.ElicitationUrlCapabilities)
 
 def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
     data = json_object(raw)
+    result = new(types.LoginAuthRequest)
     key = ""
     try:
-        return types.LoginAuthRequest(
-            method_id=string(data[key := "methodId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.method_id = string(data[key := "methodId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_login_auth_request(value: types.LoginAuthRequest) -> dict[str, Any]:
@@ -4804,9 +4768,9 @@ def encode_login_auth_request(value: types.LoginAuthRequest) -> dict[str, Any]:
 
 def decode_logout_auth_request(raw: Any) -> types.LogoutAuthRequest:
     data = json_object(raw)
-    return types.LogoutAuthRequest(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.LogoutAuthRequest)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_logout_auth_request(value: types.LogoutAuthRequest) -> dict[str, Any]:
@@ -4818,18 +4782,18 @@ def encode_logout_auth_request(value: types.LogoutAuthRequest) -> dict[str, Any]
 
 def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
     data = json_object(raw)
+    result = new(types.NewSessionRequest)
     key = ""
     try:
-        return types.NewSessionRequest(
-            cwd=string(data[key := "cwd"]),
-            additional_directories=(
-                array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
-            ),
-            mcp_servers=array(data[key], decode_mcp_server) if data.get(key := "mcpServers") is not None else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.cwd = string(data[key := "cwd"])
+        result.additional_directories = (
+            array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
         )
+        result.mcp_servers = array(data[key], decode_mcp_server) if data.get(key := "mcpServers") is not None else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]:
@@ -4847,17 +4811,17 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data = json_object(raw)
+    result = new(types.McpServerHttp)
     key = ""
     try:
-        return types.McpServerHttp(
-            type=constant(data[key := "type"], "http"),
-            name=string(data[key := "name"]),
-            url=string(data[key := "url"]),
-            headers=array(data[key], decode_http_header) if data.get(key := "headers") is not None else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "http")
+        result.name = string(data[key := "name"])
+        result.url = string(data[key := "url"])
+        result.headers = array(data[key], decode_http_header) if data.get(key := "headers") is not None else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
@@ -4875,18 +4839,18 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data = json_object(raw)
+    result = new(types.McpServerStdio)
     key = ""
     try:
-        return types.McpServerStdio(
-            type=constant(data[key := "type"], "stdio"),
-            name=string(data[key := "name"]),
-            command=string(data[key := "command"]),
-            args=array(data[key], string) if data.get(key := "args") is not None else UNSET,
-            env=array(data[key], decode_env_variable) if data.get(key := "env") is not None else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "stdio")
+        result.name = string(data[key := "name"])
+        result.command = string(data[key := "command"])
+        result.args = array(data[key], string) if data.get(key := "args") is not None else UNSET
+        result.env = array(data[key], decode_env_variable) if data.get(key := "env") is not None else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
@@ -4911,14 +4875,14 @@ def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
         "stdio",
     ):
         raise unfit("McpServerOther, from which this object is excluded", raw)
+    result = new(types.McpServerOther)
     key = ""
     try:
-        return types.McpServerOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_mcp_server_other(value: types.McpServerOther) -> dict[str, Any]:
@@ -4945,20 +4909,20 @@ def decode_mcp_server(raw: Any) -> types.McpServer:
 
 
 def encode_mcp_server(value: types.McpServer) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
     data = json_object(raw)
+    result = new(types.HttpHeader)
     key = ""
     try:
-        return types.HttpHeader(
-            name=string(data[key := "name"]),
-            value=string(data[key := "value"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.name = string(data[key := "name"])
+        result.value = string(data[key := "value"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
@@ -4973,15 +4937,15 @@ def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
 
 def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
     data = json_object(raw)
+    result = new(types.ListSessionsRequest)
     key = ""
     try:
-        return types.ListSessionsRequest(
-            cwd=nullable(data[key], string) if (key := "cwd") in data else UNSET,
-            cursor=nullable(data[key], string) if (key := "cursor") in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.cwd = nullable(data[key], string) if (key := "cwd") in data else UNSET
+        result.cursor = nullable(data[key], string) if (key := "cursor") in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, Any]:
@@ -4997,14 +4961,14 @@ def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, 
 
 def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
     data = json_object(raw)
+    result = new(types.DeleteSessionRequest)
     key = ""
     try:
-        return types.DeleteSessionRequest(
-            session_id=string(data[key := "sessionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
@@ -5018,20 +4982,20 @@ def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str
 
 def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
     data = json_object(raw)
+    result = new(types.ResumeSessionRequest)
     key = ""
     try:
-        return types.ResumeSessionRequest(
-            session_id=string(data[key := "sessionId"]),
-            cwd=string(data[key := "cwd"]),
-            additional_directories=(
-                array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
-            ),
-            mcp_servers=array(data[key], decode_mcp_server) if data.get(key := "mcpServers") is not None else UNSET,
-            replay_from=nullable(data[key], decode_replay_from) if (key := "replayFrom") in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.session_id = string(data[key := "sessionId"])
+        result.cwd = string(data[key := "cwd"])
+        result.additional_directories = (
+            array(data[key], string) if data.get(key := "additionalDirectories") is not None else UNSET
         )
+        result.mcp_servers = array(data[key], decode_mcp_server) if data.get(key := "mcpServers") is not None else UNSET
+        result.replay_from = nullable(data[key], decode_replay_from) if (key := "replayFrom") in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str, Any]:
@@ -5052,14 +5016,14 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
 
 def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
     data = json_object(raw)
+    result = new(types.ReplayFromStart)
     key = ""
     try:
-        return types.ReplayFromStart(
-            type=constant(data[key := "type"], "start"),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.type = constant(data[key := "type"], "start")
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_replay_from_start(value: types.ReplayFromStart) -> dict[str, Any]:
@@ -5075,14 +5039,14 @@ def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
     data = json_object(raw)
     if data.get("type") in ("start",):
         raise unfit("ReplayFromOther, from which this object is excluded", raw)
+    result = new(types.ReplayFromOther)
     key = ""
     try:
-        return types.ReplayFromOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_replay_from_other(value: types.ReplayFromOther) -> dict[str, Any]:
@@ -5108,19 +5072,19 @@ def decode_replay_from(raw: Any) -> types.ReplayFrom:
 
 
 def encode_replay_from(value: types.ReplayFrom) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
     data = json_object(raw)
+    result = new(types.CloseSessionRequest)
     key = ""
     try:
-        return types.CloseSessionRequest(
-            session_id=string(data[key := "sessionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
@@ -5134,15 +5098,15 @@ def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, 
 
 def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
     data = json_object(raw)
+    result = new(types.CancelToolCallRequest)
     key = ""
     try:
-        return types.CancelToolCallRequest(
-            session_id=string(data[key := "sessionId"]),
-            tool_call_id=string(data[key := "toolCallId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.tool_call_id = string(data[key := "toolCallId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cancel_tool_call_request(value: types.CancelToolCallRequest) -> dict[str, Any]:
@@ -5157,15 +5121,15 @@ def encode_cancel_tool_call_request(value: types.CancelToolCallRequest) -> dict[
 
 def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
     data = json_object(raw)
+    result = new(types.CancelTerminalRequest)
     key = ""
     try:
-        return types.CancelTerminalRequest(
-            session_id=string(data[key := "sessionId"]),
-            terminal_id=string(data[key := "terminalId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.terminal_id = string(data[key := "terminalId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cancel_terminal_request(value: types.CancelTerminalRequest) -> dict[str, Any]:
@@ -5180,17 +5144,17 @@ def encode_cancel_terminal_request(value: types.CancelTerminalRequest) -> dict[s
 
 def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionConfigOptionRequestId:
     data = json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestId)
     key = ""
     try:
-        return types.SetSessionConfigOptionRequestId(
-            session_id=string(data[key := "sessionId"]),
-            config_id=string(data[key := "configId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=constant(data[key := "type"], "id"),
-            value=string(data[key := "value"]),
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.config_id = string(data[key := "configId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = constant(data[key := "type"], "id")
+        result.value = string(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_request_id(value: types.SetSessionConfigOptionRequestId) -> dict[str, Any]:
@@ -5207,17 +5171,17 @@ def encode_set_session_config_option_request_id(value: types.SetSessionConfigOpt
 
 def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
     data = json_object(raw)
+    result = new(types.SetSessionConfigOptionRequestBoolean)
     key = ""
     try:
-        return types.SetSessionConfigOptionRequestBoolean(
-            session_id=string(data[key := "sessionId"]),
-            config_id=string(data[key := "configId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=constant(data[key := "type"], "boolean"),
-            value=boolean(data[key := "value"]),
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.config_id = string(data[key := "configId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = constant(data[key := "type"], "boolean")
+        result.value = boolean(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_request_boolean(
@@ -5241,22 +5205,20 @@ def decode_set_session_config_option_request_other(raw: Any) -> types.SetSession
         "boolean",
     ):
         raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
+    result = new(types.SetSessionConfigOptionRequestOther)
     key = ""
     try:
-        return types.SetSessionConfigOptionRequestOther(
-            session_id=string(data[key := "sessionId"]),
-            config_id=string(data[key := "configId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            type=string(data[key := "type"]),
-            value=data[key := "value"],
-            extra={
-                name: item
-                for name, item in data.items()
-                if name not in {"sessionId", "configId", "_meta", "type", "value"}
-            },
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.config_id = string(data[key := "configId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = string(data[key := "type"])
+        result.value = data[key := "value"]
+        result.extra = {
+            name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type", "value"}
+        }
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_set_session_config_option_request_other(value: types.SetSessionConfigOptionRequestOther) -> dict[str, Any]:
@@ -5288,20 +5250,20 @@ def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfig
 
 
 def encode_set_session_config_option_request(value: types.SetSessionConfigOptionRequest) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
     data = json_object(raw)
+    result = new(types.PromptRequest)
     key = ""
     try:
-        return types.PromptRequest(
-            session_id=string(data[key := "sessionId"]),
-            prompt=long_array(data[key := "prompt"], decode_content_block, 1),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.prompt = long_array(data[key := "prompt"], decode_content_block, 1)
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
@@ -5316,14 +5278,14 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data = json_object(raw)
+    result = new(types.RequestPermissionResponse)
     key = ""
     try:
-        return types.RequestPermissionResponse(
-            outcome=decode_request_permission_outcome(data[key := "outcome"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.outcome = decode_request_permission_outcome(data[key := "outcome"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
@@ -5337,14 +5299,14 @@ def encode_request_permission_response(value: types.RequestPermissionResponse) -
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data = json_object(raw)
+    result = new(types.RequestPermissionOutcomeCancelled)
     key = ""
     try:
-        return types.RequestPermissionOutcomeCancelled(
-            outcome=constant(data[key := "outcome"], "cancelled"),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.outcome = constant(data[key := "outcome"], "cancelled")
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
@@ -5358,15 +5320,15 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data = json_object(raw)
+    result = new(types.RequestPermissionOutcomeSelected)
     key = ""
     try:
-        return types.RequestPermissionOutcomeSelected(
-            outcome=constant(data[key := "outcome"], "selected"),
-            option_id=string(data[key := "optionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.outcome = constant(data[key := "outcome"], "selected")
+        result.option_id = string(data[key := "optionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
@@ -5386,14 +5348,14 @@ def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermission
         "selected",
     ):
         raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
+    result = new(types.RequestPermissionOutcomeOther)
     key = ""
     try:
-        return types.RequestPermissionOutcomeOther(
-            outcome=string(data[key := "outcome"]),
-            extra={name: item for name, item in data.items() if name not in {"outcome"}},
-        )
+        result.outcome = string(data[key := "outcome"])
+        result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_request_permission_outcome_other(value: types.RequestPermissionOutcomeOther) -> dict[str, Any]:
@@ -5420,24 +5382,24 @@ def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcom
 
 
 def encode_request_permission_outcome(value: types.RequestPermissionOutcome) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
     data = json_object(raw)
+    result = new(types.CreateElicitationResponseAccept)
     key = ""
     try:
-        return types.CreateElicitationResponseAccept(
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            action=constant(data[key := "action"], "accept"),
-            content=(
-                nullable(data[key], lambda value: mapping(value, decode_elicitation_content_value))
-                if (key := "content") in data
-                else UNSET
-            ),
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.action = constant(data[key := "action"], "accept")
+        result.content = (
+            nullable(data[key], lambda value: mapping(value, decode_elicitation_content_value))
+            if (key := "content") in data
+            else UNSET
         )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_response_accept(value: types.CreateElicitationResponseAccept) -> dict[str, Any]:
@@ -5453,14 +5415,14 @@ def encode_create_elicitation_response_accept(value: types.CreateElicitationResp
 
 def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
     data = json_object(raw)
+    result = new(types.CreateElicitationResponseDecline)
     key = ""
     try:
-        return types.CreateElicitationResponseDecline(
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            action=constant(data[key := "action"], "decline"),
-        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.action = constant(data[key := "action"], "decline")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
@@ -5474,14 +5436,14 @@ def encode_create_elicitation_response_decline(value: types.CreateElicitationRes
 
 def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
     data = json_object(raw)
+    result = new(types.CreateElicitationResponseCancel)
     key = ""
     try:
-        return types.CreateElicitationResponseCancel(
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            action=constant(data[key := "action"], "cancel"),
-        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.action = constant(data[key := "action"], "cancel")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
@@ -5501,15 +5463,15 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
         "cancel",
     ):
         raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
+    result = new(types.CreateElicitationResponseOther)
     key = ""
     try:
-        return types.CreateElicitationResponseOther(
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-            action=string(data[key := "action"]),
-            extra={name: item for name, item in data.items() if name not in {"_meta", "action"}},
-        )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.action = string(data[key := "action"])
+        result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
@@ -5539,7 +5501,7 @@ def decode_create_elicitation_response(raw: Any) -> types.CreateElicitationRespo
 
 
 def encode_create_elicitation_response(value: types.CreateElicitationResponse) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 _ELICITATION_CONTENT_VALUE_CANDIDATES: Final[tuple[Candidate[types.ElicitationContentValue], ...]] = (
@@ -5562,14 +5524,14 @@ def encode_elicitation_content_value(value: types.ElicitationContentValue) -> An
 
 def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
     data = json_object(raw)
+    result = new(types.CancelSessionNotification)
     key = ""
     try:
-        return types.CancelSessionNotification(
-            session_id=string(data[key := "sessionId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.session_id = string(data[key := "sessionId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
@@ -5583,14 +5545,14 @@ def encode_cancel_session_notification(value: types.CancelSessionNotification) -
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
     data = json_object(raw)
+    result = new(types.CancelRequestNotification)
     key = ""
     try:
-        return types.CancelRequestNotification(
-            request_id=decode_request_id(data[key := "requestId"]),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.request_id = decode_request_id(data[key := "requestId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
@@ -5604,9 +5566,9 @@ def encode_cancel_request_notification(value: types.CancelRequestNotification) -
 
 def decode_auth_status_capabilities(raw: Any) -> types.AuthStatusCapabilities:
     data = json_object(raw)
-    return types.AuthStatusCapabilities(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.AuthStatusCapabilities)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_auth_status_capabilities(value: types.AuthStatusCapabilities) -> dict[str, Any]:
@@ -5618,9 +5580,9 @@ def encode_auth_status_capabilities(value: types.AuthStatusCapabilities) -> dict
 
 def decode_auth_status_request(raw: Any) -> types.AuthStatusRequest:
     data = json_object(raw)
-    return types.AuthStatusRequest(
-        meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-    )
+    result = new(types.AuthStatusRequest)
+    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    return result
 
 
 def encode_auth_status_request(value: types.AuthStatusRequest) -> dict[str, Any]:
@@ -5632,19 +5594,19 @@ def encode_auth_status_request(value: types.AuthStatusRequest) -> dict[str, Any]
 
 def decode_auth_status_response(raw: Any) -> types.AuthStatusResponse:
     data = json_object(raw)
+    result = new(types.AuthStatusResponse)
     key = ""
     try:
-        return types.AuthStatusResponse(
-            state=decode_auth_state(data[key := "state"]),
-            accounts=(
-                lenient_or_unset(data, "accounts", lambda value: valid_items(value, decode_auth_account))
-                if "accounts" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.state = decode_auth_state(data[key := "state"])
+        result.accounts = (
+            lenient_or_unset(data, "accounts", lambda value: valid_items(value, decode_auth_account))
+            if "accounts" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_status_response(value: types.AuthStatusResponse) -> dict[str, Any]:
@@ -5660,19 +5622,19 @@ def encode_auth_status_response(value: types.AuthStatusResponse) -> dict[str, An
 
 def decode_auth_status_update_notification(raw: Any) -> types.AuthStatusUpdateNotification:
     data = json_object(raw)
+    result = new(types.AuthStatusUpdateNotification)
     key = ""
     try:
-        return types.AuthStatusUpdateNotification(
-            state=decode_auth_state(data[key := "state"]),
-            accounts=(
-                lenient_or_unset(data, "accounts", lambda value: valid_items(value, decode_auth_account))
-                if "accounts" in data
-                else UNSET
-            ),
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
+        result.state = decode_auth_state(data[key := "state"])
+        result.accounts = (
+            lenient_or_unset(data, "accounts", lambda value: valid_items(value, decode_auth_account))
+            if "accounts" in data
+            else UNSET
         )
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_status_update_notification(value: types.AuthStatusUpdateNotification) -> dict[str, Any]:
@@ -5696,18 +5658,18 @@ def encode_auth_state(value: types.AuthState) -> Any:
 
 def decode_auth_account(raw: Any) -> types.AuthAccount:
     data = json_object(raw)
+    result = new(types.AuthAccount)
     key = ""
     try:
-        return types.AuthAccount(
-            label=string(data[key := "label"]),
-            active=lenient_nullable_or_unset(data, "active", boolean) if "active" in data else UNSET,
-            name=lenient_nullable_or_unset(data, "name", string) if "name" in data else UNSET,
-            email=lenient_nullable_or_unset(data, "email", string) if "email" in data else UNSET,
-            organization=lenient_nullable_or_unset(data, "organization", string) if "organization" in data else UNSET,
-            meta=lenient_nullable_or_unset(data, "_meta", json_object) if "_meta" in data else UNSET,
-        )
+        result.label = string(data[key := "label"])
+        result.active = lenient_nullable_or_unset(data, "active", boolean) if "active" in data else UNSET
+        result.name = lenient_string(data, "name") if "name" in data else UNSET
+        result.email = lenient_string(data, "email") if "email" in data else UNSET
+        result.organization = lenient_string(data, "organization") if "organization" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_auth_account(value: types.AuthAccount) -> dict[str, Any]:
@@ -5962,187 +5924,198 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.AuthAccount: decode_auth_account,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.RequestPermissionRequest: encode_request_permission_request,
-    types.RequestPermissionSubjectToolCall: encode_request_permission_subject_tool_call,
-    types.RequestPermissionSubjectCommand: encode_request_permission_subject_command,
-    types.RequestPermissionSubjectOther: encode_request_permission_subject_other,
-    types.ToolCallUpdate: encode_tool_call_update,
-    types.ToolCallContentContent: encode_tool_call_content_content,
-    types.ToolCallContentDiff: encode_tool_call_content_diff,
-    types.ToolCallContentTerminal: encode_tool_call_content_terminal,
-    types.ToolCallContentOther: encode_tool_call_content_other,
-    types.ContentBlockText: encode_content_block_text,
-    types.ContentBlockImage: encode_content_block_image,
-    types.ContentBlockAudio: encode_content_block_audio,
-    types.ContentBlockResourceLink: encode_content_block_resource_link,
-    types.ContentBlockResource: encode_content_block_resource,
-    types.ContentBlockOther: encode_content_block_other,
-    types.Annotations: encode_annotations,
-    types.Icon: encode_icon,
-    types.TextResourceContents: encode_text_resource_contents,
-    types.BlobResourceContents: encode_blob_resource_contents,
-    types.DiffPathChange: encode_diff_path_change,
-    types.DiffChangeAdd: encode_diff_change_add,
-    types.DiffChangeDelete: encode_diff_change_delete,
-    types.DiffChangeModify: encode_diff_change_modify,
-    types.DiffPathPairChange: encode_diff_path_pair_change,
-    types.DiffChangeMove: encode_diff_change_move,
-    types.DiffChangeCopy: encode_diff_change_copy,
-    types.DiffChangeOther: encode_diff_change_other,
-    types.DiffPatch: encode_diff_patch,
-    types.ToolCallLocation: encode_tool_call_location,
-    types.ToolCallCapabilities: encode_tool_call_capabilities,
-    types.ToolCallCancelCapabilities: encode_tool_call_cancel_capabilities,
-    types.PermissionOption: encode_permission_option,
-    types.ElicitationSessionScope: encode_elicitation_session_scope,
-    types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
-    types.ElicitationRequestScope: encode_elicitation_request_scope,
-    types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
-    types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
-    types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
-    types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
-    types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
-    types.ElicitationSchema: encode_elicitation_schema,
-    types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
-    types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
-    types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
-    types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
-    types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
-    types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
-    types.EnumOption: encode_enum_option,
-    types.MultiSelectItemsString: encode_multi_select_items_string,
-    types.MultiSelectItemsOther: encode_multi_select_items_other,
-    types.TitledMultiSelectItems: encode_titled_multi_select_items,
-    types.InitializeResponse: encode_initialize_response,
-    types.Implementation: encode_implementation,
-    types.AgentCapabilities: encode_agent_capabilities,
-    types.SessionCapabilities: encode_session_capabilities,
-    types.PromptCapabilities: encode_prompt_capabilities,
-    types.PromptImageCapabilities: encode_prompt_image_capabilities,
-    types.PromptAudioCapabilities: encode_prompt_audio_capabilities,
-    types.PromptEmbeddedContextCapabilities: encode_prompt_embedded_context_capabilities,
-    types.McpCapabilities: encode_mcp_capabilities,
-    types.McpStdioCapabilities: encode_mcp_stdio_capabilities,
-    types.McpHttpCapabilities: encode_mcp_http_capabilities,
-    types.SessionDeleteCapabilities: encode_session_delete_capabilities,
-    types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
-    types.AgentAuthCapabilities: encode_agent_auth_capabilities,
-    types.AuthMethodTerminal: encode_auth_method_terminal,
-    types.AuthMethodAgent: encode_auth_method_agent,
-    types.AuthMethodOther: encode_auth_method_other,
-    types.EnvVariable: encode_env_variable,
-    types.LoginAuthResponse: encode_login_auth_response,
-    types.LogoutAuthResponse: encode_logout_auth_response,
-    types.NewSessionResponse: encode_new_session_response,
-    types.SessionConfigOptionSelect: encode_session_config_option_select,
-    types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
-    types.SessionConfigOptionOther: encode_session_config_option_other,
-    types.SessionConfigSelectOption: encode_session_config_select_option,
-    types.SessionConfigSelectGroup: encode_session_config_select_group,
-    types.AvailableCommandCommand: encode_available_command_command,
-    types.AvailableCommandOther: encode_available_command_other,
-    types.AvailableCommandInputText: encode_available_command_input_text,
-    types.AvailableCommandInputOther: encode_available_command_input_other,
-    types.ListSessionsResponse: encode_list_sessions_response,
-    types.SessionInfo: encode_session_info,
-    types.DeleteSessionResponse: encode_delete_session_response,
-    types.ResumeSessionResponse: encode_resume_session_response,
-    types.CloseSessionResponse: encode_close_session_response,
-    types.CancelToolCallResponse: encode_cancel_tool_call_response,
-    types.CancelTerminalResponse: encode_cancel_terminal_response,
-    types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
-    types.PromptResponse: encode_prompt_response,
-    types.Error: encode_error,
-    types.UnsupportedProtocolVersionErrorData: encode_unsupported_protocol_version_error_data,
-    types.SessionNotFoundErrorData: encode_session_not_found_error_data,
-    types.UpdateSessionNotification: encode_update_session_notification,
-    types.ContentChunk: encode_content_chunk,
-    types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
-    types.SessionUpdateUserMessage: encode_session_update_user_message,
-    types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
-    types.SessionUpdateAgentMessage: encode_session_update_agent_message,
-    types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
-    types.SessionUpdateAgentThought: encode_session_update_agent_thought,
-    types.SessionUpdateStateUpdateRunning: encode_session_update_state_update_running,
-    types.SessionUpdateStateUpdateIdleEndTurn: encode_session_update_state_update_idle_end_turn,
-    types.SessionUpdateStateUpdateIdleMaxTokens: encode_session_update_state_update_idle_max_tokens,
-    types.SessionUpdateStateUpdateIdleMaxTurnRequests: encode_session_update_state_update_idle_max_turn_requests,
-    types.SessionUpdateStateUpdateIdleRefusal: encode_session_update_state_update_idle_refusal,
-    types.SessionUpdateStateUpdateIdleCancelled: encode_session_update_state_update_idle_cancelled,
-    types.SessionUpdateStateUpdateIdleError: encode_session_update_state_update_idle_error,
-    types.SessionUpdateStateUpdateIdleOther: encode_session_update_state_update_idle_other,
-    types.SessionUpdateStateUpdateIdleNone: encode_session_update_state_update_idle_none,
-    types.SessionUpdateStateUpdateRequiresAction: encode_session_update_state_update_requires_action,
-    types.SessionUpdateStateUpdateOther: encode_session_update_state_update_other,
-    types.SessionUpdateToolCallContentChunk: encode_session_update_tool_call_content_chunk,
-    types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
-    types.SessionUpdateTerminalUpdate: encode_session_update_terminal_update,
-    types.SessionUpdateTerminalOutputChunk: encode_session_update_terminal_output_chunk,
-    types.SessionUpdatePlanUpdate: encode_session_update_plan_update,
-    types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
-    types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
-    types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
-    types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
-    types.SessionUpdateNotice: encode_session_update_notice,
-    types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
-    types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
-    types.SessionUpdateOther: encode_session_update_other,
-    types.BackgroundWorkTerminal: encode_background_work_terminal,
-    types.BackgroundWorkToolCall: encode_background_work_tool_call,
-    types.BackgroundWorkOther: encode_background_work_other,
-    types.TerminalOutput: encode_terminal_output,
-    types.TerminalExitStatus: encode_terminal_exit_status,
-    types.TerminalSize: encode_terminal_size,
-    types.TerminalCapabilities: encode_terminal_capabilities,
-    types.TerminalCancelCapabilities: encode_terminal_cancel_capabilities,
-    types.PlanUpdateContentItems: encode_plan_update_content_items,
-    types.PlanUpdateContentOther: encode_plan_update_content_other,
-    types.PlanEntry: encode_plan_entry,
-    types.Cost: encode_cost,
-    types.CompleteElicitationNotification: encode_complete_elicitation_notification,
-    types.InitializeRequest: encode_initialize_request,
-    types.ClientCapabilities: encode_client_capabilities,
-    types.ClientAuthCapabilities: encode_client_auth_capabilities,
-    types.TerminalAuthCapabilities: encode_terminal_auth_capabilities,
-    types.ElicitationCapabilities: encode_elicitation_capabilities,
-    types.ElicitationFormCapabilities: encode_elicitation_form_capabilities,
-    types.ElicitationUrlCapabilities: encode_elicitation_url_capabilities,
-    types.LoginAuthRequest: encode_login_auth_request,
-    types.LogoutAuthRequest: encode_logout_auth_request,
-    types.NewSessionRequest: encode_new_session_request,
-    types.McpServerHttp: encode_mcp_server_http,
-    types.McpServerStdio: encode_mcp_server_stdio,
-    types.McpServerOther: encode_mcp_server_other,
-    types.HttpHeader: encode_http_header,
-    types.ListSessionsRequest: encode_list_sessions_request,
-    types.DeleteSessionRequest: encode_delete_session_request,
-    types.ResumeSessionRequest: encode_resume_session_request,
-    types.ReplayFromStart: encode_replay_from_start,
-    types.ReplayFromOther: encode_replay_from_other,
-    types.CloseSessionRequest: encode_close_session_request,
-    types.CancelToolCallRequest: encode_cancel_tool_call_request,
-    types.CancelTerminalRequest: encode_cancel_terminal_request,
-    types.SetSessionConfigOptionRequestId: encode_set_session_config_option_request_id,
-    types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
-    types.SetSessionConfigOptionRequestOther: encode_set_session_config_option_request_other,
-    types.PromptRequest: encode_prompt_request,
-    types.RequestPermissionResponse: encode_request_permission_response,
-    types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
-    types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
-    types.RequestPermissionOutcomeOther: encode_request_permission_outcome_other,
-    types.CreateElicitationResponseAccept: encode_create_elicitation_response_accept,
-    types.CreateElicitationResponseDecline: encode_create_elicitation_response_decline,
-    types.CreateElicitationResponseCancel: encode_create_elicitation_response_cancel,
-    types.CreateElicitationResponseOther: encode_create_elicitation_response_other,
-    types.CancelSessionNotification: encode_cancel_session_notification,
-    types.CancelRequestNotification: encode_cancel_request_notification,
-    types.AuthStatusCapabilities: encode_auth_status_capabilities,
-    types.AuthStatusRequest: encode_auth_status_request,
-    types.AuthStatusResponse: encode_auth_status_response,
-    types.AuthStatusUpdateNotification: encode_auth_status_update_notification,
-    types.AuthAccount: encode_auth_account,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.RequestPermissionRequest: encode_request_permission_request,
+        types.RequestPermissionSubjectToolCall: encode_request_permission_subject_tool_call,
+        types.RequestPermissionSubjectCommand: encode_request_permission_subject_command,
+        types.RequestPermissionSubjectOther: encode_request_permission_subject_other,
+        types.ToolCallUpdate: encode_tool_call_update,
+        types.ToolCallContentContent: encode_tool_call_content_content,
+        types.ToolCallContentDiff: encode_tool_call_content_diff,
+        types.ToolCallContentTerminal: encode_tool_call_content_terminal,
+        types.ToolCallContentOther: encode_tool_call_content_other,
+        types.ContentBlockText: encode_content_block_text,
+        types.ContentBlockImage: encode_content_block_image,
+        types.ContentBlockAudio: encode_content_block_audio,
+        types.ContentBlockResourceLink: encode_content_block_resource_link,
+        types.ContentBlockResource: encode_content_block_resource,
+        types.ContentBlockOther: encode_content_block_other,
+        types.Annotations: encode_annotations,
+        types.Icon: encode_icon,
+        types.TextResourceContents: encode_text_resource_contents,
+        types.BlobResourceContents: encode_blob_resource_contents,
+        types.DiffPathChange: encode_diff_path_change,
+        types.DiffChangeAdd: encode_diff_change_add,
+        types.DiffChangeDelete: encode_diff_change_delete,
+        types.DiffChangeModify: encode_diff_change_modify,
+        types.DiffPathPairChange: encode_diff_path_pair_change,
+        types.DiffChangeMove: encode_diff_change_move,
+        types.DiffChangeCopy: encode_diff_change_copy,
+        types.DiffChangeOther: encode_diff_change_other,
+        types.DiffPatch: encode_diff_patch,
+        types.ToolCallLocation: encode_tool_call_location,
+        types.ToolCallCapabilities: encode_tool_call_capabilities,
+        types.ToolCallCancelCapabilities: encode_tool_call_cancel_capabilities,
+        types.PermissionOption: encode_permission_option,
+        types.ElicitationSessionScope: encode_elicitation_session_scope,
+        types.CreateElicitationRequestFormSession: encode_create_elicitation_request_form_session,
+        types.ElicitationRequestScope: encode_elicitation_request_scope,
+        types.CreateElicitationRequestFormRequest: encode_create_elicitation_request_form_request,
+        types.CreateElicitationRequestUrlSession: encode_create_elicitation_request_url_session,
+        types.CreateElicitationRequestUrlRequest: encode_create_elicitation_request_url_request,
+        types.CreateElicitationRequestOtherSession: encode_create_elicitation_request_other_session,
+        types.CreateElicitationRequestOtherRequest: encode_create_elicitation_request_other_request,
+        types.ElicitationSchema: encode_elicitation_schema,
+        types.ElicitationPropertySchemaString: encode_elicitation_property_schema_string,
+        types.ElicitationPropertySchemaNumber: encode_elicitation_property_schema_number,
+        types.ElicitationPropertySchemaInteger: encode_elicitation_property_schema_integer,
+        types.ElicitationPropertySchemaBoolean: encode_elicitation_property_schema_boolean,
+        types.ElicitationPropertySchemaArray: encode_elicitation_property_schema_array,
+        types.ElicitationPropertySchemaOther: encode_elicitation_property_schema_other,
+        types.EnumOption: encode_enum_option,
+        types.MultiSelectItemsString: encode_multi_select_items_string,
+        types.MultiSelectItemsOther: encode_multi_select_items_other,
+        types.TitledMultiSelectItems: encode_titled_multi_select_items,
+        types.InitializeResponse: encode_initialize_response,
+        types.Implementation: encode_implementation,
+        types.AgentCapabilities: encode_agent_capabilities,
+        types.SessionCapabilities: encode_session_capabilities,
+        types.PromptCapabilities: encode_prompt_capabilities,
+        types.PromptImageCapabilities: encode_prompt_image_capabilities,
+        types.PromptAudioCapabilities: encode_prompt_audio_capabilities,
+        types.PromptEmbeddedContextCapabilities: encode_prompt_embedded_context_capabilities,
+        types.McpCapabilities: encode_mcp_capabilities,
+        types.McpStdioCapabilities: encode_mcp_stdio_capabilities,
+        types.McpHttpCapabilities: encode_mcp_http_capabilities,
+        types.SessionDeleteCapabilities: encode_session_delete_capabilities,
+        types.SessionAdditionalDirectoriesCapabilities: encode_session_additional_directories_capabilities,
+        types.AgentAuthCapabilities: encode_agent_auth_capabilities,
+        types.AuthMethodTerminal: encode_auth_method_terminal,
+        types.AuthMethodAgent: encode_auth_method_agent,
+        types.AuthMethodOther: encode_auth_method_other,
+        types.EnvVariable: encode_env_variable,
+        types.LoginAuthResponse: encode_login_auth_response,
+        types.LogoutAuthResponse: encode_logout_auth_response,
+        types.NewSessionResponse: encode_new_session_response,
+        types.SessionConfigOptionSelect: encode_session_config_option_select,
+        types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
+        types.SessionConfigOptionOther: encode_session_config_option_other,
+        types.SessionConfigSelectOption: encode_session_config_select_option,
+        types.SessionConfigSelectGroup: encode_session_config_select_group,
+        types.AvailableCommandCommand: encode_available_command_command,
+        types.AvailableCommandOther: encode_available_command_other,
+        types.AvailableCommandInputText: encode_available_command_input_text,
+        types.AvailableCommandInputOther: encode_available_command_input_other,
+        types.ListSessionsResponse: encode_list_sessions_response,
+        types.SessionInfo: encode_session_info,
+        types.DeleteSessionResponse: encode_delete_session_response,
+        types.ResumeSessionResponse: encode_resume_session_response,
+        types.CloseSessionResponse: encode_close_session_response,
+        types.CancelToolCallResponse: encode_cancel_tool_call_response,
+        types.CancelTerminalResponse: encode_cancel_terminal_response,
+        types.SetSessionConfigOptionResponse: encode_set_session_config_option_response,
+        types.PromptResponse: encode_prompt_response,
+        types.Error: encode_error,
+        types.UnsupportedProtocolVersionErrorData: encode_unsupported_protocol_version_error_data,
+        types.SessionNotFoundErrorData: encode_session_not_found_error_data,
+        types.UpdateSessionNotification: encode_update_session_notification,
+        types.ContentChunk: encode_content_chunk,
+        types.SessionUpdateUserMessageChunk: encode_session_update_user_message_chunk,
+        types.SessionUpdateUserMessage: encode_session_update_user_message,
+        types.SessionUpdateAgentMessageChunk: encode_session_update_agent_message_chunk,
+        types.SessionUpdateAgentMessage: encode_session_update_agent_message,
+        types.SessionUpdateAgentThoughtChunk: encode_session_update_agent_thought_chunk,
+        types.SessionUpdateAgentThought: encode_session_update_agent_thought,
+        types.SessionUpdateStateUpdateRunning: encode_session_update_state_update_running,
+        types.SessionUpdateStateUpdateIdleEndTurn: encode_session_update_state_update_idle_end_turn,
+        types.SessionUpdateStateUpdateIdleMaxTokens: encode_session_update_state_update_idle_max_tokens,
+        types.SessionUpdateStateUpdateIdleMaxTurnRequests: encode_session_update_state_update_idle_max_turn_requests,
+        types.SessionUpdateStateUpdateIdleRefusal: encode_session_update_state_update_idle_refusal,
+        types.SessionUpdateStateUpdateIdleCancelled: encode_session_update_state_update_idle_cancelled,
+        types.SessionUpdateStateUpdateIdleError: encode_session_update_state_update_idle_error,
+        types.SessionUpdateStateUpdateIdleOther: encode_session_update_state_update_idle_other,
+        types.SessionUpdateStateUpdateIdleNone: encode_session_update_state_update_idle_none,
+        types.SessionUpdateStateUpdateRequiresAction: encode_session_update_state_update_requires_action,
+        types.SessionUpdateStateUpdateOther: encode_session_update_state_update_other,
+        types.SessionUpdateToolCallContentChunk: encode_session_update_tool_call_content_chunk,
+        types.SessionUpdateToolCallUpdate: encode_session_update_tool_call_update,
+        types.SessionUpdateTerminalUpdate: encode_session_update_terminal_update,
+        types.SessionUpdateTerminalOutputChunk: encode_session_update_terminal_output_chunk,
+        types.SessionUpdatePlanUpdate: encode_session_update_plan_update,
+        types.SessionUpdateAvailableCommandsUpdate: encode_session_update_available_commands_update,
+        types.SessionUpdateConfigOptionUpdate: encode_session_update_config_option_update,
+        types.SessionUpdateSessionInfoUpdate: encode_session_update_session_info_update,
+        types.SessionUpdateUsageUpdate: encode_session_update_usage_update,
+        types.SessionUpdateNotice: encode_session_update_notice,
+        types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
+        types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
+        types.SessionUpdateOther: encode_session_update_other,
+        types.BackgroundWorkTerminal: encode_background_work_terminal,
+        types.BackgroundWorkToolCall: encode_background_work_tool_call,
+        types.BackgroundWorkOther: encode_background_work_other,
+        types.TerminalOutput: encode_terminal_output,
+        types.TerminalExitStatus: encode_terminal_exit_status,
+        types.TerminalSize: encode_terminal_size,
+        types.TerminalCapabilities: encode_terminal_capabilities,
+        types.TerminalCancelCapabilities: encode_terminal_cancel_capabilities,
+        types.PlanUpdateContentItems: encode_plan_update_content_items,
+        types.PlanUpdateContentOther: encode_plan_update_content_other,
+        types.PlanEntry: encode_plan_entry,
+        types.Cost: encode_cost,
+        types.CompleteElicitationNotification: encode_complete_elicitation_notification,
+        types.InitializeRequest: encode_initialize_request,
+        types.ClientCapabilities: encode_client_capabilities,
+        types.ClientAuthCapabilities: encode_client_auth_capabilities,
+        types.TerminalAuthCapabilities: encode_terminal_auth_capabilities,
+        types.ElicitationCapabilities: encode_elicitation_capabilities,
+        types.ElicitationFormCapabilities: encode_elicitation_form_capabilities,
+        types.ElicitationUrlCapabilities: encode_elicitation_url_capabilities,
+        types.LoginAuthRequest: encode_login_auth_request,
+        types.LogoutAuthRequest: encode_logout_auth_request,
+        types.NewSessionRequest: encode_new_session_request,
+        types.McpServerHttp: encode_mcp_server_http,
+        types.McpServerStdio: encode_mcp_server_stdio,
+        types.McpServerOther: encode_mcp_server_other,
+        types.HttpHeader: encode_http_header,
+        types.ListSessionsRequest: encode_list_sessions_request,
+        types.DeleteSessionRequest: encode_delete_session_request,
+        types.ResumeSessionRequest: encode_resume_session_request,
+        types.ReplayFromStart: encode_replay_from_start,
+        types.ReplayFromOther: encode_replay_from_other,
+        types.CloseSessionRequest: encode_close_session_request,
+        types.CancelToolCallRequest: encode_cancel_tool_call_request,
+        types.CancelTerminalRequest: encode_cancel_terminal_request,
+        types.SetSessionConfigOptionRequestId: encode_set_session_config_option_request_id,
+        types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
+        types.SetSessionConfigOptionRequestOther: encode_set_session_config_option_request_other,
+        types.PromptRequest: encode_prompt_request,
+        types.RequestPermissionResponse: encode_request_permission_response,
+        types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
+        types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
+        types.RequestPermissionOutcomeOther: encode_request_permission_outcome_other,
+        types.CreateElicitationResponseAccept: encode_create_elicitation_response_accept,
+        types.CreateElicitationResponseDecline: encode_create_elicitation_response_decline,
+        types.CreateElicitationResponseCancel: encode_create_elicitation_response_cancel,
+        types.CreateElicitationResponseOther: encode_create_elicitation_response_other,
+        types.CancelSessionNotification: encode_cancel_session_notification,
+        types.CancelRequestNotification: encode_cancel_request_notification,
+        types.AuthStatusCapabilities: encode_auth_status_capabilities,
+        types.AuthStatusRequest: encode_auth_status_request,
+        types.AuthStatusResponse: encode_auth_status_response,
+        types.AuthStatusUpdateNotification: encode_auth_status_update_notification,
+        types.AuthAccount: encode_auth_account,
+    }
+)
 
 
 @overload
@@ -6166,18 +6139,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

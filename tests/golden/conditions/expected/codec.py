@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -34,14 +34,14 @@ def decode_target(raw: Any) -> types.Target:
     data = json_object(raw)
     if "name" in data and "number" in data:
         raise unfit("Target, from which this object is excluded", raw)
+    result = new(types.Target)
     key = ""
     try:
-        return types.Target(
-            name=string(data[key]) if (key := "name") in data else UNSET,
-            number=integer(data[key]) if (key := "number") in data else UNSET,
-        )
+        result.name = string(data[key]) if (key := "name") in data else UNSET
+        result.number = integer(data[key]) if (key := "number") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_target(value: types.Target) -> dict[str, Any]:
@@ -57,13 +57,13 @@ def decode_word(raw: Any) -> types.Word:
     data = json_object(raw)
     if data.get("text") == "secret":
         raise unfit("Word, from which this object is excluded", raw)
+    result = new(types.Word)
     key = ""
     try:
-        return types.Word(
-            text=string(data[key := "text"]),
-        )
+        result.text = string(data[key := "text"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_word(value: types.Word) -> dict[str, Any]:
@@ -85,10 +85,21 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Word: decode_word,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Target: encode_target,
-    types.Word: encode_word,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.Target: encode_target,
+        types.Word: encode_word,
+    }
+)
 
 
 @overload
@@ -112,18 +123,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -116,16 +116,16 @@ def encode_choice_items_item(value: types.ChoiceItemsItem) -> Any:
 
 def decode_choice(raw: Any) -> types.Choice:
     data = json_object(raw)
+    result = new(types.Choice)
     key = ""
     try:
-        return types.Choice(
-            colour=decode_colour(data[key := "colour"]),
-            mode=decode_mode(data[key]) if (key := "mode") in data else "fast",
-            inline=nullable(data[key], decode_choice_inline) if (key := "inline") in data else UNSET,
-            items=array(data[key], decode_choice_items_item) if (key := "items") in data else UNSET,
-        )
+        result.colour = decode_colour(data[key := "colour"])
+        result.mode = decode_mode(data[key]) if (key := "mode") in data else "fast"
+        result.inline = nullable(data[key], decode_choice_inline) if (key := "inline") in data else UNSET
+        result.items = array(data[key], decode_choice_items_item) if (key := "items") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_choice(value: types.Choice) -> dict[str, Any]:
@@ -158,9 +158,20 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Choice: decode_choice,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Choice: encode_choice,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.Choice: encode_choice,
+    }
+)
 
 
 @overload
@@ -184,18 +195,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -33,15 +33,15 @@ T = TypeVar("T")
 
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data = json_object(raw)
+    result = new(types.ShapeCircle)
     key = ""
     try:
-        return types.ShapeCircle(
-            type=constant(data[key := "type"], "circle"),
-            radius=number(data[key := "radius"]),
-            extra={name: item for name, item in data.items() if name not in {"type", "radius"}},
-        )
+        result.type = constant(data[key := "type"], "circle")
+        result.radius = number(data[key := "radius"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type", "radius"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
@@ -55,14 +55,14 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data = json_object(raw)
+    result = new(types.ShapePoint)
     key = ""
     try:
-        return types.ShapePoint(
-            type=constant(data[key := "type"], "point"),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = constant(data[key := "type"], "point")
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_point(value: types.ShapePoint) -> dict[str, Any]:
@@ -89,19 +89,19 @@ def decode_shape(raw: Any) -> types.Shape:
 
 
 def encode_shape(value: types.Shape) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_holder(raw: Any) -> types.Holder:
     data = json_object(raw)
+    result = new(types.Holder)
     key = ""
     try:
-        return types.Holder(
-            shape=decode_shape(data[key := "shape"]),
-            extra={name: item for name, item in data.items() if name not in {"shape"}},
-        )
+        result.shape = decode_shape(data[key := "shape"])
+        result.extra = {name: item for name, item in data.items() if name not in {"shape"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_holder(value: types.Holder) -> dict[str, Any]:
@@ -114,14 +114,14 @@ def encode_holder(value: types.Holder) -> dict[str, Any]:
 
 def decode_named(raw: Any) -> types.Named:
     data = json_object(raw)
+    result = new(types.Named)
     key = ""
     try:
-        return types.Named(
-            name=string(data[key]) if (key := "name") in data else UNSET,
-            extra={name: item for name, item in data.items() if name not in {"name"}},
-        )
+        result.name = string(data[key]) if (key := "name") in data else UNSET
+        result.extra = {name: item for name, item in data.items() if name not in {"name"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_named(value: types.Named) -> dict[str, Any]:
@@ -135,15 +135,15 @@ def encode_named(value: types.Named) -> dict[str, Any]:
 
 def decode_labelled_a(raw: Any) -> types.LabelledA:
     data = json_object(raw)
+    result = new(types.LabelledA)
     key = ""
     try:
-        return types.LabelledA(
-            name=string(data[key]) if (key := "name") in data else UNSET,
-            type=constant(data[key := "type"], "a"),
-            extra={name: item for name, item in data.items() if name not in {"name", "type"}},
-        )
+        result.name = string(data[key]) if (key := "name") in data else UNSET
+        result.type = constant(data[key := "type"], "a")
+        result.extra = {name: item for name, item in data.items() if name not in {"name", "type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_labelled_a(value: types.LabelledA) -> dict[str, Any]:
@@ -158,15 +158,15 @@ def encode_labelled_a(value: types.LabelledA) -> dict[str, Any]:
 
 def decode_labelled_b(raw: Any) -> types.LabelledB:
     data = json_object(raw)
+    result = new(types.LabelledB)
     key = ""
     try:
-        return types.LabelledB(
-            name=string(data[key]) if (key := "name") in data else UNSET,
-            type=constant(data[key := "type"], "b"),
-            extra={name: item for name, item in data.items() if name not in {"name", "type"}},
-        )
+        result.name = string(data[key]) if (key := "name") in data else UNSET
+        result.type = constant(data[key := "type"], "b")
+        result.extra = {name: item for name, item in data.items() if name not in {"name", "type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_labelled_b(value: types.LabelledB) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def decode_labelled(raw: Any) -> types.Labelled:
 
 
 def encode_labelled(value: types.Labelled) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------
@@ -216,14 +216,25 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Labelled: decode_labelled,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.ShapeCircle: encode_shape_circle,
-    types.ShapePoint: encode_shape_point,
-    types.Holder: encode_holder,
-    types.Named: encode_named,
-    types.LabelledA: encode_labelled_a,
-    types.LabelledB: encode_labelled_b,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.ShapeCircle: encode_shape_circle,
+        types.ShapePoint: encode_shape_point,
+        types.Holder: encode_holder,
+        types.Named: encode_named,
+        types.LabelledA: encode_labelled_a,
+        types.LabelledB: encode_labelled_b,
+    }
+)
 
 
 @overload
@@ -247,18 +258,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

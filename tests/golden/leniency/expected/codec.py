@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -21,8 +21,9 @@ from ._wire import (
     integer,
     json_object,
     lenient,
-    lenient_nullable_or_unset,
+    lenient_or_made,
     lenient_or_unset,
+    lenient_string,
     located,
     number,
     reporting_drops,
@@ -36,20 +37,24 @@ T = TypeVar("T")
 
 def decode_tolerant(raw: Any) -> types.Tolerant:
     data = json_object(raw)
+    result = new(types.Tolerant)
     key = ""
     try:
-        return types.Tolerant(
-            size=lenient(data, "size", integer, 3) if "size" in data else 3,
-            note=lenient_nullable_or_unset(data, "note", string) if "note" in data else UNSET,
-            flag=lenient_or_unset(data, "flag", boolean) if "flag" in data else UNSET,
-            names=lenient(data, key := "names", lambda value: valid_items(value, string), []),
-            strict_names=valid_items(data[key := "strict_names"], string),
-            map=valid_members(data[key := "map"], integer),
-            on_null=integer(data[key]) if data.get(key := "on_null") is not None else 7,
-            settings=lenient_or_unset(data, "settings", decode_settings) if data.get("settings") is not None else UNSET,
+        result.size = lenient(data, "size", integer, 3) if "size" in data else 3
+        result.note = lenient_string(data, "note") if "note" in data else UNSET
+        result.flag = lenient_or_unset(data, "flag", boolean) if "flag" in data else UNSET
+        result.names = lenient(data, key := "names", lambda value: valid_items(value, string), [])
+        result.strict_names = valid_items(data[key := "strict_names"], string)
+        result.map = valid_members(data[key := "map"], integer)
+        result.on_null = integer(data[key]) if data.get(key := "on_null") is not None else 7
+        result.settings = (
+            lenient_or_made(data, "settings", decode_settings, lambda: types.Settings(on=True))
+            if data.get("settings") is not None
+            else types.Settings(on=True)
         )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_tolerant(value: types.Tolerant) -> dict[str, Any]:
@@ -70,13 +75,13 @@ def encode_tolerant(value: types.Tolerant) -> dict[str, Any]:
 
 def decode_settings(raw: Any) -> types.Settings:
     data = json_object(raw)
+    result = new(types.Settings)
     key = ""
     try:
-        return types.Settings(
-            on=boolean(data[key]) if (key := "on") in data else False,
-        )
+        result.on = boolean(data[key]) if (key := "on") in data else False
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_settings(value: types.Settings) -> dict[str, Any]:
@@ -98,10 +103,21 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Settings: decode_settings,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Tolerant: encode_tolerant,
-    types.Settings: encode_settings,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.Tolerant: encode_tolerant,
+        types.Settings: encode_settings,
+    }
+)
 
 
 @overload
@@ -125,18 +141,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     Candidate,
     DecodeError,
@@ -34,13 +34,13 @@ T = TypeVar("T")
 
 def decode_open_request(raw: Any) -> types.OpenRequest:
     data = json_object(raw)
+    result = new(types.OpenRequest)
     key = ""
     try:
-        return types.OpenRequest(
-            path=string(data[key := "path"]),
-        )
+        result.path = string(data[key := "path"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_open_request(value: types.OpenRequest) -> dict[str, Any]:
@@ -52,13 +52,13 @@ def encode_open_request(value: types.OpenRequest) -> dict[str, Any]:
 
 def decode_open_response(raw: Any) -> types.OpenResponse:
     data = json_object(raw)
+    result = new(types.OpenResponse)
     key = ""
     try:
-        return types.OpenResponse(
-            handle=integer(data[key := "handle"]),
-        )
+        result.handle = integer(data[key := "handle"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_open_response(value: types.OpenResponse) -> dict[str, Any]:
@@ -79,13 +79,13 @@ def encode_changed_notification(value: types.ChangedNotification) -> dict[str, A
 
 def decode_ask_request_text(raw: Any) -> types.AskRequestText:
     data = json_object(raw)
+    result = new(types.AskRequestText)
     key = ""
     try:
-        return types.AskRequestText(
-            text=string(data[key := "text"]),
-        )
+        result.text = string(data[key := "text"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_ask_request_text(value: types.AskRequestText) -> dict[str, Any]:
@@ -97,13 +97,13 @@ def encode_ask_request_text(value: types.AskRequestText) -> dict[str, Any]:
 
 def decode_ask_request_choices(raw: Any) -> types.AskRequestChoices:
     data = json_object(raw)
+    result = new(types.AskRequestChoices)
     key = ""
     try:
-        return types.AskRequestChoices(
-            choices=array(data[key := "choices"], string),
-        )
+        result.choices = array(data[key := "choices"], string)
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_ask_request_choices(value: types.AskRequestChoices) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def decode_ask_request(raw: Any) -> types.AskRequest:
 
 
 def encode_ask_request(value: types.AskRequest) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_ask_response(raw: Any) -> types.AskResponse:
@@ -137,9 +137,9 @@ def encode_ask_response(value: types.AskResponse) -> Any:
 
 def decode_relay_request(raw: Any) -> types.RelayRequest:
     data = json_object(raw)
-    return types.RelayRequest(
-        body=data["body"] if "body" in data else UNSET,
-    )
+    result = new(types.RelayRequest)
+    result.body = data["body"] if "body" in data else UNSET
+    return result
 
 
 def encode_relay_request(value: types.RelayRequest) -> dict[str, Any]:
@@ -160,9 +160,9 @@ def encode_relay_response(value: types.RelayResponse) -> dict[str, Any]:
 
 def decode_relay_notification(raw: Any) -> types.RelayNotification:
     data = json_object(raw)
-    return types.RelayNotification(
-        body=data["body"] if "body" in data else UNSET,
-    )
+    result = new(types.RelayNotification)
+    result.body = data["body"] if "body" in data else UNSET
+    return result
 
 
 def encode_relay_notification(value: types.RelayNotification) -> dict[str, Any]:
@@ -188,13 +188,13 @@ def encode_cancel_notification_id(value: types.CancelNotificationId) -> Any:
 
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
     data = json_object(raw)
+    result = new(types.CancelNotification)
     key = ""
     try:
-        return types.CancelNotification(
-            id=decode_cancel_notification_id(data[key := "id"]),
-        )
+        result.id = decode_cancel_notification_id(data[key := "id"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
@@ -206,16 +206,16 @@ def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any
 
 def decode_failure(raw: Any) -> types.Failure:
     data = json_object(raw)
+    result = new(types.Failure)
     key = ""
     try:
-        return types.Failure(
-            code=decode_failure_code(data[key := "code"]),
-            message=string(data[key := "message"]),
-            data=data["data"] if "data" in data else UNSET,
-            retry=boolean(data[key]) if (key := "retry") in data else UNSET,
-        )
+        result.code = decode_failure_code(data[key := "code"])
+        result.message = string(data[key := "message"])
+        result.data = data["data"] if "data" in data else UNSET
+        result.retry = boolean(data[key]) if (key := "retry") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_failure(value: types.Failure) -> dict[str, Any]:
@@ -261,18 +261,29 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.FailureCode: decode_failure_code,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.OpenRequest: encode_open_request,
-    types.OpenResponse: encode_open_response,
-    types.ChangedNotification: encode_changed_notification,
-    types.AskRequestText: encode_ask_request_text,
-    types.AskRequestChoices: encode_ask_request_choices,
-    types.RelayRequest: encode_relay_request,
-    types.RelayResponse: encode_relay_response,
-    types.RelayNotification: encode_relay_notification,
-    types.CancelNotification: encode_cancel_notification,
-    types.Failure: encode_failure,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.OpenRequest: encode_open_request,
+        types.OpenResponse: encode_open_response,
+        types.ChangedNotification: encode_changed_notification,
+        types.AskRequestText: encode_ask_request_text,
+        types.AskRequestChoices: encode_ask_request_choices,
+        types.RelayRequest: encode_relay_request,
+        types.RelayResponse: encode_relay_response,
+        types.RelayNotification: encode_relay_notification,
+        types.CancelNotification: encode_cancel_notification,
+        types.Failure: encode_failure,
+    }
+)
 
 
 @overload
@@ -296,18 +307,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     Candidate,
     DecodeError,
@@ -35,14 +35,14 @@ T = TypeVar("T")
 
 def decode_server_http(raw: Any) -> types.ServerHttp:
     data = json_object(raw)
+    result = new(types.ServerHttp)
     key = ""
     try:
-        return types.ServerHttp(
-            type=constant(data[key := "type"], "http"),
-            url=string(data[key := "url"]),
-        )
+        result.type = constant(data[key := "type"], "http")
+        result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_server_http(value: types.ServerHttp) -> dict[str, Any]:
@@ -60,15 +60,15 @@ def decode_server_other(raw: Any) -> types.ServerOther:
         "stdio",
     ):
         raise unfit("ServerOther, from which this object is excluded", raw)
+    result = new(types.ServerOther)
     key = ""
     try:
-        return types.ServerOther(
-            type=string(data[key := "type"]),
-            url=string(data[key]) if (key := "url") in data else UNSET,
-            extra={name: item for name, item in data.items() if name not in {"type", "url"}},
-        )
+        result.type = string(data[key := "type"])
+        result.url = string(data[key]) if (key := "url") in data else UNSET
+        result.extra = {name: item for name, item in data.items() if name not in {"type", "url"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_server_other(value: types.ServerOther) -> dict[str, Any]:
@@ -83,13 +83,13 @@ def encode_server_other(value: types.ServerOther) -> dict[str, Any]:
 
 def decode_stdio_server(raw: Any) -> types.StdioServer:
     data = json_object(raw)
+    result = new(types.StdioServer)
     key = ""
     try:
-        return types.StdioServer(
-            command=string(data[key := "command"]),
-        )
+        result.command = string(data[key := "command"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_stdio_server(value: types.StdioServer) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def decode_server(raw: Any) -> types.Server:
 
 
 def encode_server(value: types.Server) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------
@@ -133,11 +133,22 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Server: decode_server,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.ServerHttp: encode_server_http,
-    types.ServerOther: encode_server_other,
-    types.StdioServer: encode_stdio_server,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.ServerHttp: encode_server_http,
+        types.ServerOther: encode_server_other,
+        types.StdioServer: encode_stdio_server,
+    }
+)
 
 
 @overload
@@ -161,18 +172,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

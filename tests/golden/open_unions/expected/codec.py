@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import Struct
+from ._base import Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -33,14 +33,14 @@ T = TypeVar("T")
 
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data = json_object(raw)
+    result = new(types.ShapeCircle)
     key = ""
     try:
-        return types.ShapeCircle(
-            type=constant(data[key := "type"], "circle"),
-            radius=number(data[key := "radius"]),
-        )
+        result.type = constant(data[key := "type"], "circle")
+        result.radius = number(data[key := "radius"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data = json_object(raw)
+    result = new(types.ShapePoint)
     key = ""
     try:
-        return types.ShapePoint(
-            type=constant(data[key := "type"], "point"),
-        )
+        result.type = constant(data[key := "type"], "point")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_point(value: types.ShapePoint) -> dict[str, Any]:
@@ -76,14 +76,14 @@ def decode_shape_other(raw: Any) -> types.ShapeOther:
         "point",
     ):
         raise unfit("ShapeOther, from which this object is excluded", raw)
+    result = new(types.ShapeOther)
     key = ""
     try:
-        return types.ShapeOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_other(value: types.ShapeOther) -> dict[str, Any]:
@@ -110,18 +110,18 @@ def decode_shape(raw: Any) -> types.Shape:
 
 
 def encode_shape(value: types.Shape) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_holder(raw: Any) -> types.Holder:
     data = json_object(raw)
+    result = new(types.Holder)
     key = ""
     try:
-        return types.Holder(
-            shape=decode_shape(data[key := "shape"]),
-        )
+        result.shape = decode_shape(data[key := "shape"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_holder(value: types.Holder) -> dict[str, Any]:
@@ -146,12 +146,23 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Holder: decode_holder,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.ShapeCircle: encode_shape_circle,
-    types.ShapePoint: encode_shape_point,
-    types.ShapeOther: encode_shape_other,
-    types.Holder: encode_holder,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.ShapeCircle: encode_shape_circle,
+        types.ShapePoint: encode_shape_point,
+        types.ShapeOther: encode_shape_other,
+        types.Holder: encode_holder,
+    }
+)
 
 
 @overload
@@ -175,18 +186,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -33,15 +33,17 @@ T = TypeVar("T")
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data = json_object(raw)
+    result = new(types.InitializeRequest)
     key = ""
     try:
-        return types.InitializeRequest(
-            client_capabilities=(
-                decode_client_capabilities(data[key]) if (key := "clientCapabilities") in data else UNSET
-            ),
+        result.client_capabilities = (
+            decode_client_capabilities(data[key])
+            if (key := "clientCapabilities") in data
+            else types.ClientCapabilities()
         )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
@@ -62,14 +64,14 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     data = json_object(raw)
+    result = new(types.ClientCapabilities)
     key = ""
     try:
-        return types.ClientCapabilities(
-            nod=boolean(data[key]) if (key := "nod") in data else False,
-            hat=decode_hat(data[key]) if (key := "hat") in data else UNSET,
-        )
+        result.nod = boolean(data[key]) if (key := "nod") in data else False
+        result.hat = decode_hat(data[key]) if (key := "hat") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
@@ -83,13 +85,13 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
     data = json_object(raw)
+    result = new(types.GestureNod)
     key = ""
     try:
-        return types.GestureNod(
-            type=constant(data[key := "type"], "nod"),
-        )
+        result.type = constant(data[key := "type"], "nod")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_gesture_nod(value: types.GestureNod) -> dict[str, Any]:
@@ -103,14 +105,14 @@ def decode_gesture_other(raw: Any) -> types.GestureOther:
     data = json_object(raw)
     if data.get("type") in ("nod",):
         raise unfit("GestureOther, from which this object is excluded", raw)
+    result = new(types.GestureOther)
     key = ""
     try:
-        return types.GestureOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_gesture_other(value: types.GestureOther) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def decode_gesture(raw: Any) -> types.Gesture:
 
 
 def encode_gesture(value: types.Gesture) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_mood(raw: Any) -> types.Mood:
@@ -149,14 +151,14 @@ def encode_mood(value: types.Mood) -> Any:
 
 def decode_hat(raw: Any) -> types.Hat:
     data = json_object(raw)
+    result = new(types.Hat)
     key = ""
     try:
-        return types.Hat(
-            color=string(data[key]) if (key := "color") in data else UNSET,
-            lifted=boolean(data[key]) if (key := "lifted") in data else UNSET,
-        )
+        result.color = string(data[key]) if (key := "color") in data else UNSET
+        result.lifted = boolean(data[key]) if (key := "lifted") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_hat(value: types.Hat) -> dict[str, Any]:
@@ -186,14 +188,25 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Hat: decode_hat,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.InitializeRequest: encode_initialize_request,
-    types.InitializeResponse: encode_initialize_response,
-    types.ClientCapabilities: encode_client_capabilities,
-    types.GestureNod: encode_gesture_nod,
-    types.GestureOther: encode_gesture_other,
-    types.Hat: encode_hat,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.InitializeRequest: encode_initialize_request,
+        types.InitializeResponse: encode_initialize_response,
+        types.ClientCapabilities: encode_client_capabilities,
+        types.GestureNod: encode_gesture_nod,
+        types.GestureOther: encode_gesture_other,
+        types.Hat: encode_hat,
+    }
+)
 
 
 @overload
@@ -217,18 +230,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

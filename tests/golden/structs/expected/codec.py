@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -37,14 +37,14 @@ T = TypeVar("T")
 
 def decode_document_position(raw: Any) -> types.DocumentPosition:
     data = json_object(raw)
+    result = new(types.DocumentPosition)
     key = ""
     try:
-        return types.DocumentPosition(
-            page=bounded_integer(data[key := "page"], 1, None),
-            when=string(data[key]) if (key := "when") in data else UNSET,
-        )
+        result.page = bounded_integer(data[key := "page"], 1, None)
+        result.when = string(data[key]) if (key := "when") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_document_position(value: types.DocumentPosition) -> dict[str, Any]:
@@ -58,25 +58,25 @@ def encode_document_position(value: types.DocumentPosition) -> dict[str, Any]:
 
 def decode_document(raw: Any) -> types.Document:
     data = json_object(raw)
+    result = new(types.Document)
     key = ""
     try:
-        return types.Document(
-            document_id=string(data[key := "documentId"]),
-            title=nullable(data[key := "title"], string),
-            class_=string(data[key := "class"]),
-            revision=bounded_integer(data[key], 1, 65535) if (key := "revision") in data else 1,
-            author=nullable(data[key], decode_author) if (key := "author") in data else UNSET,
-            settings=decode_settings(data[key]) if (key := "settings") in data else UNSET,
-            tags=array(data[key], string) if (key := "tags") in data else UNSET,
-            parts=array(data[key], decode_document) if (key := "parts") in data else UNSET,
-            labels=mapping(data[key], string) if (key := "labels") in data else UNSET,
-            anything=data["anything"] if "anything" in data else UNSET,
-            list=long_array(data[key := "list"], integer, 1),
-            position=decode_document_position(data[key]) if (key := "position") in data else UNSET,
-            meta=nullable(data[key], json_object) if (key := "_meta") in data else UNSET,
-        )
+        result.document_id = string(data[key := "documentId"])
+        result.title = nullable(data[key := "title"], string)
+        result.class_ = string(data[key := "class"])
+        result.revision = bounded_integer(data[key], 1, 65535) if (key := "revision") in data else 1
+        result.author = nullable(data[key], decode_author) if (key := "author") in data else UNSET
+        result.settings = decode_settings(data[key]) if (key := "settings") in data else types.Settings(margin=2.5)
+        result.tags = array(data[key], string) if (key := "tags") in data else ["draft"]
+        result.parts = array(data[key], decode_document) if (key := "parts") in data else UNSET
+        result.labels = mapping(data[key], string) if (key := "labels") in data else UNSET
+        result.anything = data["anything"] if "anything" in data else UNSET
+        result.list = long_array(data[key := "list"], integer, 1)
+        result.position = decode_document_position(data[key]) if (key := "position") in data else UNSET
+        result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_document(value: types.Document) -> dict[str, Any]:
@@ -106,14 +106,14 @@ def encode_document(value: types.Document) -> dict[str, Any]:
 
 def decode_author(raw: Any) -> types.Author:
     data = json_object(raw)
+    result = new(types.Author)
     key = ""
     try:
-        return types.Author(
-            name=long_string(data[key := "name"], 1),
-            mail=string(data[key]) if (key := "mail") in data else UNSET,
-        )
+        result.name = long_string(data[key := "name"], 1)
+        result.mail = string(data[key]) if (key := "mail") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_author(value: types.Author) -> dict[str, Any]:
@@ -127,14 +127,14 @@ def encode_author(value: types.Author) -> dict[str, Any]:
 
 def decode_settings(raw: Any) -> types.Settings:
     data = json_object(raw)
+    result = new(types.Settings)
     key = ""
     try:
-        return types.Settings(
-            margin=number(data[key]) if (key := "margin") in data else 2.0,
-            landscape=boolean(data[key]) if (key := "landscape") in data else False,
-        )
+        result.margin = number(data[key]) if (key := "margin") in data else 2.0
+        result.landscape = boolean(data[key]) if (key := "landscape") in data else False
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_settings(value: types.Settings) -> dict[str, Any]:
@@ -204,13 +204,24 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Grid: decode_grid,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.DocumentPosition: encode_document_position,
-    types.Document: encode_document,
-    types.Author: encode_author,
-    types.Settings: encode_settings,
-    types.Empty: encode_empty,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.DocumentPosition: encode_document_position,
+        types.Document: encode_document,
+        types.Author: encode_author,
+        types.Settings: encode_settings,
+        types.Empty: encode_empty,
+    }
+)
 
 
 @overload
@@ -234,18 +245,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

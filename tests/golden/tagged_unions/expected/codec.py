@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -33,14 +33,14 @@ T = TypeVar("T")
 
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data = json_object(raw)
+    result = new(types.ShapeCircle)
     key = ""
     try:
-        return types.ShapeCircle(
-            type=constant(data[key := "type"], "circle"),
-            radius=number(data[key := "radius"]),
-        )
+        result.type = constant(data[key := "type"], "circle")
+        result.radius = number(data[key := "radius"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 
 def decode_square(raw: Any) -> types.Square:
     data = json_object(raw)
+    result = new(types.Square)
     key = ""
     try:
-        return types.Square(
-            side=number(data[key := "side"]),
-        )
+        result.side = number(data[key := "side"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_square(value: types.Square) -> dict[str, Any]:
@@ -71,14 +71,14 @@ def encode_square(value: types.Square) -> dict[str, Any]:
 
 def decode_shape_filled_square(raw: Any) -> types.ShapeFilledSquare:
     data = json_object(raw)
+    result = new(types.ShapeFilledSquare)
     key = ""
     try:
-        return types.ShapeFilledSquare(
-            side=number(data[key := "side"]),
-            type=constant(data[key := "type"], "filled_square"),
-        )
+        result.side = number(data[key := "side"])
+        result.type = constant(data[key := "type"], "filled_square")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_filled_square(value: types.ShapeFilledSquare) -> dict[str, Any]:
@@ -91,14 +91,14 @@ def encode_shape_filled_square(value: types.ShapeFilledSquare) -> dict[str, Any]
 
 def decode_shape_outlined_square(raw: Any) -> types.ShapeOutlinedSquare:
     data = json_object(raw)
+    result = new(types.ShapeOutlinedSquare)
     key = ""
     try:
-        return types.ShapeOutlinedSquare(
-            side=number(data[key := "side"]),
-            type=constant(data[key := "type"], "outlined_square"),
-        )
+        result.side = number(data[key := "side"])
+        result.type = constant(data[key := "type"], "outlined_square")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_outlined_square(value: types.ShapeOutlinedSquare) -> dict[str, Any]:
@@ -111,13 +111,13 @@ def encode_shape_outlined_square(value: types.ShapeOutlinedSquare) -> dict[str, 
 
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data = json_object(raw)
+    result = new(types.ShapePoint)
     key = ""
     try:
-        return types.ShapePoint(
-            type=constant(data[key := "type"], "point"),
-        )
+        result.type = constant(data[key := "type"], "point")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_shape_point(value: types.ShapePoint) -> dict[str, Any]:
@@ -145,20 +145,20 @@ def decode_shape(raw: Any) -> types.Shape:
 
 
 def encode_shape(value: types.Shape) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_step_move(raw: Any) -> types.StepMove:
     data = json_object(raw)
+    result = new(types.StepMove)
     key = ""
     try:
-        return types.StepMove(
-            note=string(data[key]) if (key := "note") in data else UNSET,
-            kind=constant(data[key := "kind"], "move"),
-            by=number(data[key := "by"]),
-        )
+        result.note = string(data[key]) if (key := "note") in data else UNSET
+        result.kind = constant(data[key := "kind"], "move")
+        result.by = number(data[key := "by"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_step_move(value: types.StepMove) -> dict[str, Any]:
@@ -173,15 +173,15 @@ def encode_step_move(value: types.StepMove) -> dict[str, Any]:
 
 def decode_step_draw(raw: Any) -> types.StepDraw:
     data = json_object(raw)
+    result = new(types.StepDraw)
     key = ""
     try:
-        return types.StepDraw(
-            note=string(data[key]) if (key := "note") in data else UNSET,
-            kind=constant(data[key := "kind"], "draw"),
-            shape=decode_shape(data[key := "shape"]),
-        )
+        result.note = string(data[key]) if (key := "note") in data else UNSET
+        result.kind = constant(data[key := "kind"], "draw")
+        result.shape = decode_shape(data[key := "shape"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_step_draw(value: types.StepDraw) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def decode_step(raw: Any) -> types.Step:
 
 
 def encode_step(value: types.Step) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------
@@ -232,15 +232,26 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Step: decode_step,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.ShapeCircle: encode_shape_circle,
-    types.Square: encode_square,
-    types.ShapeFilledSquare: encode_shape_filled_square,
-    types.ShapeOutlinedSquare: encode_shape_outlined_square,
-    types.ShapePoint: encode_shape_point,
-    types.StepMove: encode_step_move,
-    types.StepDraw: encode_step_draw,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.ShapeCircle: encode_shape_circle,
+        types.Square: encode_square,
+        types.ShapeFilledSquare: encode_shape_filled_square,
+        types.ShapeOutlinedSquare: encode_shape_outlined_square,
+        types.ShapePoint: encode_shape_point,
+        types.StepMove: encode_step_move,
+        types.StepDraw: encode_step_draw,
+    }
+)
 
 
 @overload
@@ -264,18 +275,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

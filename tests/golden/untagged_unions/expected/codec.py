@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     Candidate,
     DecodeError,
@@ -36,14 +36,14 @@ T = TypeVar("T")
 
 def decode_point(raw: Any) -> types.Point:
     data = json_object(raw)
+    result = new(types.Point)
     key = ""
     try:
-        return types.Point(
-            x=number(data[key := "x"]),
-            y=number(data[key := "y"]),
-        )
+        result.x = number(data[key := "x"])
+        result.y = number(data[key := "y"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_point(value: types.Point) -> dict[str, Any]:
@@ -56,13 +56,13 @@ def encode_point(value: types.Point) -> dict[str, Any]:
 
 def decode_named(raw: Any) -> types.Named:
     data = json_object(raw)
+    result = new(types.Named)
     key = ""
     try:
-        return types.Named(
-            name=string(data[key := "name"]),
-        )
+        result.name = string(data[key := "name"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_named(value: types.Named) -> dict[str, Any]:
@@ -121,15 +121,15 @@ def encode_holder_several(value: types.HolderSeveral) -> Any:
 
 def decode_holder(raw: Any) -> types.Holder:
     data = json_object(raw)
+    result = new(types.Holder)
     key = ""
     try:
-        return types.Holder(
-            value=decode_value(data[key := "value"]),
-            inline=decode_holder_inline(data[key]) if (key := "inline") in data else UNSET,
-            several=nullable(data[key], decode_holder_several) if (key := "several") in data else UNSET,
-        )
+        result.value = decode_value(data[key := "value"])
+        result.inline = decode_holder_inline(data[key]) if (key := "inline") in data else UNSET
+        result.several = nullable(data[key], decode_holder_several) if (key := "several") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_holder(value: types.Holder) -> dict[str, Any]:
@@ -159,11 +159,22 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Holder: decode_holder,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.Point: encode_point,
-    types.Named: encode_named,
-    types.Holder: encode_holder,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.Point: encode_point,
+        types.Named: encode_named,
+        types.Holder: encode_holder,
+    }
+)
 
 
 @overload
@@ -187,18 +198,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

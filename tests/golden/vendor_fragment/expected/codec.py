@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import UNSET, Struct
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -34,15 +34,17 @@ T = TypeVar("T")
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data = json_object(raw)
+    result = new(types.InitializeRequest)
     key = ""
     try:
-        return types.InitializeRequest(
-            client_capabilities=(
-                decode_client_capabilities(data[key]) if (key := "clientCapabilities") in data else UNSET
-            ),
+        result.client_capabilities = (
+            decode_client_capabilities(data[key])
+            if (key := "clientCapabilities") in data
+            else types.ClientCapabilities()
         )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
@@ -63,14 +65,14 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     data = json_object(raw)
+    result = new(types.ClientCapabilities)
     key = ""
     try:
-        return types.ClientCapabilities(
-            nod=boolean(data[key]) if (key := "nod") in data else False,
-            wave=boolean(data[key]) if (key := "wave") in data else False,
-        )
+        result.nod = boolean(data[key]) if (key := "nod") in data else False
+        result.wave = boolean(data[key]) if (key := "wave") in data else False
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
@@ -83,13 +85,13 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
     data = json_object(raw)
+    result = new(types.GestureNod)
     key = ""
     try:
-        return types.GestureNod(
-            type=constant(data[key := "type"], "nod"),
-        )
+        result.type = constant(data[key := "type"], "nod")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_gesture_nod(value: types.GestureNod) -> dict[str, Any]:
@@ -101,13 +103,13 @@ def encode_gesture_nod(value: types.GestureNod) -> dict[str, Any]:
 
 def decode_gesture_wave(raw: Any) -> types.GestureWave:
     data = json_object(raw)
+    result = new(types.GestureWave)
     key = ""
     try:
-        return types.GestureWave(
-            type=constant(data[key := "type"], "wave"),
-        )
+        result.type = constant(data[key := "type"], "wave")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_gesture_wave(value: types.GestureWave) -> dict[str, Any]:
@@ -124,14 +126,14 @@ def decode_gesture_other(raw: Any) -> types.GestureOther:
         "wave",
     ):
         raise unfit("GestureOther, from which this object is excluded", raw)
+    result = new(types.GestureOther)
     key = ""
     try:
-        return types.GestureOther(
-            type=string(data[key := "type"]),
-            extra={name: item for name, item in data.items() if name not in {"type"}},
-        )
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_gesture_other(value: types.GestureOther) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def decode_gesture(raw: Any) -> types.Gesture:
 
 
 def encode_gesture(value: types.Gesture) -> dict[str, Any]:
-    return _encode_object(value)
+    return _ENCODERS[value.__class__](value)
 
 
 def decode_mood(raw: Any) -> types.Mood:
@@ -171,13 +173,13 @@ def encode_mood(value: types.Mood) -> Any:
 
 def decode_wave_request(raw: Any) -> types.WaveRequest:
     data = json_object(raw)
+    result = new(types.WaveRequest)
     key = ""
     try:
-        return types.WaveRequest(
-            hand=decode_hand(data[key := "hand"]),
-        )
+        result.hand = decode_hand(data[key := "hand"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_wave_request(value: types.WaveRequest) -> dict[str, Any]:
@@ -189,13 +191,13 @@ def encode_wave_request(value: types.WaveRequest) -> dict[str, Any]:
 
 def decode_wave_response(raw: Any) -> types.WaveResponse:
     data = json_object(raw)
+    result = new(types.WaveResponse)
     key = ""
     try:
-        return types.WaveResponse(
-            seen=boolean(data[key]) if (key := "seen") in data else UNSET,
-        )
+        result.seen = boolean(data[key]) if (key := "seen") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
+    return result
 
 
 def encode_wave_response(value: types.WaveResponse) -> dict[str, Any]:
@@ -250,17 +252,28 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Hand: decode_hand,
 }
 
-_ENCODERS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
-    types.InitializeRequest: encode_initialize_request,
-    types.InitializeResponse: encode_initialize_response,
-    types.ClientCapabilities: encode_client_capabilities,
-    types.GestureNod: encode_gesture_nod,
-    types.GestureWave: encode_gesture_wave,
-    types.GestureOther: encode_gesture_other,
-    types.WaveRequest: encode_wave_request,
-    types.WaveResponse: encode_wave_response,
-    types.BowNotification: encode_bow_notification,
-}
+
+class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
+    def __missing__(self, kind: type) -> Callable[[Any], dict[str, Any]]:
+        for base in kind.__mro__:  # a class of the user's own is written as what it extends
+            if base in self:
+                return self[base]
+        raise TypeError(f"not a class of this package: {kind.__name__}")
+
+
+_ENCODERS: Final = _Encoders(
+    {
+        types.InitializeRequest: encode_initialize_request,
+        types.InitializeResponse: encode_initialize_response,
+        types.ClientCapabilities: encode_client_capabilities,
+        types.GestureNod: encode_gesture_nod,
+        types.GestureWave: encode_gesture_wave,
+        types.GestureOther: encode_gesture_other,
+        types.WaveRequest: encode_wave_request,
+        types.WaveResponse: encode_wave_response,
+        types.BowNotification: encode_bow_notification,
+    }
+)
 
 
 @overload
@@ -284,18 +297,10 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
 def encode(value: Any) -> Any:
     """The JSON of an instance of a class of `types`, or of a list or dict of such; other values are their own JSON."""
     if isinstance(value, Struct):
-        return _encode_object(value)
+        return _ENCODERS[value.__class__](value)
     raw: Any = value
     if isinstance(value, list):
         return [encode(item) for item in raw]
     if isinstance(value, dict):
         return {name: encode(item) for name, item in raw.items()}
     return raw
-
-
-def _encode_object(value: Any) -> dict[str, Any]:
-    for kind in value.__class__.__mro__:
-        write = _ENCODERS.get(kind)
-        if write is not None:
-            return write(value)
-    raise TypeError(f"not an object of this package: {value!r}")

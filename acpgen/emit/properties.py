@@ -1,0 +1,129 @@
+"""Expressions that decode a property of an object: required or not, strict or lenient, with or without a default."""
+
+from __future__ import annotations
+
+from acpgen.emit.literals import Code, literal
+from acpgen.emit.reading import TYPES, Reading
+from acpgen.emit.values import value
+from acpgen.ir.model import (
+    AnyJson,
+    Construct,
+    Field,
+    ListOf,
+    ListValue,
+    Literal,
+    MapOf,
+    MapValue,
+    Nullable,
+    Ref,
+    TypeExpr,
+    Value,
+)
+
+_LENIENT = {"string": "lenient_string", "json_object": "lenient_object"}
+"""The short forms of the commonest lenient readers, for what may be null and absent."""
+
+
+class Properties:
+    """Builds the expressions for the properties of the object `data`, for the types of one model."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+
+    def read(self, field: Field) -> Code:
+        """The expression that decodes the property `field`.
+
+        Where that can raise, it leaves the name of the property in `key`, for the error.
+        """
+        return self._required(field) if field.required else self._optional(field)
+
+    def is_strict(self, field: Field) -> bool:
+        """Whether decoding the property can raise."""
+        return field.required or not (self._takes_anything(field) or self._is_lenient(field))
+
+    def _takes_anything(self, field: Field) -> bool:
+        return isinstance(self._reading.resolved(field.type), AnyJson)
+
+    def _is_lenient(self, field: Field) -> bool:
+        return field.leniency.default_on_error and not self._takes_anything(field)
+
+    def _required(self, field: Field) -> Code:
+        fallback = self._fallback(field)
+        key = f"key := {literal(field.wire)}"
+        if fallback is not None and field.leniency.default_on_null:
+            known = value(fallback, module=TYPES)
+            return Code(f"{known} if data[{key}] is None else {self._present(field, 'key', fallback)}")
+        return self._present(field, key, fallback)
+
+    def _optional(self, field: Field) -> Code:
+        wire = literal(field.wire)
+        is_strict = self.is_strict(field)
+        present = self._present(field, "key" if is_strict else wire, field.default)
+        if field.leniency.default_on_null:
+            test = f"data.get({f'key := {wire}' if is_strict else wire}) is not None"
+        else:
+            test = f"(key := {wire}) in data" if is_strict else f"{wire} in data"
+        absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
+        return Code(f"{present} if {test} else {absent}")
+
+    def _fallback(self, field: Field) -> Value | None:
+        """What stands in for a required value that does not fit, where the property may be lenient at all."""
+        if field.default is not None:
+            return field.default
+        empty: dict[type, Value] = {ListOf: ListValue(()), MapOf: MapValue(()), Nullable: Literal(None)}
+        return empty.get(type(self._reading.resolved(field.type)))
+
+    def _present(self, field: Field, key: str, fallback: Value | None) -> Code:
+        """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""
+        expression = self._reading.resolved(field.type)
+        skips = field.leniency.skip_invalid_items
+        if self._is_lenient(field) and (fallback is not None or not field.required):
+            return self._lenient(expression, key, fallback, skips=skips)
+        source = f"data[{key}]"
+        return self._skipping(expression, source) if skips else self._reading.read(expression, source)
+
+    def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool) -> Code:
+        """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
+        name = "lenient"
+        if isinstance(expression, Nullable):
+            name, expression = "lenient_nullable", self._reading.resolved(expression.inner)
+        read = self._item_reader(expression, skips=skips)
+        match fallback:
+            case None if name == "lenient_nullable" and (short := self._short(expression, key, read, skips=skips)):
+                return short
+            case None:
+                return Code(f"{name}_or_unset(data, {key}, {read})")
+            case Construct(class_name, ()):
+                return Code(f"{name}_or_made(data, {key}, {read}, {TYPES}{class_name})")
+            case Construct():
+                return Code(f"{name}_or_made(data, {key}, {read}, lambda: {value(fallback, module=TYPES)})")
+            case _:
+                return Code(f"{name}(data, {key}, {read}, {value(fallback, module=TYPES)})")
+
+    def _short(self, expression: TypeExpr, key: str, read: Code, *, skips: bool) -> Code | None:
+        """The short form of the call for the commonest types, which may be null and absent."""
+        match expression:
+            case ListOf(item=item, min_items=0) if skips:
+                return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
+            case Ref(name) if table := self._reading.constants(name):
+                return Code(f"lenient_choice(data, {key}, {table})")
+            case _:
+                return Code(f"{_LENIENT[read]}(data, {key})") if read in _LENIENT else None
+
+    def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
+        if skips and isinstance(expression, (ListOf, MapOf)):
+            return Code(f"lambda value: {self._skipping(expression, 'value')}")
+        return self._reading.reader(expression)
+
+    def _skipping(self, expression: TypeExpr, source: str) -> Code:
+        match expression:
+            case Nullable(inner):
+                reader = self._item_reader(self._reading.resolved(inner), skips=True)
+                return Code(f"nullable({source}, {reader})")
+            case ListOf(item=item, min_items=min_items):
+                least = f", {min_items}" if min_items else ""
+                return Code(f"valid_items({source}, {self._reading.reader(item)}{least})")
+            case MapOf(inner):
+                return Code(f"valid_members({source}, {self._reading.reader(inner)})")
+            case _:
+                return self._reading.read(expression, source)
