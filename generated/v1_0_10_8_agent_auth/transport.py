@@ -64,11 +64,13 @@ class LineBuffer:
 
     def feed(self, chunk: bytes) -> None:
         """Add what came in."""
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            self._add(end)
+        first, *more = chunk.split(b"\n")
+        self._add(first)
+        if more:
             self._end_line()
-        self._add(rest)
+            rest = more.pop()
+            self._lines.extend(line if len(line) <= self._limit else None for line in more)
+            self._add(rest)
 
     def end(self) -> None:
         """Nothing more comes: what is left is a line, too."""
@@ -121,6 +123,11 @@ class StreamTransport:
         self._reading = reading
         self._lines = LineBuffer(max_message_bytes)
         self._at_end = False
+        self._limit = max_write_buffer_bytes
+        self._gathered: list[bytes] | None = None  # what was written in this turn of the event loop after the first
+        self._gathered_bytes = 0
+        self._is_full = False
+        self._in_line = 0  # how many wait to write
         self._write_lock = asyncio.Lock()
         writer.transport.set_write_buffer_limits(high=max_write_buffer_bytes)
 
@@ -136,13 +143,53 @@ class StreamTransport:
         return line
 
     async def write(self, message: bytes) -> None:
-        """Send a line."""
-        async with self._write_lock:  # messages wait their turn out here, and not in the buffer of the stream
-            self._writer.write(message + b"\n")
-            await self._writer.drain()
+        """Send a line: the first in a turn of the event loop at once, those that follow in that turn at its end."""
+        at_once = not self._in_line
+        if at_once:
+            self._put(message)
+            if not self._is_full and not self._writer.is_closing():
+                return
+        self._in_line += 1
+        try:
+            async with self._write_lock:  # messages wait their turn out here, and not in the buffer of the stream
+                if not at_once:
+                    self._put(message)
+                self.flush()
+                await self._writer.drain()
+                self._is_full = False
+        finally:
+            self._in_line -= 1
+
+    def _put(self, message: bytes) -> None:
+        if self._gathered is None:
+            self._gathered = []
+            asyncio.get_running_loop().call_soon(self._end_turn)
+            self._send(message)
+        else:
+            self._gathered.append(message)
+            self._gathered_bytes += len(message)
+            if self._gathered_bytes > self._limit // 8:
+                self.flush()
+
+    def _end_turn(self) -> None:
+        self.flush()
+        self._gathered = None
+
+    def flush(self) -> None:
+        """Send what was gathered in this turn."""
+        if self._gathered:
+            lines = b"\n".join(self._gathered)
+            self._gathered.clear()
+            self._gathered_bytes = 0
+            self._send(lines)
+
+    def _send(self, lines: bytes) -> None:
+        self._writer.write(lines + b"\n")
+        self._is_full = self._writer.transport.get_write_buffer_size() > self._limit
 
     async def close(self) -> None:
         """Close both streams. What was written is still delivered, unless the task is cancelled."""
+        self.flush()
         if self._reading is not None:
             self._reading.close()
         self._writer.close()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from . import codec
 from ._wire import DecodeError
@@ -65,12 +65,14 @@ class Advertised:
         return is_open(gate, self._messages.get(gate.advertised_in))
 
 
-def gate_of(methods: Mapping[str, Method], name: str, kind: str) -> Gate | None:
-    """The capability that sending `name` to the peer that handles `methods` needs; None for none."""
-    method = methods.get(name)
-    while method is not None and method.kind != kind:
-        method = method.notification
-    return method.capability if method is not None else None
+def gates_of(methods: Mapping[str, Method], kind: Literal["request", "notification"]) -> dict[str, Gate]:
+    """The capabilities that the peer that handles `methods` must have advertised, by what is sent to it."""
+    found: dict[str, Gate] = {}
+    for name, method in methods.items():
+        for each in (method, method.notification):
+            if each is not None and each.kind == kind and each.capability is not None:
+                found[name] = each.capability
+    return found
 
 
 def is_open(gate: Gate, raw: Any) -> bool:

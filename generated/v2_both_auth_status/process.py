@@ -143,6 +143,7 @@ class ProcessTransport:
 
     async def close(self) -> None:
         """Close the stdin of the process, which asks it to end."""
+        self._lines.flush()
         self._stdin.close()
 
     async def _death(self) -> ConnectionClosed:

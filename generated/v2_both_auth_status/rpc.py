@@ -17,9 +17,10 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Literal
 
-from .capabilities import Advertised, CapabilityError, gate_of, without_handler
+from .capabilities import Advertised, CapabilityError, gates_of, without_handler
 from .dispatch import Handler, dispatch_notification, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, ParseError, RequestError
+from .methods import Gate
 from .options import ConnectionOptions
 from .tasks import Tasks, logger
 from .transport import ConnectionClosed, MessageTooLarge, Transport
@@ -55,6 +56,8 @@ class Connection:
         self._transport = transport
         self._handler = Handler()
         self._advertised = Advertised()
+        self._request_gates: dict[str, Gate] = {}
+        self._notification_gates: dict[str, Gate] = {}
         self._next_id = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}  # for answers of the peer, by id
         self._running: dict[object, asyncio.Task[None]] = {}  # handlers of requests, by id
@@ -62,6 +65,7 @@ class Connection:
         self._withdrawn: set[object] = set()  # ids of those running whose cancellation was asked for
         self._tasks = Tasks(self.options.cleanup_seconds)
         self._reading: asyncio.Task[None] | None = None  # the one that takes the next message
+        self._is_behind = False  # somebody has to go on before the next message is looked at
         self._reason: ConnectionClosed | None = None  # why nothing more is read
         self._end = asyncio.Event()  # nothing more is read
         self._hung_up = asyncio.Event()  # nothing more is written either
@@ -72,6 +76,8 @@ class Connection:
     def start(self, handler: Handler) -> None:
         """Begin to read messages; `handler` gets those of the peer."""
         self._handler = handler
+        self._request_gates = gates_of(handler.PEER_METHODS, "request")
+        self._notification_gates = gates_of(handler.PEER_METHODS, "notification")
         self._read_on()
         self._closed = asyncio.create_task(self._live())
 
@@ -143,7 +149,7 @@ class Connection:
         Raises the `RequestError` that the peer answers, `CapabilityError`, and `ConnectionClosed`.
         Cancelling the task that waits cancels the request.
         """
-        self._check(method, "request")
+        self._check(method, self._request_gates)
         if self._reason is not None:
             raise self._reason.again()
         self._give_up_turn()
@@ -153,7 +159,7 @@ class Connection:
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         start = perf_counter()
         try:
-            await self._send(_message(method, params, id=number))
+            await self._write(self._encode(_message(method, params, id=number)))
             result = await future
         except asyncio.CancelledError:
             if self._reason is None and (future.cancelled() or not future.done()):
@@ -169,20 +175,18 @@ class Connection:
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification. Raises `CapabilityError` and `ConnectionClosed`."""
-        self._check(method, "notification")
-        await self._send(_message(method, params))
+        self._check(method, self._notification_gates)
+        await self._write(self._encode(_message(method, params)))
 
     def supports(self, method: str) -> bool:
         """Whether the peer has advertised what `method` needs, if anything."""
-        peer = self._handler.PEER_METHODS
-        gates = (gate_of(peer, method, kind) for kind in ("request", "notification"))
+        gates = (self._request_gates.get(method), self._notification_gates.get(method))
         return all(gate is None or self._advertised.allows(gate) for gate in gates)
 
-    def _check(self, method: str, kind: str) -> None:
-        if self.options.check_capabilities:
-            gate = gate_of(self._handler.PEER_METHODS, method, kind)
-            if gate is not None and not self._advertised.allows(gate):
-                raise CapabilityError(method, gate)
+    def _check(self, method: str, gates: dict[str, Gate]) -> None:
+        gate = gates.get(method)
+        if gate is not None and self.options.check_capabilities and not self._advertised.allows(gate):
+            raise CapabilityError(method, gate)
 
     def _warn(self, kind: Any, raw: Any) -> None:
         """Tell in the log if `raw`, a message of this side, advertises what the handler does not have."""
@@ -191,12 +195,9 @@ class Connection:
 
     async def _withdraw(self, number: int) -> None:
         try:
-            await self._send(_message("$/cancel_request", {"requestId": number}))
+            await self._write(self._encode(_message("$/cancel_request", {"requestId": number})))
         except ConnectionClosed:
             logger.debug("request %d was not withdrawn: the connection has ended", number)
-
-    async def _send(self, message: dict[str, Any]) -> None:
-        await self._write(self._encode(message))
 
     def _encode(self, message: dict[str, Any]) -> bytes:
         line = self.options.dumps(message)
@@ -283,6 +284,8 @@ class Connection:
 
     async def _take_one(self, message: Any, reply: _Reply | None) -> asyncio.Task[None] | None:
         """Take one message; returns the task that answers it, where one does."""
+        if self._is_behind:
+            await asyncio.sleep(0)
         found: Any = message  # which checkers know nothing of, while they would know half of `message`
         if not isinstance(message, dict):
             await self._refuse(InvalidRequestError("Invalid request: a message is an object"), reply)
@@ -292,7 +295,7 @@ class Connection:
             "result" in found or "error" in found or (type(number) is int and number in self._waiting)
         ):
             self._settle(found)
-            await asyncio.sleep(0)  # who waited for it goes on before the next message is looked at
+            self._fall_behind()  # who waited for it goes on before the next message is looked at
         elif "id" in found and type(number) not in (int, str):
             await self._refuse(InvalidRequestError("Invalid request: no `id` is like that"), reply)
         elif not isinstance(method, str) or found.get("jsonrpc") != "2.0":
@@ -305,6 +308,14 @@ class Connection:
         else:
             await self._take_notification(method, found.get("params"))
         return None
+
+    def _fall_behind(self) -> None:
+        """Let those go on who are about to; where the next message is still to come, they do so by then anyway."""
+        self._is_behind = True
+        asyncio.get_running_loop().call_soon(self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._is_behind = False
 
     async def _refuse(self, error: RequestError, reply: _Reply | None = None, number: object = None) -> None:
         logger.warning("the peer sent what cannot be handled: %.200s", error)
@@ -365,7 +376,7 @@ class Connection:
             return None
         self._advertised.note_params(method, params)
         task = self._running[key] = self._begin(self._answer(key, number, method, params, reply))
-        await asyncio.sleep(0)  # it has begun when the next message is looked at, such as one that cancels it
+        self._fall_behind()  # it has begun when the next message is looked at, such as one that cancels it
         return task
 
     async def _answer(self, key: object, number: Any, method: str, params: Any, reply: _Reply | None) -> None:

@@ -1,0 +1,132 @@
+"""When messages are written: the first in a turn of the event loop at once, those that follow in it together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime_support import V1, agent_of, client_of, run, started
+from tests.support import Packages
+
+
+def numbers(data: bytes) -> list[int]:
+    return [json.loads(line)["params"] for line in data.splitlines()]
+
+
+async def opened(acp: Any, kind: type[Any]) -> tuple[Any, Any, socket.socket, list[bytes]]:
+    """A connection over a socket, its handler, the other end, and all that is written, write by write."""
+    near, far = socket.socketpair()
+    far.settimeout(20)
+    reader, writer = await asyncio.open_connection(sock=near)
+    writes: list[bytes] = []
+    write = writer.write
+    writer.write = lambda data: (writes.append(bytes(data)), write(data))  # type: ignore[assignment, func-returns-value]
+    connection, handler = started(acp, kind, acp.StreamTransport(reader, writer))
+    return connection, handler, far, writes
+
+
+def test_a_message_is_on_its_way_before_its_sender_blocks_the_loop(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> bytes:
+        connection, agent, far, _ = await opened(acp, agent_of(acp))
+        await agent.client.ext_notification("_n", 1)
+        received = far.recv(2**16)  # blocks: nothing else in this process gets its turn
+        await connection.close()
+        far.close()
+        return received
+
+    assert numbers(run(main())) == [1]
+
+
+def test_messages_of_one_turn_are_written_together(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> list[bytes]:
+        connection, agent, far, writes = await opened(acp, agent_of(acp))
+        for number in range(10):
+            await agent.client.ext_notification("_n", number)
+        await asyncio.sleep(0)
+        for number in range(10, 13):
+            await agent.client.ext_notification("_n", number)
+            await asyncio.sleep(0.001)
+        await connection.close()
+        far.close()
+        return writes
+
+    writes = run(main())
+    assert [numbers(each) for each in writes] == [[0], list(range(1, 10)), [10], [11], [12]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 50])
+def test_what_was_written_is_delivered_when_the_connection_is_closed_in_that_turn(
+    packages: Packages, count: int
+) -> None:
+    acp = packages(V1)
+
+    async def main() -> bytes:
+        connection, agent, far, _ = await opened(acp, agent_of(acp))
+        for number in range(count):
+            await agent.client.ext_notification("_n", number)
+        connection.stop()
+        await connection.wait_closed()
+        received = b""
+        while chunk := far.recv(2**16):
+            received += chunk
+        far.close()
+        return received
+
+    assert numbers(run(main())) == list(range(count))
+
+
+COUNT_LINES = """
+import sys
+from pathlib import Path
+Path(sys.argv[1]).write_text(str(len(sys.stdin.readlines())))
+"""
+
+
+def test_a_process_gets_all_before_the_end_of_its_input(packages: Packages, tmp_path: Path) -> None:
+    acp = packages(V1)
+    counted = tmp_path / "counted"
+
+    async def main() -> None:
+        command = [sys.executable, "-c", COUNT_LINES, str(counted)]
+        async with acp.spawn_agent(client_of(acp), command) as agent:
+            for number in range(7):
+                await agent.ext_notification("_n", number)
+
+    run(main())
+    assert counted.read_text() == "7"
+
+
+def test_those_who_wait_to_write_keep_their_order(packages: Packages) -> None:
+    """Tasks that write while the peer does not read, and one that comes when the first of them may go on."""
+    acp = packages(V1)
+
+    async def main() -> list[int]:
+        connection, agent, far, _ = await opened(acp, agent_of(acp))
+        large = ["x" * 200_000]
+        started_all = [
+            asyncio.create_task(agent.client.ext_notification("_n", [number, *large])) for number in range(20)
+        ]
+        received = b""
+        loop = asyncio.get_running_loop()
+        number = len(started_all)
+        while received.count(b"\n") < number:
+            received += await loop.run_in_executor(None, far.recv, 2**18)
+            if number < 40:
+                started_all.append(asyncio.create_task(agent.client.ext_notification("_n", [number, *large])))
+                number += 1
+        await asyncio.gather(*started_all)
+        await connection.close()
+        far.close()
+        return [json.loads(line)["params"][0] for line in received.splitlines()]
+
+    assert run(main()) == list(range(40))
