@@ -105,6 +105,13 @@ def deep(session: nox.Session) -> None:
     session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
 
 
+@nox.session(python=FULL, default=False)
+def bench(session: nox.Session) -> None:
+    """Measure acpgen beside what people use today, which needs a quiet machine; `-- --smoke` shows that it works."""
+    session.install(".", *nox.project.dependency_groups(PROJECT, "bench"))
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
 @nox.session(default=False)
 def golden(session: nox.Session) -> None:
     """Compare generated packages and messages with the committed ones; `tests` does so, too."""
