@@ -52,7 +52,12 @@ def _draw(title: str, found: list[Measure], path: Path) -> None:
     for panel, measure in zip(panels[:, 0], found, strict=True):
         names = sorted(measure.values, key=lambda who: (ORDER.index(who) if who in ORDER else len(ORDER)))
         values = [measure.median(who) for who in names]
-        shown = panel.barh(names, values, color=[COLOURS.get(who, OTHERS) for who in names], height=0.7)
+        shown = panel.barh(
+            [who.replace("`", "") for who in names],
+            values,
+            color=[COLOURS.get(who, OTHERS) for who in names],
+            height=0.7,
+        )
         panel.bar_label(shown, [number(value) for value in values], padding=3)
         panel.invert_yaxis()
         panel.set_title(measure.name.replace("`", ""), loc="left", fontsize=9)

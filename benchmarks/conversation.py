@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from benchmarks.spawn import FailedError, environment
 
 CHUNK = 2**16
@@ -50,6 +48,8 @@ class Conversation:
             self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
             self._call(request(0, "initialize", INITIALIZE))
             self.start_seconds = time.perf_counter() - start
+        import psutil  # of all modules, this one needs what is not always there
+
         self._usage = psutil.Process(self._process.pid)
         self._call(request(1, "session/new", NEW))
 

@@ -27,8 +27,8 @@ class Sizes:
     rounds: int = 15
     starts: int = 3  # of a process, of which the median is one sample
     codec_seconds: float = 0.05  # for each message and measure
-    prompts: int = 1500
-    warm_up: int = 100
+    prompts: int = 2000
+    warm_up: int = 500  # enough for node to have compiled what is hot
     window: int = 16
     updates: int = 5000
     growth: tuple[int, ...] = (1, 4, 16)
