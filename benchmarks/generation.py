@@ -46,7 +46,7 @@ def _interleave(lab: Lab, takes: dict[str, Take]) -> dict[str, list[Sample]]:
 
 
 def _take(lab: Lab, name: str, command: Command, factor: float) -> Sample:
-    return {name: run_timed(command, log=lab.log)[0] * factor}
+    return {name: run_timed(command, log=lab.log) * factor}
 
 
 def _python(code: str) -> Command:
@@ -60,7 +60,7 @@ def _acpgen(name: str, out: Path, *options: str) -> Command:
 def _cold(lab: Lab, out: Path) -> Sample:
     """The seconds of all, and the milliseconds of each stage by its name."""
     shutil.rmtree(out, ignore_errors=True)
-    seconds, _ = run_timed(_acpgen("build", out, "--full", "--verbose"), log=lab.log)
+    seconds = run_timed(_acpgen("build", out, "--full", "--verbose"), log=lab.log)
     stages = re.findall(r"^ *(\w+) +(\d+) ms$", lab.log.read_text(encoding="utf-8"), flags=re.MULTILINE)
     if not stages:
         raise FailedError("acpgen does not tell its stages")

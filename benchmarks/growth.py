@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.lab import Lab, acpgen_command, bundled_schema
 from benchmarks.rounds import Measure, Sample, interleave, measures
-from benchmarks.spawn import run_timed
+from benchmarks.spawn import run_timed, run_weighed
 
 BUILD, IMPORT, MEMORY = "build time", "import time", "memory of the build"
 UNITS = {BUILD: "s", IMPORT: "ms", MEMORY: "MiB"}
@@ -37,11 +37,11 @@ def measure(lab: Lab) -> list[Measure]:
 def _sample(lab: Lab, schema: Path, out: Path) -> Sample:
     shutil.rmtree(out, ignore_errors=True)
     options = ["--role", "agent", "--full", "--no-config"]
-    seconds, memory = run_timed([*acpgen_command(), "build", *options, "--schema", schema, "--out", out], log=lab.log)
+    seconds, memory = run_weighed([*acpgen_command(), "build", *options, "--schema", schema, "--out", out])
     code = f"import sys; sys.path.insert(0, {str(out.parent)!r}); import {out.name}"
     command = [lab.peers.python, "-I", "-c", code]
     run_timed(command, log=lab.log)  # writes the bytecode
-    return {BUILD: seconds, IMPORT: run_timed(command, log=lab.log)[0] * 1000, MEMORY: memory}
+    return {BUILD: seconds, IMPORT: run_timed(command, log=lab.log) * 1000, MEMORY: memory}
 
 
 def grown(schema: Json, factor: int) -> Json:

@@ -94,5 +94,4 @@ def agent_import() -> str:
 
 
 def _milliseconds(lab: Lab, code: str, *options: str) -> float:
-    seconds, _ = run_timed([lab.peers.python, "-I", *options, "-c", code], log=lab.log)
-    return seconds * 1000
+    return run_timed([lab.peers.python, "-I", *options, "-c", code], log=lab.log) * 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -68,7 +68,6 @@ class Lab:
     folder: Path
     sizes: Sizes
     peers: Peers
-    failures: list[str] = field(default_factory=list)
 
     @cached_property
     def package(self) -> Path:

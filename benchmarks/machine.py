@@ -20,8 +20,17 @@ def machine() -> dict[str, str]:
         "processor": _line("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
         "cores": str(os.cpu_count()),
         "memory": f"{int(kib.split()[0]) / 2**20:.1f} GiB" if (kib := _line("/proc/meminfo", "MemTotal")) else "?",
-        "system": f"{platform.system()} {platform.release()}",
+        "system": _system(),
     }
+
+
+def _system() -> str:
+    """The system and the first two numbers of its version, with the name of the distribution where there is one."""
+    system = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
+    try:
+        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {system}"
+    except (OSError, KeyError):
+        return system
 
 
 def _line(path: str, key: str) -> str | None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-BYTES_PER_UNIT = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
+PEAK = Path(__file__).resolve().parent / "workers" / "peak.py"
 
 
 def environment() -> dict[str, str]:
@@ -22,8 +22,8 @@ class FailedError(Exception):
     """A contender ended with an error."""
 
 
-def run_timed(command: Sequence[str | Path], *, log: Path) -> tuple[float, float]:
-    """Run `command`, its output going to `log`: the seconds until it has ended, and the most memory it had, in MiB.
+def run_timed(command: Sequence[str | Path], *, log: Path) -> float:
+    """Run `command`, its output going to `log`: the seconds until it has ended.
 
     Raises `FailedError` with the end of the log where the exit code is not 0.
     """
@@ -38,13 +38,19 @@ def run_timed(command: Sequence[str | Path], *, log: Path) -> tuple[float, float
     try:
         start = time.perf_counter()
         process = os.posix_spawn(argv[0], argv, variables, file_actions=actions)
-        _, status, usage = os.wait4(process, 0)
+        _, status = os.waitpid(process, 0)
         seconds = time.perf_counter() - start
     finally:
         os.close(descriptor)
     if status:
         raise FailedError(f"{' '.join(argv)}\n{log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
-    return seconds, usage.ru_maxrss * BYTES_PER_UNIT / 2**20
+    return seconds
+
+
+def run_weighed(command: Sequence[str | Path]) -> tuple[float, float]:
+    """Run `command`: the seconds until it has ended, and the most memory that it had, in MiB."""
+    seconds, mebibytes = run_for_output([sys.executable, "-I", "-S", PEAK, *command]).split()
+    return float(seconds), float(mebibytes)
 
 
 def run_for_output(command: Sequence[str | Path]) -> str:
