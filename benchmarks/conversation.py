@@ -103,7 +103,7 @@ class Conversation:
     def cpu_seconds(self) -> float:
         """What the agent has used of processors so far."""
         used = self._usage.cpu_times()
-        return used.user + used.system
+        return float(used.user + used.system)
 
     def memory(self) -> tuple[float, float | None]:
         """The resident memory of the agent in MiB: now, and at most (None where the system does not tell)."""

@@ -69,7 +69,7 @@ def _cold(lab: Lab, out: Path) -> Sample:
 
 def _codegen(out: Path) -> Command:
     options = ["--input-file-type", "jsonschema", "--output-model-type", "dataclasses.dataclass"]
-    files = ["--input", bundled_schema(), "--output", out]
+    files = ("--input", bundled_schema(), "--output", out)
     return [sys.executable, "-m", "datamodel_code_generator", *files, *options, "--formatters", "builtin"]
 
 

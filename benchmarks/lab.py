@@ -85,7 +85,7 @@ class Lab:
 
     def in_python(self, script: str, *arguments: str | os.PathLike[str]) -> tuple[str, ...]:
         """The command that runs a script of ours in the interpreter of all Python contenders."""
-        return (self.peers.python, "-I", str(HERE / script), *map(os.fspath, arguments))
+        return (self.peers.python, "-I", str(HERE / script), *(os.fspath(each) for each in arguments))
 
 
 def read_corpus(folder: Path = HERE / "corpus") -> dict[str, dict[str, object]]:

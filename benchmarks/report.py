@@ -55,7 +55,7 @@ def number(value: float) -> str:
 
 def rows(results: Results) -> list[tuple[str, ...]]:
     """The lines of the table, in the order of `HEADINGS`: one a measure, and one more for each further ratio."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for part, content in PARTS.items():
         for name in content.measures:
             if measure := results.find(part, name):
@@ -77,7 +77,7 @@ def _ratios(measure: Measure) -> Iterable[tuple[str, str, str, str]]:
             ratio = measure.ratio(wanted.numerator, wanted.denominator)
             required = "" if wanted.required is None else f"{wanted.sense} {wanted.required:g}"
             verdict = "ok" if wanted.holds(ratio) else "no"
-            yield f"{ratio:.2f} of {wanted.denominator}", required, f"{wanted.sense} {wanted.aim:g}", verdict
+            yield f"{ratio:.3g} of {wanted.denominator}", required, f"{wanted.sense} {wanted.aim:g}", verdict
 
 
 def _has(measure: Measure, wanted: Requirement) -> bool:
