@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 FULL = "3.11"  # here all tests run, and on the others a part of them
-APART = ("test_types.py", "test_package.py")  # need tools, which one Python is enough for
+APART = ("test_types.py", "test_package.py", "test_benchmarks.py")  # need tools, which one Python is enough for
 ALIKE = (
     *("fidelity/*", "hostile/*", "test_bundled.py", "test_check.py", "test_compose*", "test_config.py", "test_diff_*"),
     *("test_docs.py", "test_document.py", "test_fragment.py", "test_history.py", "test_init.py", "test_lower.py"),
@@ -88,7 +88,7 @@ def _install_node(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests: all on one Python, those that are not slow, and may fail on one alone, on the others."""
     if session.python == FULL:
-        _install(session, "test", "types", "package")
+        _install(session, "test", "types", "package", "bench")
         _install_node(session)
         session.run("pytest", "-n", "auto", "--dist", "loadfile", "--durations=30", *session.posargs)
         return
@@ -100,9 +100,16 @@ def tests(session: nox.Session) -> None:
 @nox.session(default=False)
 def deep(session: nox.Session) -> None:
     """Run all tests, with many more values and hostile schemas than CI has, the same each time; takes hours."""
-    _install(session, "test", "types", "package")
+    _install(session, "test", "types", "package", "bench")
     session.env["ACPGEN_DEEP"] = "1"
     session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
+
+
+@nox.session(python=FULL, default=False)
+def bench(session: nox.Session) -> None:
+    """Measure acpgen beside what people use today, which needs a quiet machine; `-- --smoke` shows that it works."""
+    session.install(".", *nox.project.dependency_groups(PROJECT, "bench"))
+    session.run("python", "-m", "benchmarks", *session.posargs)
 
 
 @nox.session(default=False)

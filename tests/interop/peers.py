@@ -41,7 +41,7 @@ def _run(*command: str | Path, cwd: Path) -> None:
         raise MissingPeerError(f"{command[-1]}, which cannot be installed: {done.stderr.strip()[-300:]}")
 
 
-def _install(folder: Path, what: str, *commands: tuple[str | Path, ...]) -> None:
+def install(folder: Path, what: str, *commands: tuple[str | Path, ...]) -> None:
     """Run `commands` in `folder`, unless `what` is in it already; what is half done is done again."""
     mark = folder / "installed"
     with _locked(folder.parent / f"{folder.name}.lock"):
@@ -61,7 +61,7 @@ def typescript(home: Path) -> tuple[tuple[str, ...], Path]:
         raise MissingPeerError("node and npm")
     folder = home / "typescript"
     quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--loglevel=error")
-    _install(folder, TYPESCRIPT, (npm, "install", *quiet, "--prefix", folder, TYPESCRIPT))
+    install(folder, TYPESCRIPT, (npm, "install", *quiet, "--prefix", folder, TYPESCRIPT))
     return (node,), folder
 
 
@@ -70,7 +70,7 @@ def python(home: Path) -> tuple[tuple[str, ...], Path]:
     folder = home / f"python-{sys.version_info[0]}.{sys.version_info[1]}"
     interpreter = folder / "venv" / "bin" / "python"
     pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries=1", PYTHON)
-    _install(folder, PYTHON, (sys.executable, "-m", "venv", folder / "venv"), pip)
+    install(folder, PYTHON, (sys.executable, "-m", "venv", folder / "venv"), pip)
     return (str(interpreter),), folder
 
 

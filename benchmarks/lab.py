@@ -1,0 +1,93 @@
+"""Where the benchmarks run: sizes, interpreters, and the package that is measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks.contenders import Peers
+from benchmarks.spawn import run_for_output
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+OURS = "acpgen"
+PYTHON_SDK = "Python SDK"
+TYPESCRIPT_SDK = "TypeScript SDK"
+BARE = "asyncio + json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How much is done for one number."""
+
+    rounds: int = 15
+    starts: int = 3  # of a process, of which the median is one sample
+    codec_seconds: float = 0.05  # for each message and measure
+    prompts: int = 2000
+    warm_up: int = 500  # enough for node to have compiled what is hot
+    window: int = 16
+    updates: int = 5000
+    growth: tuple[int, ...] = (1, 4, 16)
+    growth_definitions: int | None = None  # of the bundled schema; None for all
+    growth_share: int = 5  # one round in so many, for a build of 16 times the definitions takes long
+
+
+SMOKE = Sizes(
+    rounds=1,
+    starts=1,
+    codec_seconds=0.0005,
+    prompts=20,
+    warm_up=2,
+    window=4,
+    updates=50,
+    growth=(1, 4),
+    growth_definitions=12,
+    growth_share=1,
+)
+
+
+def acpgen_command() -> tuple[str, ...]:
+    """How a user runs acpgen: its script where it is installed, `python -m acpgen` otherwise."""
+    script = Path(sys.executable).with_name("acpgen")
+    return (sys.executable, str(script)) if script.is_file() else (sys.executable, "-m", "acpgen")
+
+
+def bundled_schema() -> Path:
+    """The schema that `acpgen build` takes of itself: the newest of protocol 1."""
+    return max((ROOT / "schema" / "v1").glob("20*/schema.json"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """What all parts share. `folder` is theirs to fill."""
+
+    folder: Path
+    sizes: Sizes
+    peers: Peers
+
+    @cached_property
+    def package(self) -> Path:
+        """The package for agents, generated from the bundled schema of protocol 1, with its bytecode."""
+        out = self.folder / "with_bytecode" / "demo"
+        out.parent.mkdir()
+        run_for_output([*acpgen_command(), "build", "--role", "agent", "--no-config", "--out", out])
+        run_for_output([self.peers.python, "-I", "-m", "compileall", "-q", out])
+        return out
+
+    @property
+    def log(self) -> Path:
+        """Where the output of contenders goes."""
+        return self.folder / "log.txt"
+
+    def in_python(self, script: str, *arguments: str | os.PathLike[str]) -> tuple[str, ...]:
+        """The command that runs a script of ours in the interpreter of all Python contenders."""
+        return (self.peers.python, "-I", str(HERE / script), *(os.fspath(each) for each in arguments))
+
+
+def read_corpus(folder: Path = HERE / "corpus") -> dict[str, dict[str, object]]:
+    """The messages that the codec is measured with, by name."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}

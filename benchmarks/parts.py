@@ -1,0 +1,30 @@
+"""The parts of the benchmark, in their order, and the measures that each of them gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from benchmarks import codec, generation, growth, imports, stdio
+from benchmarks.lab import Lab
+from benchmarks.rounds import Measure
+
+
+@dataclass(frozen=True)
+class Part:
+    """`measures` are the names that the table has; what is in the JSON alone is not among them."""
+
+    measure: Callable[[Lab], list[Measure]]
+    measures: tuple[str, ...]
+
+
+PARTS: Mapping[str, Part] = {
+    "imports": Part(imports.measure, (imports.WITH, imports.WITHOUT)),
+    "codec": Part(codec.measure, (codec.DECODE, codec.RECEIVE, codec.ENCODE, codec.SEND)),
+    "stdio": Part(
+        stdio.measure,
+        (stdio.START, stdio.PROMPTS, stdio.PIPELINED, stdio.UPDATES, stdio.CPU, stdio.MEMORY, stdio.PEAK),
+    ),
+    "generation": Part(generation.measure, (generation.BUILD, generation.SAME, generation.CHECK, generation.STAGES)),
+    "growth": Part(growth.measure, (growth.BUILD, growth.IMPORT, growth.MEMORY)),
+}

@@ -1,0 +1,130 @@
+"""The results as a table, as JSON, and as a block of the README."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.lab import OURS
+from benchmarks.parts import PARTS
+from benchmarks.requirements import REQUIREMENTS, Requirement
+from benchmarks.rounds import Measure
+
+BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
+HEADINGS = ("part", "measure", "medians", "ratio", "required", "aim", "")
+HOW = (
+    "Medians of {rounds} rounds, in each of which every contender was measured once; a ratio is the median of the "
+    "ratios of each round."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """All that was measured, and on what."""
+
+    date: str
+    command: str
+    rounds: int
+    machine: dict[str, str]
+    versions: dict[str, str]
+    missing: dict[str, str]
+    measures: list[Measure]
+
+    def find(self, part: str, name: str) -> Measure | None:
+        """A measure by its part and name; None where that was not measured."""
+        return next((each for each in self.measures if (each.part, each.name) == (part, name)), None)
+
+    def save(self, path: Path) -> None:
+        """Write everything, each round of it, as JSON."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        """Read what `save` has written."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**{**data, "measures": [Measure(**each) for each in data["measures"]]})
+
+
+def number(value: float) -> str:
+    """Three digits that count, or all of those before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def rows(results: Results) -> list[tuple[str, ...]]:
+    """The lines of the table, in the order of `HEADINGS`: one a measure, and one more for each further ratio."""
+    found: list[tuple[str, ...]] = []
+    for part, content in PARTS.items():
+        for name in content.measures:
+            if measure := results.find(part, name):
+                first = (part, name, medians(measure))
+                ratios = list(_ratios(measure)) or [("", "", "", "")]
+                found += [(*(first if at == 0 else ("", "", "")), *ratio) for at, ratio in enumerate(ratios)]
+    return found
+
+
+def medians(measure: Measure) -> str:
+    """The medians of all contenders, with their unit."""
+    space = "" if measure.unit.startswith("/") else " "
+    return ", ".join(f"{who} {number(measure.median(who))}{space}{measure.unit}" for who in measure.values)
+
+
+def _ratios(measure: Measure) -> Iterable[tuple[str, str, str, str]]:
+    for wanted in REQUIREMENTS:
+        if (wanted.part, wanted.measure) == (measure.part, measure.name) and _has(measure, wanted):
+            ratio = measure.ratio(wanted.numerator, wanted.denominator)
+            required = "" if wanted.required is None else f"{wanted.sense} {wanted.required:g}"
+            verdict = "ok" if wanted.holds(ratio) else "no"
+            yield f"{ratio:.3g} of {wanted.denominator}", required, f"{wanted.sense} {wanted.aim:g}", verdict
+
+
+def _has(measure: Measure, wanted: Requirement) -> bool:
+    return {wanted.numerator, wanted.denominator} <= measure.values.keys()
+
+
+def table(results: Results) -> str:
+    """The table for a terminal: columns as wide as they need, but for the medians, which stand below."""
+    lines = []
+    for part, name, values, ratio, required, aim, verdict in rows(results):
+        wanted = f"{ratio:<28} {required:<8} {aim:<8} {verdict}".rstrip() if ratio else ""
+        lines.append(f"{part:<11} {name:<28} {wanted}".rstrip())
+        lines += [f"{'':<15}{each}" for each in values.split(", ")] if values and "," in values else []
+    return "\n".join(
+        [f"{'part':<11} {'measure':<28} {'ratio':<28} {'required':<8} {'aim':<8}", *lines, "", about(results)]
+    )
+
+
+def about(results: Results) -> str:
+    """When, where and with what it was measured."""
+    machine = results.machine
+    text = [
+        f"Measured on {results.date} with `{results.command}` on {machine['processor']}, {machine['cores']} cores, "
+        f"{machine['memory']}, {machine['system']}.",
+        ", ".join(f"{name} {version}" for name, version in results.versions.items()) + ".",
+        HOW.format(rounds=results.rounds),
+    ]
+    return "\n".join(text + [f"Left out: {name} (needs {why})" for name, why in results.missing.items()])
+
+
+def block(results: Results) -> str:
+    """What stands between the marks of the README."""
+    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *rows(results)]
+    shown = "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+    return f"{BEGIN}\n{shown}\n\n{about(results)}\n{END}"
+
+
+def _cell(text: str) -> str:
+    return ", ".join(
+        f"**{each}**" if each.startswith(f"{OURS} ") and each[len(OURS) + 1].isdigit() else each
+        for each in text.split(", ")
+    )
+
+
+def update_readme(path: Path, results: Results) -> None:
+    """Put the results between the marks of a README, which must have them."""
+    text = path.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    path.write_text(before + block(results) + after, encoding="utf-8")

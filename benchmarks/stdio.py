@@ -1,0 +1,82 @@
+"""Part `stdio`: the same agent on each SDK, from start to end."""
+
+from __future__ import annotations
+
+import statistics
+from functools import partial
+
+from benchmarks.conversation import Conversation
+from benchmarks.lab import BARE, HERE, OURS, PYTHON_SDK, TYPESCRIPT_SDK, Lab
+from benchmarks.rounds import Measure, Sample, interleave, measures
+
+BLOCKING, ORJSON = "blocking", "acpgen with orjson"
+START, PROMPTS, PIPELINED, UPDATES = "start to initialize response", "prompts", "prompts, several at a time", "updates"
+CPU, MEMORY, PEAK = "CPU per prompt", "memory", "memory at most"
+UPDATES_A_PROMPT = 10
+
+
+def agents(lab: Lab) -> dict[str, tuple[str, ...]]:
+    """The commands of the agents that are there."""
+    home = lab.package.parent
+    found = {OURS: lab.in_python("agents/agent_acpgen.py", home)}
+    if lab.peers.has("agent-client-protocol"):
+        found[PYTHON_SDK] = lab.in_python("agents/agent_python_sdk.py")
+    if lab.peers.typescript:
+        node, folder = lab.peers.typescript
+        found[TYPESCRIPT_SDK] = (*node, str(HERE / "agents" / "agent_typescript_sdk.mjs"), str(folder))
+    found[BARE] = lab.in_python("agents/agent_asyncio.py")
+    found[BLOCKING] = lab.in_python("agents/agent_blocking.py")
+    if lab.peers.has("orjson"):
+        found[ORJSON] = lab.in_python("agents/agent_acpgen.py", home, "orjson")
+    return found
+
+
+def measure(lab: Lab) -> list[Measure]:
+    """Starts first, and then conversations: one process a round, in which all else is measured."""
+    commands = agents(lab)
+    for command in commands.values():
+        _start(lab, command)
+    starts = {who: partial(_start, lab, command) for who, command in commands.items()}
+    talks = {who: partial(_talk, lab, command) for who, command in commands.items()}
+    units = {
+        PROMPTS: "/s",
+        PIPELINED: "/s",
+        UPDATES: "/s",
+        CPU: "µs",
+        MEMORY: "MiB",
+        PEAK: "MiB",
+    }
+    found = measures("stdio", {START: "ms"}, interleave(starts, lab.sizes.rounds))
+    found += measures("stdio", units, interleave(talks, lab.sizes.rounds))
+    return [each for each in found if each.values]
+
+
+def _start(lab: Lab, command: tuple[str, ...]) -> Sample:
+    taken = []
+    for _ in range(lab.sizes.starts):
+        conversation = Conversation(command, lab.log)
+        conversation.close()
+        taken.append(conversation.start_seconds * 1000)
+    return {START: statistics.median(taken)}
+
+
+def _talk(lab: Lab, command: tuple[str, ...]) -> Sample:
+    sizes = lab.sizes
+    conversation = Conversation(command, lab.log)
+    conversation.prompts(sizes.warm_up, UPDATES_A_PROMPT)
+    used = conversation.cpu_seconds()
+    seconds = conversation.prompts(sizes.prompts, UPDATES_A_PROMPT)
+    used = conversation.cpu_seconds() - used
+    side_by_side = conversation.pipelined(sizes.prompts, UPDATES_A_PROMPT, sizes.window)
+    memory, peak = conversation.memory()
+    flood = conversation.prompts(1, sizes.updates)
+    conversation.close()
+    conversation.check()
+    return {
+        PROMPTS: sizes.prompts / seconds,
+        PIPELINED: sizes.prompts / side_by_side,
+        UPDATES: sizes.updates / flood,
+        CPU: used / sizes.prompts * 1e6,
+        MEMORY: memory,
+        **({} if peak is None else {PEAK: peak}),
+    }

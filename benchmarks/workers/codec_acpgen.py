@@ -1,0 +1,33 @@
+"""The codec of a generated package, and JSON as its connections read and write it."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from stopwatch import Calls, Message, main
+
+package = Path(sys.argv[3])
+sys.path.insert(0, str(package.parent))
+codec = importlib.import_module(f"{package.name}.codec")
+options = importlib.import_module(f"{package.name}.options").ConnectionOptions()
+
+
+def prepare(message: Message) -> Calls:
+    """The functions that the routes of the package have for the type."""
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", message.type).lower()
+    decode, encode = getattr(codec, f"decode_{name}"), getattr(codec, f"encode_{name}")
+    loads, dumps = options.loads, options.dumps
+    key = "result" if message.kind == "response" else "params"
+    value = decode(message.payload)
+    return Calls(
+        decode_dict=lambda: decode(message.payload),
+        decode_line=lambda: decode(loads(message.line)[key]),
+        encode_dict=lambda: encode(value),
+        encode_line=lambda: dumps(message.around(encode(value))) + b"\n",
+    )
+
+
+main(prepare)

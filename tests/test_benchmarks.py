@@ -1,0 +1,224 @@
+"""The benchmarks work: a run that is as short as can be, and what they rely on. No test looks at a time."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from acpgen.config import Sources
+from benchmarks import contenders, generation, imports, stdio
+from benchmarks.conversation import Conversation
+from benchmarks.growth import grown, part_of
+from benchmarks.lab import PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
+from benchmarks.parts import PARTS
+from benchmarks.report import BEGIN, END, HEADINGS, Results, block, rows, table, update_readme
+from benchmarks.requirements import REQUIREMENTS
+from benchmarks.rounds import Measure, interleave, measures
+from tests.interop import peers
+from tests.support import REPOSITORY, Packages, require
+
+CORPUS = read_corpus()
+SCHEMA = json.loads(bundled_schema().read_text(encoding="utf-8"))
+MAY_BE_ZERO = {stdio.CPU, generation.STAGES}  # the clocks behind them are coarse
+
+
+def payload(message: Any) -> Any:
+    return message["result"] if "result" in message else message["params"]
+
+
+# --- The corpus -----------------------------------------------------------------------------------------------------
+
+
+def test_there_are_twelve_messages() -> None:
+    assert len(CORPUS) == 12
+    assert len({entry["type"] for entry in CORPUS.values()}) == 8
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_messages_are_valid(name: str) -> None:
+    entry = CORPUS[name]
+    schema = {"$schema": SCHEMA["$schema"], "$defs": SCHEMA["$defs"], "$ref": f"#/$defs/{entry['type']}"}
+    jsonschema.Draft202012Validator(schema).validate(payload(entry["message"]))
+    expected = {
+        "request": {"id", "method", "params"},
+        "notification": {"method", "params"},
+        "response": {"id", "result"},
+    }
+    assert entry["message"].keys() == {"jsonrpc", *expected[str(entry["kind"])]}
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_messages_come_back_as_they_were(name: str, packages: Packages) -> None:
+    acp = packages(Sources())
+    entry = CORPUS[name]
+    raw = payload(entry["message"])
+    assert acp.encode(acp.decode(getattr(acp, str(entry["type"])), raw)) == raw
+
+
+# --- What figures are made of ---------------------------------------------------------------------------------------
+
+
+def test_rounds_are_interleaved_and_turn_round() -> None:
+    seen: list[str] = []
+
+    def take(name: str) -> dict[str, float]:
+        seen.append(name)
+        return {"time": float(len(seen))}
+
+    samples = interleave({"a": lambda: take("a"), "b": lambda: take("b")}, 3)
+    assert "".join(seen) == "abbaab"
+    (measure,) = measures("part", {"time": "s"}, samples)
+    assert measure.values == {"a": [1.0, 4.0, 5.0], "b": [2.0, 3.0, 6.0]}
+    assert measure.median("a") == 4.0
+    assert measure.ratio("a", "b") == pytest.approx(5 / 6)
+
+
+def test_requirements_are_about_rows() -> None:
+    for wanted in REQUIREMENTS:
+        assert wanted.measure in PARTS[wanted.part].measures
+        assert wanted.holds(wanted.aim)
+
+
+def test_grown_schemas_have_copies_that_refer_to_each_other() -> None:
+    small = part_of(SCHEMA, 12)
+    large = grown(small, 3)["$defs"]
+    assert len(large) == 3 * len(small["$defs"])
+    assert set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(large))) <= large.keys()
+    methods = [(node["x-side"], node["x-method"]) for node in small["$defs"].values() if "x-method" in node]
+    copies = {(node["x-side"], node["x-method"]) for node in large.values() if "x-method" in node}
+    assert len(copies) == 3 * len(set(methods))
+
+
+# --- A short run ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    require(find_spec("psutil"), "psutil")
+    require(sys.platform != "win32", "a system with posix_spawn")
+    cache = getattr(request.config, "cache", None)
+    default = cache.mkdir("interop-peers") if cache else tmp_path_factory.getbasetemp().parent / "interop-peers"
+    found = contenders.find(peers.home(Path(default)))
+    return Lab(folder=tmp_path_factory.mktemp("bench"), sizes=SMOKE, peers=found)
+
+
+@pytest.fixture(scope="module")
+def taken(lab: Lab) -> Iterator[dict[str, list[Measure]]]:
+    """The measures of each part, as far as they have been taken."""
+    return {}
+
+
+NEEDS = {
+    "imports": {PYTHON_SDK},
+    "codec": {PYTHON_SDK},
+    "stdio": {PYTHON_SDK, TYPESCRIPT_SDK},
+    "generation": {generation.GENERATOR},
+    "growth": set(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Measure]]) -> None:
+    found = taken[part] = PARTS[part].measure(lab)
+    names = {each.name: each for each in found if each.part == part}
+    assert set(PARTS[part].measures) - ({stdio.PEAK} if sys.platform != "linux" else set()) == names.keys()
+    for each in found:
+        for values in each.values.values():
+            assert len(values) == SMOKE.rounds
+            assert all(math.isfinite(value) and (value > 0 or each.name in MAY_BE_ZERO) for value in values)
+    missing = NEEDS[part] & lab.peers.missing.keys()
+    compared = {who for wanted in REQUIREMENTS if wanted.part == part for who in (wanted.numerator, wanted.denominator)}
+    shown = {who for each in found for who in each.values}
+    assert compared - shown <= missing | {"16×"}
+    require(not missing, ", ".join(f"{lab.peers.missing[who]} for {who}" for who in sorted(missing)))
+
+
+@pytest.mark.slow
+def test_all_agents_say_the_same(lab: Lab) -> None:
+    said = {}
+    for who, command in stdio.agents(lab).items():
+        conversation = Conversation(command, lab.log)
+        conversation.prompts(3, 2)
+        conversation.pipelined(4, 3, 1)
+        conversation.close()
+        conversation.check()
+        said[who] = conversation.messages()[1:]
+    assert len(said) >= 3
+    assert all(each == said[stdio.OURS] for each in said.values())
+
+
+@pytest.mark.slow
+def test_a_codec_is_measured_message_by_message(taken: dict[str, list[Measure]]) -> None:
+    if "codec" not in taken:
+        pytest.skip("needs the run of the part")
+    single = {each.part.removeprefix("codec: ") for each in taken["codec"]} - {"codec"}
+    assert single == CORPUS.keys()
+
+
+# --- What is shown --------------------------------------------------------------------------------------------------
+
+
+def results() -> Results:
+    """Invented figures, of all parts."""
+    who = ("acpgen", PYTHON_SDK, TYPESCRIPT_SDK, imports.BARE, generation.GENERATOR, generation.TYPER, "1×", "16×")
+    values = {name: [float(at), at + 1.5] for at, name in enumerate(who, 2)}
+    found = [Measure(part, name, "ms", values) for part, content in PARTS.items() for name in content.measures]
+    machine = {"processor": "A", "cores": "2", "memory": "1 GiB", "system": "S"}
+    texts: dict[str, Any] = {"date": "2026-01-02", "command": "x", "versions": {"python": "3"}, "missing": {}}
+    return Results(rounds=2, machine=machine, measures=found, **texts)
+
+
+def test_results_come_back_from_json(tmp_path: Path) -> None:
+    results().save(tmp_path / "results.json")
+    assert Results.load(tmp_path / "results.json") == results()
+
+
+def test_the_table_has_a_line_for_each_ratio() -> None:
+    found = rows(results())
+    assert [row[:2] for row in found if row[1]] == [
+        (part, name) for part, all_ in PARTS.items() for name in all_.measures
+    ]
+    assert sum(bool(row[3]) for row in found) == len(REQUIREMENTS)
+    assert all(name in table(results()) for content in PARTS.values() for name in content.measures)
+
+
+def test_the_readme_shows_what_is_measured(tmp_path: Path) -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    shown = text.split(f"{BEGIN}\n")[1].split(f"\n{END}")[0]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in shown.splitlines() if line[:1] == "|"]
+    assert lines[0] == list(HEADINGS)
+    names = [(part, name) for part, content in PARTS.items() for name in content.measures]
+    assert [tuple(line[:2]) for line in lines[2:] if line[1]] == names
+    assert sum(bool(line[3]) for line in lines[2:]) == len(REQUIREMENTS)
+    copy = tmp_path / "README.md"
+    shutil.copy(REPOSITORY / "README.md", copy)
+    update_readme(copy, results())
+    assert block(results()) in copy.read_text(encoding="utf-8")
+    assert copy.read_text(encoding="utf-8").replace(block(results()), f"{BEGIN}\n{shown}\n{END}") == text
+
+
+def test_the_readme_has_its_charts() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"\((docs/benchmarks/\S+\.svg)\)", text)
+    assert len(shown) == 4
+    assert all((REPOSITORY / path).is_file() for path in shown)
+
+
+def test_charts_are_the_same_each_time(tmp_path: Path) -> None:
+    require(find_spec("matplotlib"), "matplotlib")
+    from benchmarks.charts import CHARTS, draw
+
+    first, second = (draw(results(), tmp_path / name) for name in ("first", "second"))
+    assert [path.stem for path in first] == list(CHARTS)
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
