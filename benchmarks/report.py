@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.lab import OURS
+from benchmarks.lab import OURS, PYTHON_SDK, TYPESCRIPT_SDK
 from benchmarks.parts import PARTS
 from benchmarks.requirements import REQUIREMENTS, Requirement
 from benchmarks.rounds import Measure
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
-HEADINGS = ("part", "measure", "medians", "ratio", "required", "aim", "")
+COLUMNS = (OURS, PYTHON_SDK, TYPESCRIPT_SDK)
+HEADINGS = ("part", "measure", *COLUMNS, "others", "ratio", "required", "aim", "")
 HOW = (
     "Medians of {rounds} rounds, in each of which every contender was measured once; a ratio is the median of the "
     "ratios of each round."
@@ -53,22 +54,33 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def rows(results: Results) -> list[tuple[str, ...]]:
-    """The lines of the table, in the order of `HEADINGS`: one a measure, and one more for each further ratio."""
-    found: list[tuple[str, ...]] = []
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A line of the table: a measure, or one more of its ratios, which has no `measure`."""
+
+    part: str
+    name: str
+    measure: Measure | None
+    ratio: tuple[str, str, str, str] = ("", "", "", "")
+    """The ratio, what is required, the aim, and whether it is reached."""
+
+
+def rows(results: Results) -> list[Row]:
+    """The lines of the table, one a measure, and one more for each further ratio."""
+    found: list[Row] = []
     for part, content in PARTS.items():
         for name in content.measures:
             if measure := results.find(part, name):
-                first = (part, name, medians(measure))
-                ratios = list(_ratios(measure)) or [("", "", "", "")]
-                found += [(*(first if at == 0 else ("", "", "")), *ratio) for at, ratio in enumerate(ratios)]
+                first, *more = list(_ratios(measure)) or [("", "", "", "")]
+                found.append(Row(part=part, name=name, measure=measure, ratio=first))
+                found += [Row(part="", name="", measure=None, ratio=ratio) for ratio in more]
     return found
 
 
-def medians(measure: Measure) -> str:
-    """The medians of all contenders, with their unit."""
+def value(measure: Measure, contender: str) -> str:
+    """The median of a contender, with its unit."""
     space = "" if measure.unit.startswith("/") else " "
-    return ", ".join(f"{who} {number(measure.median(who))}{space}{measure.unit}" for who in measure.values)
+    return f"{number(measure.median(contender))}{space}{measure.unit}"
 
 
 def _ratios(measure: Measure) -> Iterable[tuple[str, str, str, str]]:
@@ -85,15 +97,13 @@ def _has(measure: Measure, wanted: Requirement) -> bool:
 
 
 def table(results: Results) -> str:
-    """The table for a terminal: columns as wide as they need, but for the medians, which stand below."""
-    lines = []
-    for part, name, values, ratio, required, aim, verdict in rows(results):
-        wanted = f"{ratio:<28} {required:<8} {aim:<8} {verdict}".rstrip() if ratio else ""
-        lines.append(f"{part:<11} {name:<28} {wanted}".rstrip())
-        lines += [f"{'':<15}{each}" for each in values.split(", ")] if values and "," in values else []
-    return "\n".join(
-        [f"{'part':<11} {'measure':<28} {'ratio':<28} {'required':<8} {'aim':<8}", *lines, "", about(results)]
-    )
+    """The table for a terminal, with the contenders of a measure below it."""
+    lines = [f"{'part':<11} {'measure':<28} {'ratio':<28} {'required':<8} {'aim':<8}"]
+    for row in rows(results):
+        ratio, required, aim, verdict = row.ratio
+        lines.append(f"{row.part:<11} {row.name:<28} {ratio:<28} {required:<8} {aim:<8} {verdict}".rstrip())
+        lines += [f"{'':<15}{who} {value(row.measure, who)}" for who in row.measure.values] if row.measure else []
+    return "\n".join([*lines, "", about(results)])
 
 
 def about(results: Results) -> str:
@@ -110,16 +120,18 @@ def about(results: Results) -> str:
 
 def block(results: Results) -> str:
     """What stands between the marks of the README."""
-    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *rows(results)]
-    shown = "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(_cells(row) for row in rows(results))]
+    shown = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{BEGIN}\n{shown}\n\n{about(results)}\n{END}"
 
 
-def _cell(text: str) -> str:
-    return ", ".join(
-        f"**{each}**" if each.startswith(f"{OURS} ") and each[len(OURS) + 1].isdigit() else each
-        for each in text.split(", ")
-    )
+def _cells(row: Row) -> tuple[str, ...]:
+    measure = row.measure
+    if measure is None:
+        return ("", "", *("" for _ in COLUMNS), "", *row.ratio)
+    known = (value(measure, who) if who in measure.values else "" for who in COLUMNS)
+    others = ", ".join(f"{who} {value(measure, who)}" for who in measure.values if who not in COLUMNS)
+    return (row.part, row.name, *known, others, *row.ratio)
 
 
 def update_readme(path: Path, results: Results) -> None:
