@@ -371,3 +371,80 @@ def test_a_streamed_turn_arrives_whole_before_its_end(packages: Packages) -> Non
 
     run(main())
     assert seen == [str(number) for number in range(300)]
+
+
+# --- Who goes on before the next message is looked at --------------------------------------------------------------
+
+
+def test_what_follows_the_answer_on_which_one_stops_is_not_handled(packages: Packages) -> None:
+    acp = packages(V1)
+    seen: list[str] = []
+
+    async def take(self: Any, method: str, params: Any) -> None:
+        seen.append(method)
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp, ext_notification=take, ext_method=take)) as peer:
+
+            async def ask() -> None:
+                await peer.stub.ext_method("_ask", None)
+                seen.append("answered")
+                peer.connection.stop()
+
+            asking = asyncio.create_task(ask())
+            question = await peer.receive()
+            await peer.answer(question["id"], result=None)
+            await peer.notify("_behind")
+            await peer.request(1, "_behind_too")
+            await asking
+            await peer.connection.wait_closed()
+
+    run(main())
+    assert seen == ["answered"]
+
+
+def test_a_handler_that_cancels_the_reader_loses_nothing(packages: Packages) -> None:
+    """A mistake, yet its price must not be a message: here the next one has been read already."""
+    acp = packages(V1)
+    seen: list[str] = []
+    readers: list[asyncio.Task[Any]] = []
+
+    async def ext_notification(self: Any, method: str, params: Any) -> None:
+        seen.append(method)
+        if not readers:
+            task = asyncio.current_task()
+            assert task is not None
+            readers.append(task)
+
+    async def ext_method(self: Any, method: str, params: Any) -> None:
+        if method == "_cancel":
+            readers[0].cancel()
+
+    async def main() -> list[Any]:
+        agent = agent_of(acp, ext_notification=ext_notification, ext_method=ext_method)
+        async with raw_peer(acp, agent) as peer:
+            await peer.notify("_first")
+            await peer.request(1, "_cancel")
+            await peer.notify("_second")
+            await peer.notify("_third")
+            return await peer.ping()
+
+    run(main())
+    assert seen == ["_first", "_second", "_third"]
+
+
+def test_a_request_begins_before_what_follows_it_is_refused(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> None:
+        await self.client.ext_notification("_begun", None)
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            await peer.request(1, "_a")
+            await peer.send_line(b"no JSON")
+            return [await peer.receive() for _ in range(3)]
+
+    begun, answer, refusal = run(main())
+    assert begun["method"] == "_begun"
+    assert (answer["id"], refusal["id"]) == (1, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import sys
 from pathlib import Path
@@ -130,3 +131,44 @@ def test_those_who_wait_to_write_keep_their_order(packages: Packages) -> None:
         return [json.loads(line)["params"][0] for line in received.splitlines()]
 
     assert run(main()) == list(range(40))
+
+
+def test_a_request_does_not_wait_for_a_peer_that_went_in_the_turn_of_its_write(packages: Packages) -> None:
+    """The notification goes out at once, the request at the end of the turn, when nobody is there to read it."""
+    acp = packages(V1)
+
+    async def main() -> None:
+        theirs, ours = os.pipe()
+        loop = asyncio.get_running_loop()
+        pipe, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(ours, "wb", buffering=0)
+        )
+        nothing_comes = asyncio.StreamReader()
+        writer = asyncio.StreamWriter(pipe, protocol, None, loop)
+        connection, agent = started(acp, agent_of(acp), acp.StreamTransport(nothing_comes, writer))
+        await agent.client.ext_notification("_n", 1)
+        os.close(theirs)
+        with pytest.raises(acp.ConnectionClosed):
+            await agent.client.ext_method("_a", 2)
+        await connection.close()
+
+    run(main())
+
+
+def test_a_message_that_is_no_bytes_spoils_no_other(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> bytes:
+        near, far = socket.socketpair()
+        transport = acp.StreamTransport(*await asyncio.open_connection(sock=near))
+        await transport.write(b"1")
+        with pytest.raises(TypeError):
+            await transport.write("2")
+        await transport.write(b"3")
+        await asyncio.sleep(0.01)
+        await transport.write(b"4")
+        await transport.close()
+        with far:
+            return far.recv(100)
+
+    assert run(main()) == b"1\n3\n4\n"
