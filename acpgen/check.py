@@ -76,7 +76,7 @@ def check(options: BuildOptions, *, full: bool = False) -> Checked:
     head = manifest_head(find_inputs(options.sources), options)
     if not full and old is not None and unchanged(folder, head):
         if options.strict:  # warnings are not in the manifest
-            from acpgen.build import load_model
+            from acpgen.compiling import load_model
 
             load_model(options.sources, strict=True)
         return Checked(folder=folder, findings=tuple(_extra_files(folder, old.files)), names=old.names)
