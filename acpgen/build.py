@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError
@@ -12,6 +15,9 @@ from acpgen.output import Manifest, Plan, plan, read_manifest, unchanged
 from acpgen.renames import dropped, usable
 from acpgen.schema.data import data_folder
 from acpgen.timings import Timings
+
+if TYPE_CHECKING:
+    from acpgen.ir.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +33,11 @@ class Built:
     timings: Timings
 
 
-def build(options: BuildOptions, *, full: bool = False) -> Built:
+def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) -> Built:
     """Compile, and compare with the output folder; nothing is written.
 
-    `full` compiles even where the manifest says that nothing changed. Raises `InputError` with all that is wrong.
+    `full` compiles even where the manifest says that nothing changed; `parallel` does so in two processes, where the
+    system lets a process be copied, and it has a single thread. Raises `InputError` with all that is wrong.
     """
     timings = Timings()
     with timings.stage("load"):
@@ -46,20 +53,40 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
     if old is not None and is_unchanged:  # what was to be seen is whether there are warnings: the manifest has none
         return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
     with timings.stage("emit"):
-        from acpgen.emit.package import emit, exports, public_names
+        from acpgen.emit.package import exports, public_names
 
         modules = exports(model, options.roles, runtime=options.runtime)
         names = public_names(modules)
         renames = usable(options.renames, modules)
-        files = emit(model, options.roles, data_folder() / "templates", runtime=options.runtime, renames=renames)
-    with timings.stage("format"):
-        from acpgen.format import format_files
-
-        files = format_files(files)
+    files = _make(model, options, renames, timings=timings, parallel=parallel)
     with timings.stage("plan"):
         planned = plan(files, folder=options.out, head=head, names=names)
     gone = dropped(old.names if old else (), names, renames)
     return Built(plan=planned, names=tuple(names), diagnostics=(*diagnostics, *planned.notes, *gone), timings=timings)
+
+
+def _make(
+    model: Model, options: BuildOptions, renames: Mapping[str, str], *, timings: Timings, parallel: bool
+) -> dict[str, str]:
+    """Emit and format; the types, which take as long as all else, in another process where there is one."""
+    from acpgen.beside import beside
+    from acpgen.emit.package import TYPES, emit
+    from acpgen.format import formatting
+
+    def emitted(is_wanted: Callable[[str], bool]) -> dict[str, str]:
+        templates = data_folder() / "templates"
+        return emit(model, options.roles, templates, runtime=options.runtime, renames=renames, is_wanted=is_wanted)
+
+    with (beside if parallel else nullcontext)(lambda: emitted(lambda path: path == TYPES)) as types:
+        with timings.stage("emit"):
+            files = emitted(lambda path: path != TYPES)
+        with formatting() as formatted:
+            with timings.stage("format"):
+                files = formatted(files)
+            with timings.stage("emit"):
+                made = types()
+            with timings.stage("format"):
+                return {**files, **formatted(made)}
 
 
 def _old_manifest(folder: Path) -> Manifest | None:

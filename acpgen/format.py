@@ -6,7 +6,7 @@ import ast
 import gc
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from acpgen.diagnostics import internal_error
 from acpgen.emit.literals import LINE_LENGTH
 from acpgen.emit.pieces import pieces
-from acpgen.layout import Trait, UnclearError, indent_of, long_lines, traits
+from acpgen.layout import Line, Trait, UnclearError, indent_of, long_lines, traits
 
 _BETWEEN_COLLECTIONS = 1_000_000
 """Characters of source; more than all that the bundled schemas make, and some 300 MiB of trees."""
@@ -25,9 +25,22 @@ _STARTS = re.compile(r"^[^\s#@)\]}]", re.MULTILINE)
 
 def format_files(files: Mapping[str, str]) -> dict[str, str]:
     """`files` with every Python file formatted; raises `InternalError` for one that is no Python."""
-    with _collecting_seldom() as formatted:
-        formatter = _Formatter(formatted)
-        return {path: _format(path, text, formatter) if path.endswith(".py") else text for path, text in files.items()}
+    with formatting() as formatted:
+        return formatted(files)
+
+
+@contextmanager
+def formatting() -> Iterator[Callable[[Mapping[str, str]], dict[str, str]]]:
+    """What formats files as `format_files` does, for those who have them one after the other."""
+    with _collecting_seldom() as collect:
+        formatter = _Formatter(collect)
+
+        def formatted(files: Mapping[str, str]) -> dict[str, str]:
+            return {
+                path: _format(path, text, formatter) if path.endswith(".py") else text for path, text in files.items()
+            }
+
+        yield formatted
 
 
 @contextmanager
@@ -80,19 +93,19 @@ class _Formatter:
         )
         self._formatted = formatted
         self._known: set[Trait] = set()
+        self._refused: set[Line] = set()
 
     def format(self, text: str) -> str:
         """`text` as black writes it, without the line end."""
         try:
-            folds = {line: self._fold(line) for line in long_lines(text)}
-            found = traits(text, folds.keys())
+            found = traits(text, too_long := long_lines(text))
+            if self._are_known(found):
+                folds = {line: self._alone(line, is_element=line[-1] == ",") for line in too_long}
+                return "\n".join(folds.get(line, line) for line in text.rstrip("\n").split("\n"))
         except UnclearError:
             return self._run(text)
-        expected = "\n".join(folds.get(line, line) for line in text.rstrip("\n").split("\n"))
-        if found <= self._known:
-            return expected
         result = self._run(text)
-        if result == expected:
+        if result == text.rstrip("\n"):
             self._known |= found
         return result
 
@@ -100,22 +113,41 @@ class _Formatter:
         self._formatted(text)
         return self._black(text).rstrip("\n")
 
-    def _fold(self, line: str) -> str:
-        """A line that is too long as black folds it, all by itself. Raises `UnclearError` where it cannot stand so."""
+    def _are_known(self, found: Collection[Trait]) -> bool:
+        """Whether black leaves what has these traits; what is only about a line, it is asked."""
+        missing = [trait for trait in found if trait not in self._known]
+        if not all(isinstance(trait, Line) and trait not in self._refused for trait in missing):
+            return False
+        for trait in missing:
+            if isinstance(trait, Line):
+                (self._known if self._is_left(trait) else self._refused).add(trait)
+        return self._known.issuperset(found)
+
+    def _is_left(self, line: Line) -> bool:
+        try:
+            return self._alone(line.text, is_element=line.is_element) == line.text
+        except UnclearError:
+            return False
+
+    def _alone(self, line: str, *, is_element: bool) -> str:
+        """A line as black writes it in any place of that depth. Raises `UnclearError` where it is no whole one."""
         from black.parsing import InvalidInput
 
-        code = line.lstrip(" ")
         above = ["if _:"] * (indent_of(line) // 4)
-        below = []
-        if code.endswith(","):  # an element: of a dict, or of something else with brackets
-            opening, closing = ("{", "}") if re.match(r'"[^"]*": ', code) else ("_(", ")")
-            above, below = [*above[1:], opening], [closing]
-        lines = [f"{'    ' * depth}{each}" for depth, each in enumerate(above)]
+        below: list[str] = []
+        if is_element:  # of a dict, or of something else with brackets
+            opening, closing = ("{", "}") if re.match(r' *"[^"]*": ', line) else ("_(", ")")
+            above, below = [*above[1:], opening], ["    " * (len(above) - 1) + closing]
+        elif line.endswith(":"):
+            below = ["    " * (len(above) + 1) + "pass"]
+        lines = ["    " * depth + each for depth, each in enumerate(above)]
         try:
-            folded = self._run("\n".join([*lines, line, *(f"{'    ' * (len(above) - 1)}{each}" for each in below)]))
+            result = self._run("\n".join([*lines, line, *below]) + "\n").split("\n")
         except InvalidInput:
             raise UnclearError from None
-        return "\n".join(folded.split("\n")[len(above) : -1 if below else None])
+        if result[: len(lines)] != lines or result[len(result) - len(below) :] != below:
+            raise UnclearError
+        return "\n".join(result[len(lines) : len(result) - len(below)])
 
 
 def _parts(text: str) -> Iterator[str]:

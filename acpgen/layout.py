@@ -12,24 +12,43 @@ import keyword
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from acpgen.emit.literals import LINE_LENGTH
 
-Trait = tuple[object, ...]
+
+class Line(NamedTuple):
+    """A trait: the form of a line that fits, and whether it is an element of something in brackets."""
+
+    text: str
+    is_element: bool
+
+
+class Order(NamedTuple):
+    """A trait: the kind of a line, that of the one above with the number of empty lines between, and where they are."""
+
+    above: tuple[object, ...]
+    empty: int
+    here: tuple[object, ...]
+
+
+Trait = Line | Order
 
 _KEYWORDS = frozenset({*keyword.kwlist, *keyword.softkwlist, "print", "exec"})
 _TRIPLE = re.compile(r'"""(.*?)"""', re.DOTALL)
 _TOKEN = re.compile(r'[A-Za-z]{0,2}"[^"\\\n]*"|[^\W\d]\w*|\d[\w.]*')
 _DOC = "$"
 """Stands for a text in three quotes: alone for one line, with a sign for several, by where the closing quotes are."""
+_TEXT = '"S"'
+_ALONE = f"{_DOC}#"
 _FOLDED = "\N{BROKEN BAR}"
-_SPECIAL = re.compile(r"[\t\f\r]|[ ]\n|#(?! )|# *(?:fmt|yapf|type)")
+_SPECIAL = re.compile(r"[\t\f\r]|[ ]\n|^ *#(?:[^ \n]| *(?:fmt|yapf|type))", re.MULTILINE)
 """Comments that black obeys or mends, and white space that it changes."""
 
 _NAME = r"n(?:\.n)*"
 _TYPE = rf"{_NAME}(?:\[[n., |\[\]]*\])?"
 _OPENING = re.compile(
-    rf"(?:@|def |async def |class |return |raise |await |from \.*(?:{_NAME})? import |n=|S: )?"
+    rf"(?:@|def |async def |class |return |raise |await |from \.*(?:{_NAME})? import |n=|{_TEXT}: )?"
     rf"(?:{_TYPE}(?:: {_TYPE})? = )?(?:{_NAME})?[(\[{{]"
 )
 """A line that leaves one bracket open, outside of which nothing is by which black could split the line instead."""
@@ -41,7 +60,7 @@ class UnclearError(Exception):
 
 
 def traits(text: str, folded: Collection[str] = ()) -> frozenset[Trait]:
-    """The traits of a definition; those of its long lines, all in `folded`, are about what they become.
+    """The traits of a definition, but for those of the lines in `folded`, which are too long.
 
     Raises `UnclearError` where the traits do not decide all.
     """
@@ -70,7 +89,7 @@ def indent_of(line: str) -> int:
 def _form(token: re.Match[str]) -> str:
     text = token[0]
     if text[-1] == '"':
-        return text[: text.index('"')] + "S"
+        return text[: text.index('"')] + _TEXT
     if text.isdecimal():
         return "0"
     return text if text in _KEYWORDS or text[0].isdigit() else "n"
@@ -104,7 +123,7 @@ class _Reader:
 
     def read(self, form: str) -> Iterator[Trait]:
         """The traits. Raises `UnclearError`."""
-        last: Trait = ()
+        last: tuple[object, ...] = ()
         for line in form.strip("\n").split("\n"):
             code = line.lstrip(" ")
             if not code:
@@ -116,8 +135,9 @@ class _Reader:
                 self._leave(indent_of(line))
             place = (self.open > 0, *(kind for _, kind in self.above))
             self._count(code)
-            yield (indent_of(line), code, place[0], folded)
-            yield (last, self.blank, last := (_kind(code), place))
+            if not folded and code[0] not in _ALONE:
+                yield Line(line, bool(place[0]))
+            yield Order(last, self.blank, last := (_kind(code), *place))
             self.previous, self.blank = code, 0
             if code[-1] == ":" and not self.open:
                 self.above.append((indent_of(line), _kind(code)))
@@ -131,7 +151,7 @@ class _Reader:
 
     def _count(self, code: str) -> None:
         """Keep account of the brackets; each that is open at the end of a line has one element a line."""
-        if any(sign in code for sign in "'\"\\;") or "#" in code[1:]:
+        if any(sign in code.replace(_TEXT, "") for sign in "'\"\\;") or "#" in code[1:]:
             raise UnclearError
         if code[0] in ")]}":
             if not _CLOSING.fullmatch(code) or self.previous[-1:] != ",":
