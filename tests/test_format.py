@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import black
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acpgen.format import format_files
@@ -162,6 +162,7 @@ definitions = st.builds(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(definitions.filter(lambda text: not text.endswith(":\n    ")), min_size=1, max_size=12))
 def test_any_definitions_are_formatted_as_black_does(texts: list[str]) -> None:
     whole = [text for text in texts if text.partition(":\n")[2].strip()]
