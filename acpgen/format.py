@@ -21,6 +21,7 @@ _BETWEEN_COLLECTIONS = 1_000_000
 
 _STARTS = re.compile(r"^[^\s#@)\]}]", re.MULTILINE)
 """Where statements of a module start, at least."""
+_DEFINITION = re.compile(r"^(?:class|def|async def) ", re.MULTILINE)
 
 
 def format_files(files: Mapping[str, str]) -> dict[str, str]:
@@ -155,11 +156,16 @@ def _parts(text: str) -> Iterator[str]:
 
     Black formats a second time whatever it changed. Cut up, that is a few definitions instead of the whole file.
     """
+    others: list[str] = []  # with what has no definition beside it, empty lines are black's to count
     for piece in pieces(text, 0):
-        if len(_STARTS.findall(piece)) == 1:
-            yield piece.strip("\n") + "\n"
+        is_one = len(_STARTS.findall(piece)) == 1 and _DEFINITION.search(piece)
+        if is_one and (not others or _STARTS.search(others[-1])):
+            yield from _definitions("\n\n".join(others))
+            yield _text([piece])
+            others.clear()
         else:
-            yield from _definitions(piece)
+            others.append(piece)
+    yield from _definitions("\n\n".join(others))
 
 
 def _definitions(piece: str) -> Iterator[str]:
@@ -172,7 +178,8 @@ def _definitions(piece: str) -> Iterator[str]:
             yield _text(lines[start:end])
             start = end
         previous = node
-    yield _text(lines[start:])
+    if lines:
+        yield _text(lines[start:])
 
 
 def _text(lines: list[str]) -> str:

@@ -168,3 +168,16 @@ def test_any_definitions_are_formatted_as_black_does(texts: list[str]) -> None:
     whole = [text for text in texts if text.partition(":\n")[2].strip()]
     if whole:
         assert formatted(*whole) == as_black("\n\n\n".join(whole) + "\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from a import b\n\n\nOnly: Any = str\n",
+        '"""What it is."""\n\n\nimport a\n\n\nOnly: Any = a\n\n\nOther: Any = b\n"""What."""\n\n\ndef c() -> None: ...\n',
+        "# one\n\n\ndef a() -> None:\n    b()\n\n\n# two\n\n\n@c\n\ndef d() -> None:\n    b()\n\n\n# three\n",
+        "def a() -> None:\n    b()\n\n\nif a:\n\n\n    def c() -> None:\n        b()\n\n\nprint(c)\n",
+    ],
+)
+def test_empty_lines_between_others_are_those_of_black(text: str) -> None:
+    assert format_files({"module.py": text})["module.py"] == as_black(text)

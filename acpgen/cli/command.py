@@ -25,7 +25,7 @@ _IS_PLAIN = "acpgen.cli.command"
 
 def command_of(function: Callable[..., None]) -> type[TyperCommand]:
     """The class of the command that calls `function`."""
-    return type("Command", (_Command,), {"function": staticmethod(function)})
+    return type("PlainCommand", (_Command,), {"function": staticmethod(function)})
 
 
 class _Command(TyperCommand):
