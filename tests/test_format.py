@@ -174,7 +174,7 @@ def test_any_definitions_are_formatted_as_black_does(texts: list[str]) -> None:
     "text",
     [
         "from a import b\n\n\nOnly: Any = str\n",
-        '"""What it is."""\n\n\nimport a\n\n\nOnly: Any = a\n\n\nOther: Any = b\n"""What."""\n\n\ndef c() -> None: ...\n',
+        '"""What it is."""\n\n\nimport a\n\n\nOnly: Any = a\n\n\nOther: Any = b\n"""Why"""\n\n\ndef c() -> None: ...\n',
         "# one\n\n\ndef a() -> None:\n    b()\n\n\n# two\n\n\n@c\n\ndef d() -> None:\n    b()\n\n\n# three\n",
         "def a() -> None:\n    b()\n\n\nif a:\n\n\n    def c() -> None:\n        b()\n\n\nprint(c)\n",
     ],
