@@ -66,24 +66,25 @@ class Checked:
         return self.plan is not None and any(finding.flaw is not Flaw.EXTRA for finding in self.findings)
 
 
-def check(options: BuildOptions, *, full: bool = False) -> Checked:
+def check(options: BuildOptions, *, full: bool = False, parallel: bool = False) -> Checked:
     """Compare an output folder with what a build would write there.
 
-    Compiles only where the manifest does not tell, or with `full`. Raises `InputError` for what a build raises it for.
+    Compiles only where the manifest does not tell, or with `full`; `parallel` is that of `build`. Raises `InputError`
+    for what a build raises it for.
     """
     folder = options.out
     old = _manifest(folder)
     head = manifest_head(find_inputs(options.sources), options)
     if not full and old is not None and unchanged(folder, head):
         if options.strict:  # warnings are not in the manifest
-            from acpgen.build import load_model
+            from acpgen.compiling import load_model
 
             load_model(options.sources, strict=True)
         return Checked(folder=folder, findings=tuple(_extra_files(folder, old.files)), names=old.names)
     from acpgen.build import build  # what is up to date needs no compiler
 
     try:
-        built = build(options, full=True)
+        built = build(options, full=True, parallel=parallel)
     except InputError as error:
         if not (damaged := tuple(_damaged_files(folder, old, error))):
             raise

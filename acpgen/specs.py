@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import acpgen
-from acpgen.build import Loaded
+from acpgen.compiling import Loaded
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.diagnostics import Diagnostic, InputError, input_error
 from acpgen.digests import digest

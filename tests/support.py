@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.build import Timings, compile_model
+from acpgen.compiling import compile_model
 from acpgen.config import Sources
 from acpgen.diagnostics import Diagnostic
 from acpgen.emit.package import emit
@@ -25,6 +25,7 @@ from acpgen.ir.role import Role
 from acpgen.schema.bundled import Release, bundled_fragments, load_gates, load_release
 from acpgen.schema.compose import summarise
 from acpgen.schema.data import data_folder
+from acpgen.timings import Timings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"

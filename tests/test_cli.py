@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import acpgen
-import acpgen.cli.build
 from acpgen.diagnostics import input_error
 from tests.command_line import Outcome, run_acpgen, tree
 from tests.support import schema_of
@@ -231,11 +230,47 @@ def test_verbose_tells_files_stages_and_the_outcome_on_stderr(folder: Folder) ->
 def test_a_second_build_is_skipped_by_the_manifest(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.build()
     before = folder.times()
-    monkeypatch.setattr("acpgen.build.compile_model", None)
+    monkeypatch.setattr("acpgen.compiling.compile_model", None)
     ran = folder.build("plain.json", "--verbose")
     assert ran.code == 0
     assert ran.stderr.endswith("out: up to date\n")
     assert folder.times() == before
+
+
+HEAVY = {"acpgen.compiling", "black", "datamodel_code_generator", "jinja2", "jsonschema", "pydantic"}
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "json"), ("--protocol", "1", "--role=agent", "--no-strict")])
+@pytest.mark.parametrize("command", ["build", "check"])
+def test_where_nothing_changed_nothing_is_imported_that_compiles(
+    folder: Folder, command: str, options: tuple[str, ...]
+) -> None:
+    folder.build()
+    start = f"import sys; sys.argv[0] = 'acpgen'; sys.path.insert(0, {str(Path(acpgen.__file__).parent.parent)!r})"
+    end = f"print('imported:', {HEAVY} & sys.modules.keys() or 'nothing', file=sys.stderr)"
+    script = f"{start}\nimport acpgen.cli\ntry: acpgen.cli.main()\nfinally: {end}"
+    arguments = [command, "--schema", "plain.json", "--out", "out", *options]
+    ran = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=folder.path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0
+    assert ran.stderr.endswith("imported: nothing\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--role", "pilot"), "'pilot' is not one of 'agent', 'client', 'both'"),
+        (("--protocol", "two"), "valid int"),
+        (("--out",), "requires an argument"),
+        (("--rolle", "agent"), "No such option: --rolle"),
+        (("--strict=yes",), "does not take a value"),
+    ],
+)
+def test_what_is_no_plain_value_is_refused_by_typer(folder: Folder, arguments: tuple[str, ...], message: str) -> None:
+    ran = folder.run("check", *arguments)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert message in plain(ran.stderr)
 
 
 def test_full_compiles_and_leaves_equal_files_alone(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +278,7 @@ def test_full_compiles_and_leaves_equal_files_alone(folder: Folder, monkeypatch:
     before = folder.times()
     assert folder.build("plain.json", "--full").code == 0
     assert folder.times() == before
-    monkeypatch.setattr("acpgen.build.compile_model", None)
+    monkeypatch.setattr("acpgen.compiling.compile_model", None)
     assert folder.build("plain.json", "--full").code == 3
 
 
@@ -319,7 +354,7 @@ def test_json_diagnostics_of_a_build_that_fails_late_are_one_document_too(
     def refuse(*_: object) -> None:
         raise input_error("write-failed", "the disk is full")
 
-    monkeypatch.setattr(acpgen.cli.build, "apply", refuse)
+    monkeypatch.setattr("acpgen.output.apply", refuse)
     ran = folder.build("odd.json", "--format", "json")
     assert ran.code == 2
     assert [found["code"] for found in json.loads(ran.stderr)] == ["write-failed", "unknown-x-keyword"]

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.build import load_model
+from acpgen.compiling import load_model
 from acpgen.config import Sources
 from acpgen.ir.role import Role
 from acpgen.schema.bundled import list_releases

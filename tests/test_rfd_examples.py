@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.build import load_base
+from acpgen.compiling import load_base
 from acpgen.config import Sources
 from acpgen.inputs import find_inputs
 from acpgen.schema.compose import compose

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.build import load_composed
+from acpgen.compiling import load_composed
 from acpgen.config import Sources
 from acpgen.emit.signatures import Signature, Signatures
 from acpgen.ir.options import Options

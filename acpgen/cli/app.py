@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import acpgen
+from acpgen.cli.command import command_of
 
 COMMANDS: Mapping[str, str] = {
     "build": "build_command",
@@ -30,23 +31,24 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
 
     Where that begins with a command, the app has no other: a build in CI does not wait for what it does not use.
     """
+    is_command = bool(arguments) and arguments[0] in COMMANDS and "_ACPGEN_COMPLETE" not in os.environ
     app = typer.Typer(
         name="acpgen",
         help="Compile the Agent Client Protocol's schema into a small, typed Python package without dependencies.",
         epilog="Exit codes: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen.",
         no_args_is_help=True,
+        add_completion=not is_command,  # what stands before commands is not there, and takes time all the same
+        add_help_option=not is_command,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
     )
     app.callback()(_acpgen_options)
-    is_completion = "_ACPGEN_COMPLETE" in os.environ
-    names = arguments[:1] if arguments and arguments[0] in COMMANDS and not is_completion else COMMANDS
-    for name in names:
+    for name in arguments[:1] if is_command else COMMANDS:
         found = getattr(import_module(f"acpgen.cli.{name}"), COMMANDS[name])
         if isinstance(found, typer.Typer):
             app.add_typer(found)
         else:
-            app.command(name)(found)
+            app.command(name, cls=command_of(found))(found)
     return app
 
 

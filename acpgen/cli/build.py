@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
-from acpgen.build import Built, Timings, build
+from acpgen.build import Built, build
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.config.resolve import Output
 from acpgen.diagnostics import AcpgenError, Diagnostic
-from acpgen.output import Kind, Plan, apply, check_writable
+from acpgen.output import Kind, Plan
 from acpgen.printable import printable
 from acpgen.renames import check_new_names
+from acpgen.timings import Timings
 
 EXAMPLES = """
 **Examples**
@@ -77,17 +78,13 @@ def _run(
     builds: list[tuple[Output, Built]] = []
     try:
         for output in asked.outputs(names):
-            built = build(output.options, full=full)
+            built = build(output.options, full=full, parallel=True)
             found.extend(built.diagnostics)
             builds.append((output, built))
         if asked.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)
         plans = [(built.plan, built.timings) for _, built in builds if built.plan is not None and not dry_run]
-        for plan, _ in plans:  # before the first one is written
-            check_writable(plan)
-        for plan, timings in plans:
-            with timings.stage("write"):
-                apply(plan)
+        _write(plans)
     except AcpgenError as error:
         print_diagnostics((*found, *error.diagnostics), form, notes=verbose)
         return error.exit_code
@@ -97,6 +94,18 @@ def _run(
             _print_plan(built.plan, output if len(builds) > 1 else None)
         _print_result(built, output, verbose=verbose, dry_run=dry_run)
     return 0
+
+
+def _write(plans: Sequence[tuple[Plan, Timings]]) -> None:
+    if not plans:
+        return
+    from acpgen.output import apply, check_writable
+
+    for plan, _ in plans:  # before the first one is written
+        check_writable(plan)
+    for plan, timings in plans:
+        with timings.stage("write"):
+            apply(plan)
 
 
 def _print_plan(planned: Plan | None, output: Output | None) -> None:

@@ -51,7 +51,9 @@ def check_command(
     - `acpgen check --role agent --out src/my_agent/acp --format github`
     """
     try:
-        verdicts = [_Verdict(output, check(output.options, full=full)) for output in asked.outputs(names)]
+        verdicts = [
+            _Verdict(output, check(output.options, full=full, parallel=True)) for output in asked.outputs(names)
+        ]
         if asked.is_everything(names) and all(verdict.checked.names for verdict in verdicts):
             check_new_names((verdict.output.options.renames, verdict.checked.names) for verdict in verdicts)
     except AcpgenError as error:

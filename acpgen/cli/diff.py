@@ -109,7 +109,7 @@ def _compared(
     sources: Sequence[str],
 ) -> Comparison:
     """Compile what two specs stand for, tell what there is to say of that, and compare it."""
-    from acpgen.build import compile_loaded
+    from acpgen.compiling import compile_loaded
     from acpgen.diff.compare import compare
     from acpgen.ir.options import Options
     from acpgen.specs import read_candidates, read_files, resolve_both

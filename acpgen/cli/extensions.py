@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from acpgen.build import load_base
 from acpgen.cli import options
 from acpgen.cli.tables import print_data, print_table
+from acpgen.compiling import load_base
 from acpgen.inputs import find_inputs
 from acpgen.schema.bundled import bundled_fragments, load_gates
 from acpgen.schema.compose import Summary, summarise

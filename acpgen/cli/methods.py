@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from acpgen.build import load_model
 from acpgen.cli import options
 from acpgen.cli.printing import print_diagnostics
 from acpgen.cli.tables import print_data, print_table
+from acpgen.compiling import load_model
 from acpgen.ir.model import Method, Ref, TypeExpr
 
 COLUMNS = ("method", "side", "kind", "params", "result", "capability", "origin")

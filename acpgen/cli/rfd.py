@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from acpgen.build import load_base
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.cli.tables import print_data
+from acpgen.compiling import load_base
 from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
 from acpgen.inputs import find_inputs
 from acpgen.output import write_file

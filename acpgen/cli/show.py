@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from acpgen.build import load_composed
 from acpgen.cli import options
 from acpgen.cli.printing import print_diagnostics
 from acpgen.cli.tables import print_data
+from acpgen.compiling import load_composed
 
 
 @options.takes_sources

@@ -11,6 +11,7 @@ import keyword
 import math
 import textwrap
 import unicodedata
+from functools import lru_cache
 
 from acpgen.diagnostics import internal_error
 
@@ -62,6 +63,7 @@ def _escape(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+@lru_cache(maxsize=4096)
 def docstring(text: str, indent: int = 4) -> Code:
     """`text` as a docstring literal, wrapped to the line length, to be printed after `indent` spaces.
 
@@ -81,6 +83,8 @@ def docstring(text: str, indent: int = 4) -> Code:
 
 def _doc_line(line: str) -> str:
     escaped = line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if escaped.isascii() and escaped.isprintable():
+        return escaped
     return "".join(char if _is_plain(char) else _escape(char) for char in escaped)
 
 

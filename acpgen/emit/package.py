@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from acpgen.output import MARKER
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
 """The same in every file and for every version, so that an upgrade touches only what it changes."""
+
+TYPES = "types.py"
+"""The file that takes about as long to make as all others."""
 
 _WIRE_NAMES = (
     *("Candidate", "DecodeError", "Drop", "anything", "array", "boolean", "bounded_integer", "bounded_number"),
@@ -63,31 +67,35 @@ def emit(
     *,
     runtime: bool = True,
     renames: Mapping[str, str] | None = None,
+    is_wanted: Callable[[str], bool] = lambda _: True,
 ) -> dict[str, str]:
     """The package for `roles`: paths and texts, Python files as they come from the templates in `templates`.
 
     `runtime` adds the modules that talk JSON-RPC. `renames` has earlier names, each with the public name that it is
-    another word for.
+    another word for. Only the files are made that `is_wanted` says by their paths.
     """
     modules = exports(model, roles, runtime=runtime)
     environment = make_environment(templates)
-    files = {
-        "_base.py": _render(environment, "_base.py", {}),
-        "_wire.py": _render(environment, "_wire.py", {}),
-        "types.py": _types(environment, model, templates),
-        "codec.py": _codec(environment, model),
-        "errors.py": _render(environment, "errors.py", {"errors": ErrorsView(model)}),
-        "methods.py": _methods(environment, model),
-        "dispatch.py": _render(environment, "dispatch.py", {"runtime": runtime}),
-        "__init__.py": _init(environment, model, roles, modules=modules, renames=renames or {}),
-        "py.typed": "",
+    makers: dict[str, Callable[[], str]] = {
+        "_base.py": lambda: _render(environment, "_base.py", {}),
+        "_wire.py": lambda: _render(environment, "_wire.py", {}),
+        TYPES: lambda: _types(environment, model, templates),
+        "codec.py": lambda: _codec(environment, model),
+        "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
+        "methods.py": lambda: _methods(environment, model),
+        "dispatch.py": lambda: _render(environment, "dispatch.py", {"runtime": runtime}),
+        "__init__.py": lambda: _init(environment, model, roles, modules=modules, renames=renames or {}),
+        "py.typed": lambda: "",
     }
     for role in roles:
-        text = environment.get_template("role.py.jinja").render(header=HEADER, role=RoleView(role, model))
-        files[f"{role.value}.py"] = text
+        makers[f"{role.value}.py"] = partial(_role, environment, role, model)
     if runtime:
-        files |= runtime_files(environment, model.envelope, roles, HEADER)
-    return files
+        makers |= runtime_files(environment, model.envelope, roles, HEADER)
+    return {path: make() for path, make in makers.items() if is_wanted(path)}
+
+
+def _role(environment: Environment, role: Role, model: Model) -> str:
+    return environment.get_template("role.py.jinja").render(header=HEADER, role=RoleView(role, model))
 
 
 def _render(environment: Environment, name: str, context: Mapping[str, Any]) -> str:

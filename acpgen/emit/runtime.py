@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from jinja2 import Environment
 
@@ -43,15 +44,14 @@ class _CancelView:
 
 def runtime_files(
     environment: Environment, envelope: Envelope, roles: tuple[Role, ...], header: Code
-) -> dict[str, str]:
-    """The runtime for `roles`: paths and texts."""
+) -> dict[str, Callable[[], str]]:
+    """The runtime for `roles`: paths, and what makes the texts."""
     cancel = _CancelView(literal(envelope.cancel.method), literal(envelope.cancel.key)) if envelope.cancel else None
-    return {
-        f"{module}.py": environment.get_template(f"{module}.py.jinja").render(
-            header=header, envelope=envelope, cancel=cancel
-        )
-        for module in _modules(roles)
-    }
+
+    def render(template: str) -> str:
+        return environment.get_template(template).render(header=header, envelope=envelope, cancel=cancel)
+
+    return {f"{module}.py": partial(render, f"{module}.py.jinja") for module in _modules(roles)}
 
 
 def runtime_exports(roles: tuple[Role, ...]) -> dict[str, list[str]]:

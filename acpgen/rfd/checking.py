@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from acpgen.build import check_composed
+from acpgen.compiling import check_composed
 from acpgen.diagnostics import Diagnostic, InputError
 from acpgen.schema.compose import compose
 from acpgen.schema.document import Document, parse_document

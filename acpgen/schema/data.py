@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
+import acpgen
 from acpgen.diagnostics import internal_error
 
 
 @cache
 def data_folder() -> Path:
     """The folder that holds `schema/` and `templates/`; raises `InternalError` where neither home has it."""
-    package = Path(str(files("acpgen")))
+    package = Path(acpgen.__file__).parent
     for folder in (package / "_data", package.parent):
         if (folder / "schema").is_dir():
             return folder

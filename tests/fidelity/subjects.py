@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
-from acpgen.build import load_base
+from acpgen.compiling import load_base
 from acpgen.config import Sources
 from acpgen.inputs import find_inputs
 from acpgen.ir.options import Options
