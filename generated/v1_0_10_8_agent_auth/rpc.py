@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .capabilities import Advertised, CapabilityError, gates_of, without_handler
 from .dispatch import Handler, dispatch_notification, dispatch_request
@@ -37,6 +37,14 @@ class _Turn:
 
 _turn: ContextVar[_Turn | None] = ContextVar("_turn", default=None)
 """In whose handler the code runs; tasks that the handler starts inherit it."""
+
+
+class _Next(NamedTuple):
+    """What the transport has given: a message, its end (None), or that a message was too large."""
+
+    line: bytes | None
+    error: MessageTooLarge | None = None
+
 
 _Reply = Callable[[bytes], None]
 """Takes an answer that is part of a batch; None stands for the wire."""
@@ -65,6 +73,7 @@ class Connection:
         self._tasks = Tasks(self.options.cleanup_seconds)
         self._reading: asyncio.Task[None] | None = None  # the one that takes the next message
         self._is_behind = False  # somebody has to go on before the next message is looked at
+        self._next: _Next | None = None  # what was read, and was not looked at yet
         self._reason: ConnectionClosed | None = None  # why nothing more is read
         self._end = asyncio.Event()  # nothing more is read
         self._hung_up = asyncio.Event()  # nothing more is written either
@@ -237,7 +246,13 @@ class Connection:
         me = asyncio.current_task()
         try:
             while self._reading is me and not self._end.is_set():
-                await self._read_one()
+                if self._next is None:
+                    self._next = await self._read_next()
+                if self._is_behind:
+                    await asyncio.sleep(0)
+                else:
+                    found, self._next = self._next, None
+                    await self._look_at(found)
         except asyncio.CancelledError:
             if self._hung_up.is_set() or self._reading is not me:
                 raise
@@ -251,16 +266,20 @@ class Connection:
             logger.exception("the transport failed")
             self._lost(ConnectionClosed(f"cannot read: {error}"))
 
-    async def _read_one(self) -> None:
+    async def _read_next(self) -> _Next:
         try:
-            line = await self._transport.read()
+            return _Next(await self._transport.read())
         except MessageTooLarge as error:
-            await self._refuse(InvalidRequestError(f"Invalid request: {error}"))
-            return
-        if line is None:
+            return _Next(None, error)
+
+    async def _look_at(self, found: _Next) -> None:
+        if found.error is not None:
+            await self._refuse(InvalidRequestError(f"Invalid request: {found.error}"))
+        elif found.line is None:
             raise ConnectionClosed("the peer has closed the connection")
-        self._show("in", line)
-        await self._take(line)
+        else:
+            self._show("in", found.line)
+            await self._take(found.line)
 
     async def _take(self, line: bytes) -> None:
         try:
@@ -272,8 +291,6 @@ class Connection:
 
     async def _take_one(self, message: Any, reply: _Reply | None) -> asyncio.Task[None] | None:
         """Take one message; returns the task that answers it, where one does."""
-        if self._is_behind:
-            await asyncio.sleep(0)
         found: Any = message  # which checkers know nothing of, while they would know half of `message`
         if not isinstance(message, dict):
             await self._refuse(InvalidRequestError("Invalid request: a message is an object"), reply)

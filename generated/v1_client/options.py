@@ -16,7 +16,8 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-# made once, and not for each message, as `json.loads` and `json.dumps` do where they are told anything
+# made once, and not for each message, as `json.loads` and `json.dumps` do where they are told anything;
+# a value that contains itself is an error without `check_circular`, too: it is nested too deep
 _READ: Final = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 _WRITE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
 

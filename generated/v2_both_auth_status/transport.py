@@ -143,11 +143,14 @@ class StreamTransport:
         return line
 
     async def write(self, message: bytes) -> None:
-        """Send a line: the first in a turn of the event loop at once, those that follow in that turn at its end."""
+        """Send a line: the first in a turn of the event loop at once, those that follow in that turn at its end.
+
+        So what this has returned for may still be on its way out when the process is killed.
+        """
         at_once = not self._in_line
         if at_once:
             self._put(message)
-            if not self._is_full and not self._writer.is_closing():
+            if not (self._is_full or self._writer.is_closing()):
                 return
         self._in_line += 1
         try:
@@ -155,44 +158,54 @@ class StreamTransport:
                 if not at_once:
                     self._put(message)
                 self.flush()
+                if self._writer.is_closing():
+                    raise self._reader.exception() or ConnectionResetError("the peer has gone")
                 await self._writer.drain()
                 self._is_full = False
         finally:
             self._in_line -= 1
 
     def _put(self, message: bytes) -> None:
+        line = message + b"\n"
         if self._gathered is None:
             self._gathered = []
             asyncio.get_running_loop().call_soon(self._end_turn)
-            self._send(message)
+            self._send(line)
         else:
-            self._gathered.append(message)
-            self._gathered_bytes += len(message)
+            self._gathered.append(line)
+            self._gathered_bytes += len(line)
             if self._gathered_bytes > self._limit // 8:
                 self.flush()
 
     def _end_turn(self) -> None:
-        self.flush()
-        self._gathered = None
+        gathered, self._gathered = self._gathered, None
+        if gathered and not self._writer.is_closing():
+            self._send(b"".join(gathered))
+            if self._writer.is_closing():  # nobody is left who writes, and would learn of it, but somebody reads
+                self._reader.set_exception(ConnectionResetError("the peer has gone"))
 
     def flush(self) -> None:
         """Send what was gathered in this turn."""
         if self._gathered:
-            lines = b"\n".join(self._gathered)
-            self._gathered.clear()
-            self._gathered_bytes = 0
-            self._send(lines)
+            gathered, self._gathered = self._gathered, []
+            self._send(b"".join(gathered))
 
     def _send(self, lines: bytes) -> None:
-        self._writer.write(lines + b"\n")
-        self._is_full = self._writer.transport.get_write_buffer_size() > self._limit
+        self._gathered_bytes = 0
+        self._writer.write(lines)
+        try:
+            self._is_full = self._writer.transport.get_write_buffer_size() > self._limit
+        except AttributeError:  # TLS in Python 3.10, once the peer has gone
+            self._is_full = True
 
     async def close(self) -> None:
         """Close both streams. What was written is still delivered, unless the task is cancelled."""
-        self.flush()
-        if self._reading is not None:
-            self._reading.close()
-        self._writer.close()
+        try:
+            self.flush()
+        finally:
+            if self._reading is not None:
+                self._reading.close()
+            self._writer.close()
         try:
             await self._writer.wait_closed()
         except OSError:
