@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from acpgen.emit.classes import alias_target
 from acpgen.emit.hints import hint
-from acpgen.emit.literals import Code, identifier, literal
+from acpgen.emit.literals import Code, identifier, literal, tuple_of
 from acpgen.emit.properties import Properties
 from acpgen.emit.reading import TYPES, Reading, constant, decoder, encoder
 from acpgen.emit.writing import Writing
@@ -112,9 +112,9 @@ class EnumView(DefinitionView):
         return [literal(member.value) for member in self.definition.members]
 
     @property
-    def reader(self) -> Code:
-        """How an open enum reads its primitive."""
-        return identifier(self.definition.primitive.value)
+    def read(self) -> Code:
+        """The decode expression of `raw`; an open enum reads its primitive."""
+        return Code(f"choice(raw, {self.table})" if self.table else f"{self.definition.primitive.value}(raw)")
 
 
 class StructView(DefinitionView):
@@ -322,7 +322,7 @@ def _any(parts: tuple[Condition, ...]) -> Code:
                 return Code(" or ".join(f"({test(each)})" for each in parts))
     if len(keys) != 1:
         return Code(" or ".join(f"({test(each)})" for each in parts))
-    return Code(f"data.get({literal(keys.pop())}) in ({', '.join(values)},)")
+    return Code(f"data.get({literal(keys.pop())}) in {tuple_of(values)}")
 
 
 def views(model: Model) -> list[DefinitionView]:

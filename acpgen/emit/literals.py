@@ -11,6 +11,7 @@ import keyword
 import math
 import textwrap
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 from acpgen.diagnostics import internal_error
@@ -73,12 +74,20 @@ def docstring(text: str, indent: int = 4) -> Code:
     body = wrapped(text, LINE_LENGTH - indent - len('"""'))
     if not body:
         return Code("")
+    if len(body) == 1:  # the closing quotes need their place, too
+        body = wrapped(text, LINE_LENGTH - indent - len('"""' * 2))
     lines = [_doc_line(line) for line in body]
     if len(lines) == 1 and len(lines[0]) + indent + 6 <= LINE_LENGTH and not lines[0].endswith('"'):
         return Code(f'"""{lines[0]}"""')
     margin = " " * indent
     rest = "\n".join(margin + line if line else "" for line in lines[1:])
     return Code(f'"""{lines[0]}\n{rest}\n{margin}"""' if rest else f'"""{lines[0]}\n{margin}"""')
+
+
+def tuple_of(items: Iterable[Code]) -> Code:
+    """The tuple of `items`."""
+    first, *more = items
+    return Code(f"({', '.join((first, *more))})" if more else f"({first},)")
 
 
 def _doc_line(line: str) -> str:

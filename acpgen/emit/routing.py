@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from acpgen.emit.hints import hint
-from acpgen.emit.literals import Code, docstring, identifier, literal
+from acpgen.emit.literals import Code, docstring, identifier, literal, tuple_of
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
 from acpgen.ir import names
 from acpgen.ir.model import (
@@ -98,10 +98,10 @@ class MethodView:
         """The capability, as an expression; None where there is none."""
         if self.method.gate is None:
             return Code("None")
-        paths = ", ".join(f"({', '.join(map(literal, path))},)" for path in self.method.gate.paths)
+        paths = tuple_of([tuple_of(map(literal, path)) for path in self.method.gate.paths])
         root = names.class_name(self.method.gate.root)
         yes = literal(self._says_yes(Ref(root), self.method.gate.paths[0]))
-        return Code(f"Gate({identifier(TYPES + root)}, ({paths},), {yes})")
+        return Code(f"Gate({identifier(TYPES + root)}, {paths}, {yes})")
 
     def _says_yes(self, expression: TypeExpr, path: tuple[str, ...]) -> str | None:
         """The least value at `path` below `expression` that opens a gate: "true", "{}", or None for an array."""

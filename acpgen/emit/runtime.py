@@ -41,6 +41,11 @@ class _CancelView:
     method: Code
     key: Code
 
+    @property
+    def params(self) -> Code:
+        """What tells that the request `number` is cancelled."""
+        return Code(f"{{{self.key}: number}}")
+
 
 def runtime_files(
     environment: Environment, envelope: Envelope, roles: tuple[Role, ...], header: Code

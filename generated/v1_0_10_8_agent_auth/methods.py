@@ -81,16 +81,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LoadSessionRequest,
         result=types.LoadSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "loadSession",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "loadSession"),), "true"),
         origin="ACP v1, 0.10.8",
     ),
     "session/new": Method(
@@ -140,16 +131,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.GetAuthStateRequest,
         result=types.GetAuthStateResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "getAuthState",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "getAuthState"),), "true"),
         origin="auth-state, 2026-03-07",
     ),
     "logout": Method(
@@ -159,17 +141,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LogoutRequest,
         result=types.LogoutResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "authCapabilities",
-                    "logout",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "authCapabilities", "logout"),), "true"),
         origin="logout, 2026-02-02",
     ),
 }
@@ -183,16 +155,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CreateTerminalRequest,
         result=types.CreateTerminalResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
     ),
     "terminal/kill": Method(
@@ -202,16 +165,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.KillTerminalCommandRequest,
         result=types.KillTerminalCommandResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
     ),
     "fs/read_text_file": Method(
@@ -221,17 +175,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ReadTextFileRequest,
         result=types.ReadTextFileResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "fs",
-                    "readTextFile",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "readTextFile"),), "true"),
         origin="ACP v1, 0.10.8",
     ),
     "terminal/release": Method(
@@ -241,16 +185,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ReleaseTerminalRequest,
         result=types.ReleaseTerminalResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
     ),
     "session/request_permission": Method(
@@ -280,16 +215,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.TerminalOutputRequest,
         result=types.TerminalOutputResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
     ),
     "terminal/wait_for_exit": Method(
@@ -299,16 +225,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WaitForTerminalExitRequest,
         result=types.WaitForTerminalExitResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
     ),
     "fs/write_text_file": Method(
@@ -318,17 +235,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WriteTextFileRequest,
         result=types.WriteTextFileResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "fs",
-                    "writeTextFile",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "writeTextFile"),), "true"),
         origin="ACP v1, 0.10.8",
     ),
 }

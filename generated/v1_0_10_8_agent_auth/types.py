@@ -275,7 +275,8 @@ class AvailableCommand(Struct):
     description: str
     """Explanation of the command's effect, written for the user to read."""
     input: AvailableCommandInput | None | UnsetType
-    """What the command expects the user to type after its name; leave it out or null for a command that takes nothing.
+    """What the command expects the user to type after its name; leave it out or null for a command that takes
+    nothing.
     """
     name: str
     """Name by which the command is invoked, such as `create_plan` or `research_codebase`."""

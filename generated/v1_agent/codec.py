@@ -1071,10 +1071,7 @@ def encode_create_elicitation_request_url(value: types.CreateElicitationRequestU
 
 def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateElicitationRequestOtherSession:
     data = json_object(raw)
-    if data.get("mode") in (
-        "form",
-        "url",
-    ):
+    if data.get("mode") in ("form", "url"):
         raise unfit("CreateElicitationRequestOtherSession, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherSession)
     key = ""
@@ -1112,10 +1109,7 @@ def encode_create_elicitation_request_other_session(
 
 def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateElicitationRequestOtherRequest:
     data = json_object(raw)
-    if data.get("mode") in (
-        "form",
-        "url",
-    ):
+    if data.get("mode") in ("form", "url"):
         raise unfit("CreateElicitationRequestOtherRequest, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherRequest)
     key = ""
@@ -1440,13 +1434,7 @@ def encode_elicitation_property_schema_array(value: types.ElicitationPropertySch
 
 def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPropertySchemaOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "string",
-        "number",
-        "integer",
-        "boolean",
-        "array",
-    ):
+    if data.get("type") in ("string", "number", "integer", "boolean", "array"):
         raise unfit("ElicitationPropertySchemaOther, from which this object is excluded", raw)
     result = new(types.ElicitationPropertySchemaOther)
     key = ""
@@ -4279,11 +4267,7 @@ def encode_create_elicitation_response_cancel(value: types.CreateElicitationResp
 
 def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
     data = json_object(raw)
-    if data.get("action") in (
-        "accept",
-        "decline",
-        "cancel",
-    ):
+    if data.get("action") in ("accept", "decline", "cancel"):
         raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
     result = new(types.CreateElicitationResponseOther)
     key = ""

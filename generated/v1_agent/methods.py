@@ -71,17 +71,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LogoutRequest,
         result=types.LogoutResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "auth",
-                    "logout",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "auth", "logout"),), "{}"),
         origin="ACP v1, 2026-11-02",
     ),
     "session/new": Method(
@@ -101,16 +91,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LoadSessionRequest,
         result=types.LoadSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "loadSession",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "loadSession"),), "true"),
         origin="ACP v1, 2026-11-02",
     ),
     "session/list": Method(
@@ -120,17 +101,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ListSessionsRequest,
         result=types.ListSessionsResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "sessionCapabilities",
-                    "list",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "list"),), "{}"),
         origin="ACP v1, 2026-11-02",
     ),
     "session/delete": Method(
@@ -140,17 +111,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.DeleteSessionRequest,
         result=types.DeleteSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "sessionCapabilities",
-                    "delete",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "delete"),), "{}"),
         origin="ACP v1, 2026-11-02",
     ),
     "session/resume": Method(
@@ -160,17 +121,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ResumeSessionRequest,
         result=types.ResumeSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "sessionCapabilities",
-                    "resume",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "resume"),), "{}"),
         origin="ACP v1, 2026-11-02",
     ),
     "session/close": Method(
@@ -180,17 +131,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CloseSessionRequest,
         result=types.CloseSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "agentCapabilities",
-                    "sessionCapabilities",
-                    "close",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "close"),), "{}"),
         origin="ACP v1, 2026-11-02",
     ),
     "session/set_mode": Method(
@@ -254,17 +195,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WriteTextFileRequest,
         result=types.WriteTextFileResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "fs",
-                    "writeTextFile",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "writeTextFile"),), "true"),
         origin="ACP v1, 2026-11-02",
     ),
     "fs/read_text_file": Method(
@@ -274,17 +205,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ReadTextFileRequest,
         result=types.ReadTextFileResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "fs",
-                    "readTextFile",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "readTextFile"),), "true"),
         origin="ACP v1, 2026-11-02",
     ),
     "session/request_permission": Method(
@@ -304,16 +225,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CreateTerminalRequest,
         result=types.CreateTerminalResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
     ),
     "terminal/output": Method(
@@ -323,16 +235,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.TerminalOutputRequest,
         result=types.TerminalOutputResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
     ),
     "terminal/release": Method(
@@ -342,16 +245,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ReleaseTerminalRequest,
         result=types.ReleaseTerminalResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
     ),
     "terminal/wait_for_exit": Method(
@@ -361,16 +255,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WaitForTerminalExitRequest,
         result=types.WaitForTerminalExitResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
     ),
     "terminal/kill": Method(
@@ -380,16 +265,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.KillTerminalRequest,
         result=types.KillTerminalResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "terminal",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
     ),
     "elicitation/create": Method(
@@ -401,18 +277,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         side="client",
         capability=Gate(
             types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "elicitation",
-                    "form",
-                ),
-                (
-                    "clientCapabilities",
-                    "elicitation",
-                    "url",
-                ),
-            ),
+            (("clientCapabilities", "elicitation", "form"), ("clientCapabilities", "elicitation", "url")),
             "{}",
         ),
         origin="ACP v1, 2026-11-02",
@@ -434,17 +299,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CompleteElicitationNotification,
         result=None,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "elicitation",
-                    "url",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "elicitation", "url"),), "{}"),
         origin="ACP v1, 2026-11-02",
     ),
     "$/cancel_request": Method(

@@ -2044,7 +2044,9 @@ class LogoutResponse(Struct):
 
 @dataclass(init=False, repr=False, eq=False, kw_only=True)
 class NewSessionResponse(Struct):
-    """Result of `session/new`: the new session's id and, where the agent has them, its modes and configuration options."""
+    """Result of `session/new`: the new session's id and, where the agent has them, its modes and configuration
+    options.
+    """
 
     session_id: SessionId
     """Names the new session; send it with every later request about this conversation."""
@@ -2420,7 +2422,9 @@ class DeleteSessionResponse(Struct):
 
 @dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ResumeSessionResponse(Struct):
-    """Result of `session/resume`: the modes and configuration options of the resumed session, where the agent has them."""
+    """Result of `session/resume`: the modes and configuration options of the resumed session, where the agent has
+    them.
+    """
 
     modes: SessionModeState | None | UnsetType
     """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
@@ -3182,7 +3186,8 @@ class AvailableCommand(Struct):
     description: str
     """Explanation of the command's effect, written for the user to read."""
     input: AvailableCommandInput | None | UnsetType
-    """What the command expects the user to type after its name; leave it out or null for a command that takes nothing.
+    """What the command expects the user to type after its name; leave it out or null for a command that takes
+    nothing.
     """
     meta: dict[str, Any] | None | UnsetType
     """Room for extensions: a peer ignores the keys that it does not know."""
@@ -3305,7 +3310,9 @@ ExtNotification: TypeAlias = Any
 
 @dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeRequest(Struct):
-    """Params of `initialize`, the client's opening message, in which it states its protocol version and what it can do."""
+    """Params of `initialize`, the client's opening message, in which it states its protocol version and what it can
+    do.
+    """
 
     protocol_version: ProtocolVersion
     """Highest protocol version that the client can speak."""

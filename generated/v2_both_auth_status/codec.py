@@ -160,10 +160,7 @@ def encode_request_permission_subject_command(value: types.RequestPermissionSubj
 
 def decode_request_permission_subject_other(raw: Any) -> types.RequestPermissionSubjectOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "tool_call",
-        "command",
-    ):
+    if data.get("type") in ("tool_call", "command"):
         raise unfit("RequestPermissionSubjectOther, from which this object is excluded", raw)
     result = new(types.RequestPermissionSubjectOther)
     key = ""
@@ -356,11 +353,7 @@ def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> d
 
 def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "content",
-        "diff",
-        "terminal",
-    ):
+    if data.get("type") in ("content", "diff", "terminal"):
         raise unfit("ToolCallContentOther, from which this object is excluded", raw)
     result = new(types.ToolCallContentOther)
     key = ""
@@ -570,13 +563,7 @@ def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str
 
 def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "text",
-        "image",
-        "audio",
-        "resource_link",
-        "resource",
-    ):
+    if data.get("type") in ("text", "image", "audio", "resource_link", "resource"):
         raise unfit("ContentBlockOther, from which this object is excluded", raw)
     result = new(types.ContentBlockOther)
     key = ""
@@ -964,13 +951,7 @@ def encode_diff_change_copy(value: types.DiffChangeCopy) -> dict[str, Any]:
 
 def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
     data = json_object(raw)
-    if data.get("operation") in (
-        "add",
-        "delete",
-        "modify",
-        "move",
-        "copy",
-    ):
+    if data.get("operation") in ("add", "delete", "modify", "move", "copy"):
         raise unfit("DiffChangeOther, from which this object is excluded", raw)
     result = new(types.DiffChangeOther)
     key = ""
@@ -1385,10 +1366,7 @@ def encode_create_elicitation_request_url(value: types.CreateElicitationRequestU
 
 def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateElicitationRequestOtherSession:
     data = json_object(raw)
-    if data.get("mode") in (
-        "form",
-        "url",
-    ):
+    if data.get("mode") in ("form", "url"):
         raise unfit("CreateElicitationRequestOtherSession, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherSession)
     key = ""
@@ -1426,10 +1404,7 @@ def encode_create_elicitation_request_other_session(
 
 def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateElicitationRequestOtherRequest:
     data = json_object(raw)
-    if data.get("mode") in (
-        "form",
-        "url",
-    ):
+    if data.get("mode") in ("form", "url"):
         raise unfit("CreateElicitationRequestOtherRequest, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherRequest)
     key = ""
@@ -1756,13 +1731,7 @@ def encode_elicitation_property_schema_array(value: types.ElicitationPropertySch
 
 def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPropertySchemaOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "string",
-        "number",
-        "integer",
-        "boolean",
-        "array",
-    ):
+    if data.get("type") in ("string", "number", "integer", "boolean", "array"):
         raise unfit("ElicitationPropertySchemaOther, from which this object is excluded", raw)
     result = new(types.ElicitationPropertySchemaOther)
     key = ""
@@ -2306,10 +2275,7 @@ def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
 
 def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "agent",
-        "terminal",
-    ):
+    if data.get("type") in ("agent", "terminal"):
         raise unfit("AuthMethodOther, from which this object is excluded", raw)
     result = new(types.AuthMethodOther)
     key = ""
@@ -2524,10 +2490,7 @@ def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean
 
 def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "select",
-        "boolean",
-    ):
+    if data.get("type") in ("select", "boolean"):
         raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
     result = new(types.SessionConfigOptionOther)
     key = ""
@@ -3587,14 +3550,7 @@ def encode_session_update_state_update_idle_error(value: types.SessionUpdateStat
 
 def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpdateStateUpdateIdleOther:
     data = json_object(raw)
-    if data.get("stopReason") in (
-        "end_turn",
-        "max_tokens",
-        "max_turn_requests",
-        "refusal",
-        "cancelled",
-        "error",
-    ):
+    if data.get("stopReason") in ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"):
         raise unfit("SessionUpdateStateUpdateIdleOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateIdleOther)
     key = ""
@@ -3739,11 +3695,7 @@ def encode_session_update_state_update_requires_action(
 
 def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateStateUpdateOther:
     data = json_object(raw)
-    if data.get("state") in (
-        "running",
-        "idle",
-        "requires_action",
-    ):
+    if data.get("state") in ("running", "idle", "requires_action"):
         raise unfit("SessionUpdateStateUpdateOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateOther)
     key = ""
@@ -4278,10 +4230,7 @@ def encode_background_work_tool_call(value: types.BackgroundWorkToolCall) -> dic
 
 def decode_background_work_other(raw: Any) -> types.BackgroundWorkOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "terminal",
-        "tool_call",
-    ):
+    if data.get("type") in ("terminal", "tool_call"):
         raise unfit("BackgroundWorkOther, from which this object is excluded", raw)
     result = new(types.BackgroundWorkOther)
     key = ""
@@ -4870,10 +4819,7 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
 
 def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "http",
-        "stdio",
-    ):
+    if data.get("type") in ("http", "stdio"):
         raise unfit("McpServerOther, from which this object is excluded", raw)
     result = new(types.McpServerOther)
     key = ""
@@ -5200,10 +5146,7 @@ def encode_set_session_config_option_request_boolean(
 
 def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "id",
-        "boolean",
-    ):
+    if data.get("type") in ("id", "boolean"):
         raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
     result = new(types.SetSessionConfigOptionRequestOther)
     key = ""
@@ -5343,10 +5286,7 @@ def encode_request_permission_outcome_selected(value: types.RequestPermissionOut
 
 def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
     data = json_object(raw)
-    if data.get("outcome") in (
-        "cancelled",
-        "selected",
-    ):
+    if data.get("outcome") in ("cancelled", "selected"):
         raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
     result = new(types.RequestPermissionOutcomeOther)
     key = ""
@@ -5457,11 +5397,7 @@ def encode_create_elicitation_response_cancel(value: types.CreateElicitationResp
 
 def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
     data = json_object(raw)
-    if data.get("action") in (
-        "accept",
-        "decline",
-        "cancel",
-    ):
+    if data.get("action") in ("accept", "decline", "cancel"):
         raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
     result = new(types.CreateElicitationResponseOther)
     key = ""

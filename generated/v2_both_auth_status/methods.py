@@ -81,16 +81,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.NewSessionRequest,
         result=types.NewSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "session",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
     ),
     "session/list": Method(
@@ -100,16 +91,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ListSessionsRequest,
         result=types.ListSessionsResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "session",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
     ),
     "session/delete": Method(
@@ -119,17 +101,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.DeleteSessionRequest,
         result=types.DeleteSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "session",
-                    "delete",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "session", "delete"),), "{}"),
         origin="ACP v2, 2026-11-02",
     ),
     "session/resume": Method(
@@ -139,16 +111,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ResumeSessionRequest,
         result=types.ResumeSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "session",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
     ),
     "session/close": Method(
@@ -158,16 +121,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CloseSessionRequest,
         result=types.CloseSessionResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "session",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
     ),
     "tool_call/cancel": Method(
@@ -207,16 +161,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.PromptRequest,
         result=types.PromptResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "session",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
     ),
     "session/cancel": Method(
@@ -226,16 +171,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelSessionNotification,
         result=None,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "session",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
     ),
     "$/cancel_request": Method(
@@ -255,17 +191,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.AuthStatusRequest,
         result=types.AuthStatusResponse,
         side="agent",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "auth",
-                    "status",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "auth", "status"),), "{}"),
         origin="auth-state, 2026-11-02",
     ),
 }
@@ -291,18 +217,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         side="client",
         capability=Gate(
             types.InitializeRequest,
-            (
-                (
-                    "capabilities",
-                    "elicitation",
-                    "form",
-                ),
-                (
-                    "capabilities",
-                    "elicitation",
-                    "url",
-                ),
-            ),
+            (("capabilities", "elicitation", "form"), ("capabilities", "elicitation", "url")),
             "{}",
         ),
         origin="ACP v2, 2026-11-02",
@@ -324,17 +239,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CompleteElicitationNotification,
         result=None,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "capabilities",
-                    "elicitation",
-                    "url",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeRequest, (("capabilities", "elicitation", "url"),), "{}"),
         origin="ACP v2, 2026-11-02",
     ),
     "$/cancel_request": Method(
@@ -354,17 +259,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.AuthStatusUpdateNotification,
         result=None,
         side="client",
-        capability=Gate(
-            types.InitializeResponse,
-            (
-                (
-                    "capabilities",
-                    "auth",
-                    "status",
-                ),
-            ),
-            "{}",
-        ),
+        capability=Gate(types.InitializeResponse, (("capabilities", "auth", "status"),), "{}"),
         origin="auth-state, 2026-11-02",
     ),
 }

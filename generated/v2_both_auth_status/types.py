@@ -27,7 +27,8 @@ class RequestPermissionRequest(Struct):
     session_id: SessionId
     """Which session this concerns."""
     title: str
-    """Heading to show on the prompt itself. It must not change the title displayed for the tool call or other subject.
+    """Heading to show on the prompt itself. It must not change the title displayed for the tool call or other
+    subject.
     """
     description: str | None | UnsetType
     """Text explaining to the user why approval is wanted, or `null`/absent when there is none. Show it on the prompt
@@ -3784,7 +3785,8 @@ class SessionUpdateStateUpdateOther(Struct):
 
     session_update: Literal["state_update"]
     state: str
-    """Name of the unknown state; those starting with `_` are vendor extensions and the rest are for later ACP versions.
+    """Name of the unknown state; those starting with `_` are vendor extensions and the rest are for later ACP
+    versions.
     """
     extra: dict[str, Any]
     """The properties of the object that have no attribute of their own, as they came."""
@@ -4246,7 +4248,8 @@ class SessionUpdateOther(Struct):
     """
 
     session_update: str
-    """Name of the unknown update; a leading `_` marks a vendor extension, anything else is left to later ACP versions.
+    """Name of the unknown update; a leading `_` marks a vendor extension, anything else is left to later ACP
+    versions.
     """
     extra: dict[str, Any]
     """The properties of the object that have no attribute of their own, as they came."""
@@ -4891,7 +4894,8 @@ class NewSessionRequest(Struct):
     cwd: AbsolutePath
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
     additional_directories: list[AbsolutePath] | UnsetType
-    """Further workspace roots, as absolute paths; none if omitted or empty. Relative paths still resolve against `cwd`.
+    """Further workspace roots, as absolute paths; none if omitted or empty. Relative paths still resolve against
+    `cwd`.
     """
     mcp_servers: list[McpServer] | UnsetType
     """MCP servers for the agent to connect to in this session."""

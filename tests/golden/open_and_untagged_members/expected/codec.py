@@ -55,10 +55,7 @@ def encode_server_http(value: types.ServerHttp) -> dict[str, Any]:
 
 def decode_server_other(raw: Any) -> types.ServerOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "http",
-        "stdio",
-    ):
+    if data.get("type") in ("http", "stdio"):
         raise unfit("ServerOther, from which this object is excluded", raw)
     result = new(types.ServerOther)
     key = ""

@@ -71,10 +71,7 @@ def encode_shape_point(value: types.ShapePoint) -> dict[str, Any]:
 
 def decode_shape_other(raw: Any) -> types.ShapeOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "circle",
-        "point",
-    ):
+    if data.get("type") in ("circle", "point"):
         raise unfit("ShapeOther, from which this object is excluded", raw)
     result = new(types.ShapeOther)
     key = ""

@@ -121,10 +121,7 @@ def encode_gesture_wave(value: types.GestureWave) -> dict[str, Any]:
 
 def decode_gesture_other(raw: Any) -> types.GestureOther:
     data = json_object(raw)
-    if data.get("type") in (
-        "nod",
-        "wave",
-    ):
+    if data.get("type") in ("nod", "wave"):
         raise unfit("GestureOther, from which this object is excluded", raw)
     result = new(types.GestureOther)
     key = ""

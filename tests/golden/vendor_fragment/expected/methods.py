@@ -65,16 +65,7 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WaveRequest,
         result=types.WaveResponse,
         side="client",
-        capability=Gate(
-            types.InitializeRequest,
-            (
-                (
-                    "clientCapabilities",
-                    "wave",
-                ),
-            ),
-            "true",
-        ),
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "wave"),), "true"),
         origin="wave, 2026-05-01",
     ),
     "_example.org/bowed": Method(
