@@ -71,16 +71,18 @@ def _make(
     """Emit and format; the types, which take as long as all else, in another process where there is one."""
     from acpgen.beside import beside
     from acpgen.emit.package import TYPES, emit
+    from acpgen.emit.verbatim import verbatim
     from acpgen.format import formatting
 
+    templates = data_folder() / "templates"
+
     def emitted(is_wanted: Callable[[str], bool]) -> dict[str, str]:
-        templates = data_folder() / "templates"
         return emit(model, options.roles, templates, runtime=options.runtime, renames=renames, is_wanted=is_wanted)
 
     with (beside if parallel else nullcontext)(lambda: emitted(lambda path: path == TYPES)) as types:
         with timings.stage("emit"):
             files = emitted(lambda path: path != TYPES)
-        with formatting() as formatted:
+        with formatting(verbatim(templates)) as formatted:
             with timings.stage("format"):
                 files = formatted(files)
             with timings.stage("emit"):

@@ -24,17 +24,20 @@ _STARTS = re.compile(r"^[^\s#@)\]}]", re.MULTILINE)
 _DEFINITION = re.compile(r"^(?:class|def|async def) ", re.MULTILINE)
 
 
-def format_files(files: Mapping[str, str]) -> dict[str, str]:
-    """`files` with every Python file formatted; raises `InternalError` for one that is no Python."""
-    with formatting() as formatted:
+def format_files(files: Mapping[str, str], known: Collection[str] = ()) -> dict[str, str]:
+    """`files` with every Python file formatted; raises `InternalError` for one that is no Python.
+
+    `known` are definitions that stand as black writes them.
+    """
+    with formatting(known) as formatted:
         return formatted(files)
 
 
 @contextmanager
-def formatting() -> Iterator[Callable[[Mapping[str, str]], dict[str, str]]]:
+def formatting(known: Collection[str] = ()) -> Iterator[Callable[[Mapping[str, str]], dict[str, str]]]:
     """What formats files as `format_files` does, for those who have them one after the other."""
     with _collecting_seldom() as collect:
-        formatter = _Formatter(collect)
+        formatter = _Formatter(collect, known)
 
         def formatted(files: Mapping[str, str]) -> dict[str, str]:
             return {
@@ -84,7 +87,7 @@ def _format(path: str, text: str, formatter: _Formatter) -> str:
 class _Formatter:
     """Formats definitions with black, but for those that are laid out like others that black left as they were."""
 
-    def __init__(self, formatted: Callable[[str], None]) -> None:
+    def __init__(self, formatted: Callable[[str], None], known: Collection[str]) -> None:
         # imported here: an unchanged build needs no formatter
         import black
         from black.mode import TargetVersion
@@ -93,11 +96,14 @@ class _Formatter:
             black.format_str, mode=black.Mode(target_versions={TargetVersion.PY310}, line_length=LINE_LENGTH)
         )
         self._formatted = formatted
+        self._left = known
         self._known: set[Trait] = set()
         self._refused: set[Line] = set()
 
     def format(self, text: str) -> str:
         """`text` as black writes it, without the line end."""
+        if text in self._left:
+            return text.rstrip("\n")
         try:
             found = traits(text, too_long := long_lines(text))
             if self._are_known(found):

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from acpgen.emit.verbatim import verbatim
 from acpgen.format import format_files
+from tests.support import REPOSITORY
 
 MODE = black.Mode(target_versions={black.TargetVersion.PY310}, line_length=120)
 
@@ -141,6 +143,17 @@ def test_black_sees_a_layout_once(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [LEFT_ALONE.replace("nown", f"nown{number}").replace("TABLE", f"TABLE{number}") for number in range(50)]
     assert formatted(LEFT_ALONE, *others) == "\n\n".join([LEFT_ALONE, *others])
     assert not any("nown7" in text for text in seen)
+
+
+def test_what_templates_have_word_for_word_is_laid_out_as_black_does() -> None:
+    parts = verbatim(REPOSITORY / "templates")
+    assert len(parts) > 100
+    assert {part for part in parts if as_black(part) != part} == set()
+
+
+def test_what_is_known_is_not_formatted() -> None:
+    odd = "def odd( ): return  1\n"
+    assert format_files({"module.py": f"{odd}\n\n{odd}"}, known={odd})["module.py"] == f"{odd}\n\n{odd}"
 
 
 names = st.text("abcxyz字", min_size=1, max_size=70).filter(str.isidentifier)

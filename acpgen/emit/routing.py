@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from acpgen.emit.folding import call
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, docstring, identifier, literal, tuple_of
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
@@ -101,7 +102,7 @@ class MethodView:
         paths = tuple_of([tuple_of(map(literal, path)) for path in self.method.gate.paths])
         root = names.class_name(self.method.gate.root)
         yes = literal(self._says_yes(Ref(root), self.method.gate.paths[0]))
-        return Code(f"Gate({identifier(TYPES + root)}, {paths}, {yes})")
+        return call("Gate", [identifier(TYPES + root), paths, yes], indent=8, beside=len("capability=,"))
 
     def _says_yes(self, expression: TypeExpr, path: tuple[str, ...]) -> str | None:
         """The least value at `path` below `expression` that opens a gate: "true", "{}", or None for an array."""
@@ -145,6 +146,22 @@ class MethodView:
     def gives_object(self) -> bool:
         """Whether the result is an object, so that null means an empty one."""
         return self.method.result is not None and self._is_object(self.method.result)
+
+    @property
+    def calling(self) -> Code:
+        """The statement with which a stub sends the request."""
+        arguments = [self.wire, Code(f"{self.encode_params}(params)"), self.decode_result]
+        if not self.gives_object:
+            arguments.append(Code("gives_object=False"))
+        return call("return await self._call", arguments, indent=8, beside=0)
+
+    @property
+    def route(self) -> Code:
+        """How dispatch calls the handler."""
+        arguments = [self.handler, self.decode_params, self.encode_result if self.is_request else Code("anything")]
+        if not self.takes_object:
+            arguments.append(Code("takes_object=False"))
+        return call("Route", arguments, indent=8, beside=len(f"{self.wire}: ,"))
 
     @property
     def not_found(self) -> Code:
