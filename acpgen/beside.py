@@ -4,32 +4,55 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, TypeVar
 
-Work = Callable[[], Mapping[str, str]]
+T = TypeVar("T")
+Result = Mapping[str, str]
+HandOver = Callable[[T], Callable[[], Result]]
+"""Takes what there is to work on, and gives what waits for the result."""
 
 
 @contextmanager
-def beside(work: Work) -> Iterator[Work]:
-    """Start `work`; what the block gets waits for its result. The same comes out with a second process and without.
+def here(_: Callable[[], object], work: Callable[[T], Result]) -> Iterator[HandOver[T]]:
+    """As `beside`, in this process: the work is done when its result is asked for."""
+    yield lambda value: partial(work, value)
 
-    Where the second process fails, `work` is done again in this one, so that it raises here what there is to raise.
+
+@contextmanager
+def beside(prepare: Callable[[], object], work: Callable[[T], Result]) -> Iterator[HandOver[T]]:
+    """Start a process that does `prepare`, and then `work` on what the block hands over.
+
+    The same comes out without a second process, and where that one fails: `work` is done again in this one, so that it
+    raises here what there is to raise. What is handed over is pickled.
     """
-    started = _start(work) if _can_fork() else None
+    started = _start(prepare, work) if _can_fork() else None
     if started is None:
-        yield work
+        with here(prepare, work) as hand_over:
+            yield hand_over
         return
-    process, pipe = started
-    with open(pipe, "rb") as stream:  # noqa: PTH123 - it has no path
+    with started.handed_over, os.fdopen(started.go, "wb", 0) as go, os.fdopen(started.answer, "rb") as answer:
+
+        def hand_over_to_it(value: T) -> Callable[[], Result]:
+            with suppress(OSError):  # it is not there any more, or there is no room
+                pickle.dump(value, started.handed_over)
+                started.handed_over.flush()
+                go.write(b"!")
+            return lambda: _result(answer.read()) or work(value)
+
         try:
-            yield lambda: _result(stream.read()) or work()
+            yield hand_over_to_it
         finally:
-            os.kill(process, signal.SIGKILL)  # where the block failed, nobody waits for the result
-            os.waitpid(process, 0)
+            os.kill(started.process, signal.SIGKILL)  # where the block failed, nobody waits for the result
+            os.waitpid(started.process, 0)
 
 
 def _can_fork() -> bool:
@@ -40,25 +63,41 @@ def _can_fork() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1 and len(os.sched_getaffinity(0)) > 1
 
 
-def _start(work: Work) -> tuple[int, int] | None:
-    """The process that does `work`, and where its result is read from; None where the system refuses."""
-    try:
-        reading, writing = os.pipe()
-    except OSError:
-        return None
-    try:
-        process = os.fork()
-    except OSError:
-        os.close(reading)
-        os.close(writing)
-        return None
-    if process:
-        os.close(writing)
-        return process, reading
-    os.close(reading)
-    with suppress(BaseException), open(writing, "wb") as stream:  # noqa: PTH123 - it has no path
-        stream.write(json.dumps(work()).encode())
-    os._exit(0)  # what was to happen at the end of this process happens in the first one
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A process; the file for what it is to work on, the pipe that says that it is there, and that of its answer."""
+
+    process: int
+    handed_over: IO[bytes]
+    go: int
+    answer: int
+
+
+def _start(prepare: Callable[[], object], work: Callable[[T], Result]) -> _Started | None:
+    """The process; None where the system refuses."""
+    with ExitStack() as opened:
+        try:
+            handed_over = opened.enter_context(tempfile.TemporaryFile())  # a pipe would keep who writes waiting
+            (wait, go), (answer, writing) = os.pipe(), os.pipe()
+            for descriptor in (wait, go, answer, writing):
+                opened.callback(os.close, descriptor)
+            process = os.fork()
+        except OSError:
+            return None
+        if process:
+            os.close(wait)
+            os.close(writing)
+            opened.pop_all()
+            return _Started(process, handed_over, go, answer)
+        with suppress(BaseException):
+            os.close(go)
+            prepare()
+            if os.read(wait, 1):
+                handed_over.seek(0)
+                with os.fdopen(writing, "wb") as stream:
+                    value = pickle.load(handed_over)  # noqa: S301 - this program has written it, a moment ago
+                    stream.write(json.dumps(work(value)).encode())
+        os._exit(0)  # what was to happen at the end of this process happens in the first one
 
 
 def _result(data: bytes) -> Mapping[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,48 +47,79 @@ def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
         is_unchanged = not full and old is not None and unchanged(options.out, head)
     if old is not None and is_unchanged and not options.strict:
         return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
-    from acpgen.compiling import compile_model  # takes longer than all of the above
+    from acpgen.beside import beside, here  # this and what follows takes longer than all of the above
 
-    model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
-    if old is not None and is_unchanged:  # what was to be seen is whether there are warnings: the manifest has none
-        return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
-    with timings.stage("emit"):
-        from acpgen.emit.package import exports, public_names
+    start = beside if parallel and not is_unchanged else here
+    with start(_prepare_types, partial(_types, options)) as hand_over:
+        from acpgen.compiling import compile_model
 
-        modules = exports(model, options.roles, runtime=options.runtime)
-        names = public_names(modules)
-        renames = usable(options.renames, modules)
-    files = _make(model, options, renames, timings=timings, parallel=parallel)
+        model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
+        if old is not None and is_unchanged:  # what was to be seen is whether there are warnings: the manifest has none
+            return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
+        names, renames = _names(model, options)
+        files = _make(model, options, renames, types=hand_over(model), timings=timings)
     with timings.stage("plan"):
         planned = plan(files, folder=options.out, head=head, names=names)
     gone = dropped(old.names if old else (), names, renames)
     return Built(plan=planned, names=tuple(names), diagnostics=(*diagnostics, *planned.notes, *gone), timings=timings)
 
 
+def _names(model: Model, options: BuildOptions) -> tuple[list[str], Mapping[str, str]]:
+    """The public names of the package, and the earlier ones that are kept."""
+    from acpgen.emit.package import exports, public_names
+
+    modules = exports(model, options.roles, runtime=options.runtime)
+    return public_names(modules), usable(options.renames, modules)
+
+
 def _make(
-    model: Model, options: BuildOptions, renames: Mapping[str, str], *, timings: Timings, parallel: bool
+    model: Model,
+    options: BuildOptions,
+    renames: Mapping[str, str],
+    *,
+    types: Callable[[], Mapping[str, str]],
+    timings: Timings,
 ) -> dict[str, str]:
-    """Emit and format; the types, which take as long as all else, in another process where there is one."""
-    from acpgen.beside import beside
+    """Emit and format; `types` gives what is made in another process, where there is one."""
     from acpgen.emit.package import TYPES, emit
     from acpgen.emit.verbatim import verbatim
     from acpgen.format import formatting
 
-    templates = data_folder() / "templates"
-
-    def emitted(is_wanted: Callable[[str], bool]) -> dict[str, str]:
-        return emit(model, options.roles, templates, runtime=options.runtime, renames=renames, is_wanted=is_wanted)
-
-    with (beside if parallel else nullcontext)(lambda: emitted(lambda path: path == TYPES)) as types:
+    templates = _templates()
+    with timings.stage("emit"):
+        files = emit(
+            model,
+            options.roles,
+            templates,
+            runtime=options.runtime,
+            renames=renames,
+            is_wanted=lambda path: path != TYPES,
+        )
+    with formatting(verbatim(templates)) as formatted:
+        with timings.stage("format"):
+            files = formatted(files)
         with timings.stage("emit"):
-            files = emitted(lambda path: path != TYPES)
-        with formatting(verbatim(templates)) as formatted:
-            with timings.stage("format"):
-                files = formatted(files)
-            with timings.stage("emit"):
-                made = types()
-            with timings.stage("format"):
-                return {**files, **formatted(made)}
+            made = types()
+        with timings.stage("format"):
+            return {**files, **formatted(made)}
+
+
+def _prepare_types() -> None:
+    """Import what makes the types, which takes as long as to make them."""
+    from acpgen.emit.package import prepare_types
+
+    prepare_types()
+
+
+def _types(options: BuildOptions, model: Model) -> Mapping[str, str]:
+    """The file that takes as long to make as all others."""
+    from acpgen.emit.package import TYPES, emit
+
+    return emit(model, options.roles, _templates(), runtime=options.runtime, is_wanted=lambda path: path == TYPES)
+
+
+def _templates() -> Path:
+    return data_folder() / "templates"
 
 
 def _old_manifest(folder: Path) -> Manifest | None:

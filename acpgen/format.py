@@ -69,7 +69,15 @@ def _collecting_seldom() -> Iterator[Callable[[str], None]]:
         yield formatted
     finally:
         if was_enabled:
+            _call_old()
             gc.enable()
+
+
+def _call_old() -> None:
+    """Have what is there now looked at among the old objects, not among those that were made just now, and at once."""
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _format(path: str, text: str, formatter: _Formatter) -> str:

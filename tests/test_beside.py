@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,11 @@ from acpgen.diagnostics import InternalError, internal_error
 from acpgen.ir.role import Role
 
 OPTIONS = BuildOptions(sources=Sources(), roles=tuple(Role), out=Path("out"))
+
+
+def nothing() -> None:
+    pass
+
 
 only_here = pytest.mark.skipif(sys.platform != "linux", reason="no other system copies a process")
 
@@ -80,22 +87,36 @@ def test_what_fails_in_the_second_process_is_told_by_the_first(
 def test_a_process_that_is_killed_is_made_up_for(forks: list[int]) -> None:
     here = os.getpid()
 
-    def work() -> Mapping[str, str]:
+    def work(value: str) -> Mapping[str, str]:
         if os.getpid() != here:
             os.kill(os.getpid(), 9)
-        return {"a": "b"}
+        return {"a": value}
 
-    with beside(work) as result:
-        assert result() == {"a": "b"}
+    with beside(nothing, work) as hand_over:
+        assert hand_over("b")() == {"a": "b"}
     assert len(forks) == 1
 
 
 @only_here
 def test_a_block_that_fails_does_not_wait(forks: list[int]) -> None:
-    def work() -> Mapping[str, str]:
+    def work(_: object) -> Mapping[str, str]:
         threading.Event().wait()
         return {}
 
-    with pytest.raises(ZeroDivisionError), beside(work):
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), beside(nothing, work) as hand_over:
+        assert hand_over("b") == 1 / 0
     assert len(forks) == 1
+
+
+@only_here
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
+def test_what_is_handed_over_may_be_large_and_early(forks: list[int], seconds: float) -> None:
+    large = "b" * 10_000_000
+    with beside(partial(time.sleep, seconds), lambda value: {"size": str(len(value)), "by": str(os.getpid())}) as give:
+        assert give(large)() == {"size": "10000000", "by": str(forks[0])}
+
+
+@only_here
+def test_where_preparing_fails_the_work_is_done_here(forks: list[int]) -> None:
+    with beside(partial(sys.exit, 3), lambda value: {"by": str(os.getpid()), "a": value}) as hand_over:
+        assert hand_over("b")() == {"by": str(os.getpid()), "a": "b"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 import traceback
@@ -35,6 +36,7 @@ def main() -> None:
 
 @contextmanager
 def _collecting_seldom() -> Iterator[None]:
+    atexit.register(gc.freeze)  # what is left then ends with the process, and need not be looked through once more
     before = gc.get_threshold()
     gc.set_threshold(_BETWEEN_COLLECTIONS, *before[1:])
     try:

@@ -43,6 +43,22 @@ def render_types(model: Model, templates: Path) -> RenderedTypes:
     return RenderedTypes(Code(body), _typing_names([node for node, _ in statements.values()]))
 
 
+def import_generator() -> None:
+    """Import all that `render_types` uses of the generator, by having it make next to nothing."""
+    from datamodel_code_generator import generate
+    from datamodel_code_generator.enums import DataModelType, InputFileType
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        generate(
+            {"type": "object"},
+            input_file_type=InputFileType.JsonSchema,
+            output=None,
+            output_model_type=DataModelType.DataclassesDataclass,
+            formatters=[],
+        )
+
+
 def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]], templates: Path) -> str:
     # imported here: it takes longer to import than an unchanged build takes as a whole
     from datamodel_code_generator import generate
