@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -150,12 +151,28 @@ def test_all_agents_say_the_same(lab: Lab) -> None:
     for who, command in stdio.agents(lab).items():
         conversation = Conversation(command, lab.log)
         conversation.prompts(3, 2)
+        conversation.prompts(2, 3, turns=True)
         conversation.pipelined(4, 3, 1)
         conversation.close()
         conversation.check()
         said[who] = conversation.messages()[1:]
     assert len(said) >= 3
     assert all(each == said[stdio.OURS] for each in said.values())
+
+
+@pytest.mark.slow
+def test_agents_give_up_their_loop_before_each_update_where_they_are_asked_to(lab: Lab) -> None:
+    """Prompts that wait at the same time then take turns, which the blocking agent cannot do."""
+    for who, command in stdio.agents(lab).items():
+        conversation = Conversation(command, lab.log)
+        conversation.pipelined(3, 4, 3, turns=True)
+        conversation.close()
+        conversation.check()
+        said = [
+            message["params"]["update"]["content"]["text"] for message in conversation.messages() if "method" in message
+        ]
+        turns = [next(texts) for _, texts in itertools.groupby(text.partition(":")[0] for text in said)]
+        assert (len(turns) > 3) == (who != stdio.BLOCKING), who
 
 
 @pytest.mark.slow
