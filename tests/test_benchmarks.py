@@ -9,7 +9,9 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,12 @@ from acpgen.config import Sources
 from benchmarks import contenders, generation, imports, stdio
 from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
-from benchmarks.lab import PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
+from benchmarks.lab import HERE, PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
 from benchmarks.parts import PARTS
 from benchmarks.report import BEGIN, END, HEADINGS, Results, block, rows, table, update_readme
 from benchmarks.requirements import REQUIREMENTS
 from benchmarks.rounds import Measure, interleave, measures
+from benchmarks.workers.stopwatch import Calls, Message, check, read
 from tests.interop import peers
 from tests.support import REPOSITORY, Packages, require
 
@@ -173,6 +176,31 @@ def test_agents_give_up_their_loop_before_each_update_where_they_are_asked_to(la
         ]
         turns = [next(texts) for _, texts in itertools.groupby(text.partition(":")[0] for text in said)]
         assert (len(turns) > 3) == (who != stdio.BLOCKING), who
+
+
+def json_alone(message: Message) -> Calls:
+    """A codec that does all that is asked of one."""
+    payload_of = itemgetter("result" if message.kind == "response" else "params")
+    return Calls(
+        decode_dict=lambda: [message.payload],
+        decode_line=lambda: [payload_of(json.loads(message.line))],
+        encode_dict=lambda: message.payload,
+        encode_line=lambda: message.line + b"\n",
+        back=lambda decoded: decoded[0],
+    )
+
+
+def test_a_codec_is_measured_only_if_it_gives_messages_back() -> None:
+    """Each worker checks its own calls; here are some that do nothing, or too little."""
+    for message in read(HERE / "corpus"):
+        calls = json_alone(message)
+        check(message, calls)
+        idle = [replace(calls, **{name: lambda: [{}]}) for name in ("decode_dict", "decode_line", "encode_dict")]
+        idle += [replace(calls, encode_line=lambda: b"{}\n"), replace(calls, encode_line=lambda at=message: at.line)]
+        idle += [replace(calls, decode_dict=lambda at=message: at.payload, back=lambda decoded: decoded)]
+        for each in idle:
+            with pytest.raises(ValueError, match=message.name):
+                check(message, each)
 
 
 @pytest.mark.slow
