@@ -15,7 +15,7 @@ from benchmarks import contenders
 from benchmarks.lab import ROOT, SMOKE, Lab, Sizes
 from benchmarks.machine import command, machine, versions
 from benchmarks.parts import PARTS
-from benchmarks.report import Results, table, update_readme
+from benchmarks.report import Results, provisional, table, update_readme
 from benchmarks.spawn import FailedError
 
 
@@ -80,6 +80,8 @@ def main(arguments: Sequence[str]) -> int:
 
         draw(results, options.charts)
     if options.readme:
+        if warning := provisional(results):
+            print(f"warning: the README gets these figures. {warning}", file=sys.stderr)
         update_readme(ROOT / "README.md", results)
     return 0
 

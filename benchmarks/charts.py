@@ -14,7 +14,10 @@ OTHERS = "#9a9a9a"
 WIDTH, ROW, MARGIN = 7.2, 0.3, 0.75  # inches
 CHARTS = {
     "start": ("Start-up (ms, less is better)", [("imports", imports.WITH), ("stdio", stdio.START)]),
-    "throughput": ("Throughput (a second, more is better)", [("stdio", stdio.PROMPTS), ("stdio", stdio.UPDATES)]),
+    "throughput": (
+        "Throughput (a second, more is better)",
+        [("stdio", name) for name in (stdio.PROMPTS, stdio.PROMPTS_BY_TURNS, stdio.PIPELINED, stdio.UPDATES)],
+    ),
     "codec": (
         "Codec, twelve messages (µs, less is better)",
         [("codec", name) for name in (codec.DECODE, codec.RECEIVE, codec.ENCODE, codec.SEND)],

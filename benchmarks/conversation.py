@@ -24,9 +24,12 @@ def request(number: int, method: str, params: Any) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
-def prompt(number: int, updates: int) -> bytes:
-    """A prompt that is answered after so many updates, which have its number in them."""
-    text = {"type": "text", "text": f"p{number} {updates}"}
+def prompt(number: int, updates: int, *, turns: bool = False) -> bytes:
+    """A prompt that is answered after so many updates, which have its number in them.
+
+    With `turns` the agent gives up its event loop before each update, as one that streams tokens would.
+    """
+    text = {"type": "text", "text": f"p{number} {updates}{' turns' if turns else ''}"}
     return request(number, "session/prompt", {"sessionId": "session-1", "prompt": [text]})
 
 
@@ -66,9 +69,9 @@ class Conversation:
         while not self._read().endswith(b"\n"):
             pass
 
-    def prompts(self, count: int, updates: int) -> float:
+    def prompts(self, count: int, updates: int, *, turns: bool = False) -> float:
         """The seconds that `count` prompts take, each sent when the one before it has been answered."""
-        lines = self._prepare(count, updates)
+        lines = self._prepare(count, updates, turns=turns)
         start = time.perf_counter()
         for line in lines:
             os.write(self._in, line)
@@ -77,9 +80,9 @@ class Conversation:
                 missing -= self._read().count(b"\n")
         return time.perf_counter() - start
 
-    def pipelined(self, count: int, updates: int, window: int) -> float:
+    def pipelined(self, count: int, updates: int, window: int, *, turns: bool = False) -> float:
         """The seconds that `count` prompts take, of which `window` wait for their answers at any time."""
-        lines = self._prepare(count, updates)
+        lines = self._prepare(count, updates, turns=turns)
         start = time.perf_counter()
         os.write(self._in, b"".join(lines[:window]))
         sent, answered, tail = min(window, count), 0, b""
@@ -95,24 +98,27 @@ class Conversation:
                 sent = wanted
         return time.perf_counter() - start
 
-    def _prepare(self, count: int, updates: int) -> list[bytes]:
+    def _prepare(self, count: int, updates: int, *, turns: bool) -> list[bytes]:
         first = len(self._asked) + 2
         self._asked.update(dict.fromkeys(range(first, first + count), updates))
-        return [prompt(number, updates) for number in range(first, first + count)]
+        return [prompt(number, updates, turns=turns) for number in range(first, first + count)]
 
     def cpu_seconds(self) -> float:
         """What the agent has used of processors so far."""
         used = self._usage.cpu_times()
         return float(used.user + used.system)
 
-    def memory(self) -> tuple[float, float | None]:
-        """The resident memory of the agent in MiB: now, and at most (None where the system does not tell)."""
-        now = self._usage.memory_info().rss / 2**20
+    def memory(self) -> float:
+        """The resident memory of the agent in MiB."""
+        return float(self._usage.memory_info().rss / 2**20)
+
+    def peak_memory(self) -> float | None:
+        """The most resident memory that the agent has had so far, in MiB; None where the system does not tell."""
         status = Path(f"/proc/{self._process.pid}/status")
         if not status.exists():
-            return now, None
+            return None
         peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return now, int(peak.split()[1]) / 1024
+        return int(peak.split()[1]) / 1024
 
     def close(self) -> None:
         """End the agent, which has to end of itself when its stdin does."""

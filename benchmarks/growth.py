@@ -30,8 +30,13 @@ def measure(lab: Lab) -> list[Measure]:
     for factor in sizes.growth:
         schema = home / f"{factor}.json"
         schema.write_text(json.dumps(grown(base, factor)), encoding="utf-8")
-        contenders[f"{factor}×"] = partial(_sample, lab, schema, home / f"times_{factor}")
+        contenders[times(factor)] = partial(_sample, lab, schema, home / f"times_{factor}")
     return measures("growth", UNITS, interleave(contenders, max(1, sizes.rounds // sizes.growth_share)))
+
+
+def times(factor: int) -> str:
+    """What the contender is called that has each definition so often."""
+    return "once" if factor == 1 else f"{factor} times"
 
 
 def _sample(lab: Lab, schema: Path, out: Path) -> Sample:

@@ -23,7 +23,12 @@ PARTS: Mapping[str, Part] = {
     "codec": Part(codec.measure, (codec.DECODE, codec.RECEIVE, codec.ENCODE, codec.SEND)),
     "stdio": Part(
         stdio.measure,
-        (stdio.START, stdio.PROMPTS, stdio.PIPELINED, stdio.UPDATES, stdio.CPU, stdio.MEMORY, stdio.PEAK),
+        (
+            stdio.START,
+            *(stdio.PROMPTS, stdio.PROMPTS_BY_TURNS, stdio.PIPELINED),
+            *(stdio.UPDATES, stdio.UPDATES_BY_TURNS),
+            *(stdio.CPU, stdio.MEMORY, stdio.PEAK),
+        ),
     ),
     "generation": Part(generation.measure, (generation.BUILD, generation.SAME, generation.CHECK, generation.STAGES)),
     "growth": Part(growth.measure, (growth.BUILD, growth.IMPORT, growth.MEMORY)),

@@ -9,15 +9,21 @@ from pathlib import Path
 
 from benchmarks.lab import OURS, PYTHON_SDK, TYPESCRIPT_SDK
 from benchmarks.parts import PARTS
-from benchmarks.requirements import REQUIREMENTS, Requirement
+from benchmarks.requirements import COMPARISONS, Comparison
 from benchmarks.rounds import Measure
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 COLUMNS = (OURS, PYTHON_SDK, TYPESCRIPT_SDK)
-HEADINGS = ("part", "measure", *COLUMNS, "others", "ratio", "required", "aim", "")
+HEADINGS = ("part", "measure", *COLUMNS, "others", "ratio", "required", "aim", "reached")
+REACHED = {True: "yes", False: "no", None: ""}
+ENOUGH = 5  # rounds
 HOW = (
-    "Medians of {rounds} rounds, in each of which every contender was measured once; a ratio is the median of the "
-    "ratios of each round."
+    "Medians of {rounds}, in each of which every contender was measured once; a ratio is the median of the ratios of "
+    "each round."
+)
+BOUNDS = (
+    "“Required” is what acpgen has to reach, and “aim” what is wanted beyond that; “reached” is about what is "
+    "required, or about the aim where nothing is."
 )
 
 
@@ -84,21 +90,22 @@ def value(measure: Measure, contender: str) -> str:
 
 
 def _ratios(measure: Measure) -> Iterable[tuple[str, str, str, str]]:
-    for wanted in REQUIREMENTS:
+    for wanted in COMPARISONS:
         if (wanted.part, wanted.measure) == (measure.part, measure.name) and _has(measure, wanted):
             ratio = measure.ratio(wanted.numerator, wanted.denominator)
-            required = "" if wanted.required is None else f"{wanted.sense} {wanted.required:g}"
-            verdict = "ok" if wanted.holds(ratio) else "no"
-            yield f"{ratio:.3g} of {wanted.denominator}", required, f"{wanted.sense} {wanted.aim:g}", verdict
+            required, aim = (
+                "" if bound is None else f"{wanted.sense} {bound:g}" for bound in (wanted.required, wanted.aim)
+            )
+            yield f"{ratio:.3g} × {wanted.denominator}", required, aim, REACHED[wanted.reached(ratio)]
 
 
-def _has(measure: Measure, wanted: Requirement) -> bool:
+def _has(measure: Measure, wanted: Comparison) -> bool:
     return {wanted.numerator, wanted.denominator} <= measure.values.keys()
 
 
 def table(results: Results) -> str:
     """The table for a terminal, with the contenders of a measure below it."""
-    lines = [f"{'part':<11} {'measure':<28} {'ratio':<28} {'required':<8} {'aim':<8}"]
+    lines = [f"{'part':<11} {'measure':<28} {'ratio':<28} {'required':<8} {'aim':<8} reached"]
     for row in rows(results):
         ratio, required, aim, verdict = row.ratio
         lines.append(f"{row.part:<11} {row.name:<28} {ratio:<28} {required:<8} {aim:<8} {verdict}".rstrip())
@@ -113,9 +120,27 @@ def about(results: Results) -> str:
         f"Measured on {results.date} with `{results.command}` on {machine['processor']}, {machine['cores']} cores, "
         f"{machine['memory']}, {machine['system']}.",
         ", ".join(f"{name} {version}" for name, version in results.versions.items()) + ".",
-        HOW.format(rounds=results.rounds),
+        HOW.format(rounds=_rounds(results) + _fewer(results)),
+        BOUNDS,
+        *([warning] if (warning := provisional(results)) else []),
     ]
     return "\n".join(text + [f"Left out: {name} (needs {why})" for name, why in results.missing.items()])
+
+
+def _rounds(results: Results) -> str:
+    return f"{results.rounds} round{'' if results.rounds == 1 else 's'}"
+
+
+def _fewer(results: Results) -> str:
+    """In brackets, the parts that had another number of rounds."""
+    taken = {each.part: len(next(iter(each.values.values()))) for each in results.measures if each.part in PARTS}
+    fewer = [f"{part}: {count}" for part, count in taken.items() if count != results.rounds]
+    return f" ({', '.join(fewer)})" if fewer else ""
+
+
+def provisional(results: Results) -> str | None:
+    """What has to be said where there were too few rounds to rely on the medians."""
+    return f"Only {_rounds(results)}: provisional." if results.rounds < ENOUGH else None
 
 
 def block(results: Results) -> str:

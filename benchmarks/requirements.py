@@ -1,4 +1,4 @@
-"""What acpgen is to reach, as ratios of medians measured in the same rounds."""
+"""What acpgen is compared with, and what it is to reach: ratios of medians measured in the same rounds."""
 
 from __future__ import annotations
 
@@ -10,44 +10,71 @@ from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 
 
 @dataclass(frozen=True, kw_only=True)
-class Requirement:
-    """A ratio of `numerator` to `denominator`: `required` at least, `aim` at best; None where nothing is required."""
+class Comparison:
+    """A ratio of `numerator` to `denominator`; `required` and `aim` are None where there is no such bound."""
 
     part: str
     measure: str
     denominator: str
     sense: Literal["≤", "≥"] = "≤"
-    required: float | None
-    aim: float
+    required: float | None = None
+    aim: float | None = None
     numerator: str = OURS
 
-    def holds(self, ratio: float) -> bool:
-        """Whether a ratio reaches what is required, or the aim where nothing is."""
+    def reached(self, ratio: float) -> bool | None:
+        """Whether a ratio reaches what is required, or the aim where nothing is; None where there is no bound."""
         bound = self.aim if self.required is None else self.required
+        if bound is None:
+            return None
         return ratio <= bound if self.sense == "≤" else ratio >= bound
 
 
-def _at_most(part: str, measure: str, denominator: str, bounds: tuple[float, float]) -> Requirement:
+Bounds = tuple[float | None, float | None]
+
+
+def _at_most(part: str, measure: str, denominator: str, bounds: Bounds = (None, None)) -> Comparison:
     required, aim = bounds
-    return Requirement(part=part, measure=measure, denominator=denominator, required=required, aim=aim)
+    return Comparison(part=part, measure=measure, denominator=denominator, required=required, aim=aim)
 
 
-def _at_least(denominator: str, required: float | None, aim: float) -> Requirement:
-    measure = stdio.PROMPTS
-    return Requirement(part="stdio", measure=measure, denominator=denominator, sense="≥", required=required, aim=aim)
+def _prompts(denominator: str, bounds: Bounds) -> Comparison:
+    required, aim = bounds
+    name = stdio.PROMPTS
+    return Comparison(part="stdio", measure=name, denominator=denominator, sense="≥", required=required, aim=aim)
 
 
-REQUIREMENTS = (
+def _to_both(measure: str) -> tuple[Comparison, ...]:
+    return tuple(_at_most("stdio", measure, sdk) for sdk in (PYTHON_SDK, TYPESCRIPT_SDK))
+
+
+def _growth(measure: str, bounds: Bounds = (None, None)) -> Comparison:
+    first, last = (growth.times(factor) for factor in (1, 16))
+    required, aim = bounds
+    return Comparison(part="growth", measure=measure, numerator=last, denominator=first, required=required, aim=aim)
+
+
+COMPARISONS = (
     _at_most("imports", imports.WITH, PYTHON_SDK, (0.25, 0.15)),
+    _at_most("imports", imports.WITHOUT, PYTHON_SDK),
     _at_most("codec", codec.DECODE, PYTHON_SDK, (0.55, 0.40)),
     _at_most("codec", codec.RECEIVE, PYTHON_SDK, (0.65, 0.55)),
     _at_most("codec", codec.ENCODE, PYTHON_SDK, (0.45, 0.30)),
+    _at_most("codec", codec.SEND, PYTHON_SDK),
     _at_most("stdio", stdio.START, PYTHON_SDK, (0.30, 0.18)),
-    _at_least(PYTHON_SDK, 2.0, 2.6),
-    _at_least(TYPESCRIPT_SDK, 1.2, 1.6),
-    _at_least(BARE, None, 1.0),
+    _prompts(PYTHON_SDK, (2.0, 2.6)),
+    _prompts(TYPESCRIPT_SDK, (1.2, 1.6)),
+    _prompts(BARE, (None, 1.0)),
+    *_to_both(stdio.PROMPTS_BY_TURNS),
+    *_to_both(stdio.PIPELINED),
+    *_to_both(stdio.UPDATES),
+    *_to_both(stdio.UPDATES_BY_TURNS),
+    _at_most("stdio", stdio.CPU, PYTHON_SDK),
     _at_most("stdio", stdio.MEMORY, PYTHON_SDK, (0.6, 0.5)),
+    _at_most("stdio", stdio.PEAK, PYTHON_SDK),
     _at_most("generation", generation.BUILD, generation.GENERATOR, (0.7, 0.4)),
+    _at_most("generation", generation.SAME, generation.TYPER),
     _at_most("generation", generation.CHECK, generation.TYPER, (3, 2)),
-    Requirement(part="growth", measure=growth.BUILD, numerator="16×", denominator="1×", sense="≤", required=20, aim=16),
+    _growth(growth.BUILD, (20, 16)),
+    _growth(growth.IMPORT),
+    _growth(growth.MEMORY),
 )

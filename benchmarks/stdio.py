@@ -10,7 +10,10 @@ from benchmarks.lab import BARE, HERE, OURS, PYTHON_SDK, TYPESCRIPT_SDK, Lab
 from benchmarks.rounds import Measure, Sample, interleave, measures
 
 BLOCKING, ORJSON = "blocking", "acpgen with orjson"
-START, PROMPTS, PIPELINED, UPDATES = "start to initialize response", "prompts", "prompts, several at a time", "updates"
+START = "start to initialize response"
+PROMPTS, PIPELINED = "prompts, updates in one turn", "prompts, several at a time"
+PROMPTS_BY_TURNS = "prompts, one update a turn"
+UPDATES, UPDATES_BY_TURNS = "updates, all in one turn", "updates, one a turn"
 CPU, MEMORY, PEAK = "CPU per prompt", "memory", "memory at most"
 UPDATES_A_PROMPT = 10
 
@@ -38,14 +41,8 @@ def measure(lab: Lab) -> list[Measure]:
         _start(lab, command)
     starts = {who: partial(_start, lab, command) for who, command in commands.items()}
     talks = {who: partial(_talk, lab, command) for who, command in commands.items()}
-    units = {
-        PROMPTS: "/s",
-        PIPELINED: "/s",
-        UPDATES: "/s",
-        CPU: "µs",
-        MEMORY: "MiB",
-        PEAK: "MiB",
-    }
+    units = dict.fromkeys((PROMPTS, PIPELINED, PROMPTS_BY_TURNS, UPDATES, UPDATES_BY_TURNS), "/s")
+    units |= {CPU: "µs", MEMORY: "MiB", PEAK: "MiB"}
     found = measures("stdio", {START: "ms"}, interleave(starts, lab.sizes.rounds))
     found += measures("stdio", units, interleave(talks, lab.sizes.rounds))
     return [each for each in found if each.values]
@@ -68,14 +65,19 @@ def _talk(lab: Lab, command: tuple[str, ...]) -> Sample:
     seconds = conversation.prompts(sizes.prompts, UPDATES_A_PROMPT)
     used = conversation.cpu_seconds() - used
     side_by_side = conversation.pipelined(sizes.prompts, UPDATES_A_PROMPT, sizes.window)
-    memory, peak = conversation.memory()
+    by_turns = conversation.prompts(sizes.prompts_by_turns, UPDATES_A_PROMPT, turns=True)
+    memory = conversation.memory()
     flood = conversation.prompts(1, sizes.updates)
+    flood_by_turns = conversation.prompts(1, sizes.updates_by_turns, turns=True)
+    peak = conversation.peak_memory()
     conversation.close()
     conversation.check()
     return {
         PROMPTS: sizes.prompts / seconds,
         PIPELINED: sizes.prompts / side_by_side,
+        PROMPTS_BY_TURNS: sizes.prompts_by_turns / by_turns,
         UPDATES: sizes.updates / flood,
+        UPDATES_BY_TURNS: sizes.updates_by_turns / flood_by_turns,
         CPU: used / sizes.prompts * 1e6,
         MEMORY: memory,
         **({} if peak is None else {PEAK: peak}),

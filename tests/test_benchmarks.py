@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +19,15 @@ import jsonschema
 import pytest
 
 from acpgen.config import Sources
-from benchmarks import contenders, generation, imports, stdio
+from benchmarks import __main__, contenders, generation, imports, stdio
 from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
-from benchmarks.lab import PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
+from benchmarks.lab import HERE, PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
 from benchmarks.parts import PARTS
-from benchmarks.report import BEGIN, END, HEADINGS, Results, block, rows, table, update_readme
-from benchmarks.requirements import REQUIREMENTS
+from benchmarks.report import BEGIN, END, ENOUGH, HEADINGS, Results, block, rows, table, update_readme
+from benchmarks.requirements import COMPARISONS, Comparison
 from benchmarks.rounds import Measure, interleave, measures
+from benchmarks.workers.stopwatch import Calls, Message, check, read
 from tests.interop import peers
 from tests.support import REPOSITORY, Packages, require
 
@@ -83,10 +87,25 @@ def test_rounds_are_interleaved_and_turn_round() -> None:
     assert measure.ratio("a", "b") == pytest.approx(5 / 6)
 
 
-def test_requirements_are_about_rows() -> None:
-    for wanted in REQUIREMENTS:
+def test_comparisons_are_about_rows() -> None:
+    for wanted in COMPARISONS:
         assert wanted.measure in PARTS[wanted.part].measures
-        assert wanted.holds(wanted.aim)
+        if wanted.aim is not None:
+            assert wanted.reached(wanted.aim)
+
+
+def test_all_rows_are_compared() -> None:
+    rows = {(part, name) for part, content in PARTS.items() for name in content.measures}
+    assert rows - {(wanted.part, wanted.measure) for wanted in COMPARISONS} == {("generation", generation.STAGES)}
+
+
+def test_a_bound_is_reached_or_not_and_without_one_there_is_nothing_to_reach() -> None:
+    wanted = Comparison(part="imports", measure=imports.WITH, denominator=PYTHON_SDK)
+    assert wanted.reached(1.0) is None
+    assert replace(wanted, aim=0.5).reached(0.5)
+    assert not replace(wanted, aim=0.5).reached(0.6)
+    assert replace(wanted, aim=0.5, required=0.7).reached(0.6)
+    assert not replace(wanted, aim=2.0, sense="≥").reached(1.9)
 
 
 def test_grown_schemas_have_copies_that_refer_to_each_other() -> None:
@@ -138,9 +157,9 @@ def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Me
             assert len(values) == SMOKE.rounds
             assert all(math.isfinite(value) and (value > 0 or each.name in MAY_BE_ZERO) for value in values)
     missing = NEEDS[part] & lab.peers.missing.keys()
-    compared = {who for wanted in REQUIREMENTS if wanted.part == part for who in (wanted.numerator, wanted.denominator)}
+    compared = {who for wanted in COMPARISONS if wanted.part == part for who in (wanted.numerator, wanted.denominator)}
     shown = {who for each in found for who in each.values}
-    assert compared - shown <= missing | {"16×"}
+    assert compared - shown <= missing | {"16 times"}
     require(not missing, ", ".join(f"{lab.peers.missing[who]} for {who}" for who in sorted(missing)))
 
 
@@ -150,12 +169,53 @@ def test_all_agents_say_the_same(lab: Lab) -> None:
     for who, command in stdio.agents(lab).items():
         conversation = Conversation(command, lab.log)
         conversation.prompts(3, 2)
+        conversation.prompts(2, 3, turns=True)
         conversation.pipelined(4, 3, 1)
         conversation.close()
         conversation.check()
         said[who] = conversation.messages()[1:]
     assert len(said) >= 3
     assert all(each == said[stdio.OURS] for each in said.values())
+
+
+@pytest.mark.slow
+def test_agents_give_up_their_loop_before_each_update_where_they_are_asked_to(lab: Lab) -> None:
+    """Prompts that wait at the same time then take turns, which the blocking agent cannot do."""
+    for who, command in stdio.agents(lab).items():
+        conversation = Conversation(command, lab.log)
+        conversation.pipelined(3, 4, 3, turns=True)
+        conversation.close()
+        conversation.check()
+        said = [
+            message["params"]["update"]["content"]["text"] for message in conversation.messages() if "method" in message
+        ]
+        turns = [next(texts) for _, texts in itertools.groupby(text.partition(":")[0] for text in said)]
+        assert (len(turns) > 3) == (who != stdio.BLOCKING), who
+
+
+def json_alone(message: Message) -> Calls:
+    """A codec that does all that is asked of one."""
+    payload_of = itemgetter("result" if message.kind == "response" else "params")
+    return Calls(
+        decode_dict=lambda: [message.payload],
+        decode_line=lambda: [payload_of(json.loads(message.line))],
+        encode_dict=lambda: message.payload,
+        encode_line=lambda: message.line + b"\n",
+        back=lambda decoded: decoded[0],
+    )
+
+
+def test_a_codec_is_measured_only_if_it_gives_messages_back() -> None:
+    """Each worker checks its own calls; here are some that do nothing, or too little."""
+    for message in read(HERE / "corpus"):
+        calls = json_alone(message)
+        check(message, calls)
+        idle = [replace(calls, **{name: lambda: [{}]}) for name in ("decode_dict", "decode_line", "encode_dict")]
+        idle += [replace(calls, encode_line=lambda: b"{}\n"), replace(calls, encode_line=lambda at=message: at.line)]
+        idle += [replace(calls, decode_dict=lambda at=message: at.payload, back=lambda decoded: decoded)]
+        for each in idle:
+            with pytest.raises(ValueError, match=message.name):
+                check(message, each)
 
 
 @pytest.mark.slow
@@ -171,7 +231,16 @@ def test_a_codec_is_measured_message_by_message(taken: dict[str, list[Measure]])
 
 def results() -> Results:
     """Invented figures, of all parts."""
-    who = ("acpgen", PYTHON_SDK, TYPESCRIPT_SDK, imports.BARE, generation.GENERATOR, generation.TYPER, "1×", "16×")
+    who = (
+        "acpgen",
+        PYTHON_SDK,
+        TYPESCRIPT_SDK,
+        imports.BARE,
+        generation.GENERATOR,
+        generation.TYPER,
+        "once",
+        "16 times",
+    )
     values = {name: [float(at), at + 1.5] for at, name in enumerate(who, 2)}
     found = [Measure(part, name, "ms", values) for part, content in PARTS.items() for name in content.measures]
     machine = {"processor": "A", "cores": "2", "memory": "1 GiB", "system": "S"}
@@ -189,8 +258,24 @@ def test_the_table_has_a_line_for_each_ratio() -> None:
     assert [(row.part, row.name) for row in found if row.measure] == [
         (part, name) for part, all_ in PARTS.items() for name in all_.measures
     ]
-    assert sum(bool(row.ratio[0]) for row in found) == len(REQUIREMENTS)
+    assert sum(bool(row.ratio[0]) for row in found) == len(COMPARISONS)
     assert all(name in table(results()) for content in PARTS.values() for name in content.measures)
+
+
+def test_what_few_rounds_give_is_called_provisional(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(__main__, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}", encoding="utf-8")
+    for rounds, said in ((1, "Only 1 round: provisional."), (ENOUGH, "")):
+        few = replace(results(), rounds=rounds)
+        few.save(tmp_path / "results.json")
+        assert __main__.main(["--load", str(tmp_path / "results.json"), "--readme"]) == 0
+        assert ("provisional" in block(few)) == bool(said)
+        assert said in block(few)
+        warned = capsys.readouterr().err
+        assert warned.startswith("warning: ") if said else not warned
+        assert said in warned
 
 
 def test_the_readme_shows_what_is_measured(tmp_path: Path) -> None:
@@ -200,7 +285,7 @@ def test_the_readme_shows_what_is_measured(tmp_path: Path) -> None:
     assert lines[0] == list(HEADINGS)
     names = [(part, name) for part, content in PARTS.items() for name in content.measures]
     assert [tuple(line[:2]) for line in lines[2:] if line[1]] == names
-    assert sum(bool(line[HEADINGS.index("ratio")]) for line in lines[2:]) == len(REQUIREMENTS)
+    assert sum(bool(line[HEADINGS.index("ratio")]) for line in lines[2:]) == len(COMPARISONS)
     copy = tmp_path / "README.md"
     shutil.copy(REPOSITORY / "README.md", copy)
     update_readme(copy, results())

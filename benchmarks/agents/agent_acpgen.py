@@ -3,6 +3,7 @@
 The package is called `demo`, as in the README.
 """
 
+import asyncio
 import sys
 
 sys.path.insert(0, sys.argv[1])
@@ -32,8 +33,10 @@ class Talker(Agent):
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         (block,) = params.prompt
         assert isinstance(block, ContentBlockText)
-        label, count = block.text.split()
+        label, count, *turns = block.text.split()
         for at in range(int(count)):
+            if turns:
+                await asyncio.sleep(0)
             content = ContentBlockText(text=f"{label}: piece {at} of what the agent has to say about it. ")
             update = SessionUpdateAgentMessageChunk(content=content)
             await self.client.session_update(SessionNotification(session_id=params.session_id, update=update))

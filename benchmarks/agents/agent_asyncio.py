@@ -1,4 +1,4 @@
-"""The same agent on asyncio and json alone: no types, no checks, no errors; the least that a connection costs."""
+"""The same agent on asyncio and json, written plainly: a write and a drain for each message, no types, no checks."""
 
 import asyncio
 import json
@@ -19,8 +19,10 @@ async def main() -> None:
         await writer.drain()
 
     async def prompt(params: dict) -> dict:
-        label, count = params["prompt"][0]["text"].split()
+        label, count, *turns = params["prompt"][0]["text"].split()
         for at in range(int(count)):
+            if turns:
+                await asyncio.sleep(0)
             content = {"type": "text", "text": f"{label}: piece {at} of what the agent has to say about it. "}
             update = {"sessionUpdate": "agent_message_chunk", "content": content}
             params_out = {"sessionId": params["sessionId"], "update": update}

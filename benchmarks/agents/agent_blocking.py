@@ -1,4 +1,7 @@
-"""The same agent on blocking files: what one could have without ever waiting for two things at once."""
+"""The same agent on blocking files, written plainly: a write and a flush for each message, no types, no checks.
+
+It never waits for two things at once, and has no loop to give up: updates one a turn are the same to it.
+"""
 
 import json
 import sys
@@ -14,7 +17,7 @@ def answer(method: str, params: dict) -> dict:
         return {"protocolVersion": params["protocolVersion"]}
     if method == "session/new":
         return {"sessionId": "session-1"}
-    label, count = params["prompt"][0]["text"].split()
+    label, count, *_ = params["prompt"][0]["text"].split()
     for at in range(int(count)):
         content = {"type": "text", "text": f"{label}: piece {at} of what the agent has to say about it. "}
         update = {"sessionUpdate": "agent_message_chunk", "content": content}

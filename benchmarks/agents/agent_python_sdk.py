@@ -25,8 +25,10 @@ class Talker(Agent):
 
     async def prompt(self, session_id, prompt, **kwargs):
         (block,) = prompt
-        label, count = block.text.split()
+        label, count, *turns = block.text.split()
         for at in range(int(count)):
+            if turns:
+                await asyncio.sleep(0)
             text = f"{label}: piece {at} of what the agent has to say about it. "
             await self.client.session_update(session_id, update_agent_message(text_block(text)))
         return PromptResponse(stop_reason="end_turn")

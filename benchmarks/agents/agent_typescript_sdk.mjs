@@ -11,8 +11,9 @@ const { agent, client } = acp.methods;
 let peer;
 
 async function prompt({ params }) {
-  const [label, count] = params.prompt[0].text.split(" ");
+  const [label, count, turns] = params.prompt[0].text.split(" ");
   for (let at = 0; at < Number(count); at++) {
+    if (turns) await new Promise(setImmediate);
     const text = `${label}: piece ${at} of what the agent has to say about it. `;
     const update = { sessionUpdate: "agent_message_chunk", content: { type: "text", text } };
     await peer.notify(client.session.update, { sessionId: params.sessionId, update });

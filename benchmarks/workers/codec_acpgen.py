@@ -27,6 +27,7 @@ def prepare(message: Message) -> Calls:
         decode_line=lambda: decode(loads(message.line)[key]),
         encode_dict=lambda: encode(value),
         encode_line=lambda: dumps(message.around(encode(value))) + b"\n",
+        back=encode,
     )
 
 

@@ -14,13 +14,16 @@ def prepare(message: Message) -> Calls:
     """There is nothing to decode: a line becomes a dict, and a dict a line."""
     raw = message.around(message.payload)
 
-    def nothing() -> None:
-        return None
-
     def encode_line() -> bytes:
         return (json.dumps(raw, separators=(",", ":")) + "\n").encode()
 
-    return Calls(nothing, partial(json.loads, message.line), nothing, encode_line)
+    return Calls(
+        decode_dict=None,
+        decode_line=partial(json.loads, message.line),
+        encode_dict=None,
+        encode_line=encode_line,
+        back=lambda decoded: decoded["result" if message.kind == "response" else "params"],
+    )
 
 
 main(prepare)

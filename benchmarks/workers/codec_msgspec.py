@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -10,6 +11,14 @@ from msgspec_types import PAYLOADS, Envelope, Result
 from stopwatch import Calls, Message, main
 
 encoder = msgspec.json.Encoder()
+DEFAULTS = {
+    "01_initialize_request": ["clientCapabilities/auth/terminal"],
+    "02_initialize_response": [
+        "agentCapabilities/promptCapabilities/audio",
+        "agentCapabilities/mcpCapabilities/sse",
+    ],
+}
+"""What it does not send, as the types here are to leave out defaults."""
 
 
 def prepare(message: Message) -> Calls:
@@ -19,12 +28,20 @@ def prepare(message: Message) -> Calls:
     read = msgspec.json.Decoder(envelope).decode
     value = msgspec.convert(message.payload, payload_type)
     whole = read(message.line)
+
+    def back(decoded: Any) -> Any:
+        match decoded:
+            case Envelope(params=payload) | Result(result=payload):
+                return msgspec.to_builtins(payload)
+        return msgspec.to_builtins(decoded)
+
     return Calls(
         decode_dict=lambda: msgspec.convert(message.payload, payload_type),
         decode_line=lambda: read(message.line),
         encode_dict=lambda: msgspec.to_builtins(value),
         encode_line=lambda: encoder.encode(whole) + b"\n",
+        back=back,
     )
 
 
-main(prepare)
+main(prepare, DEFAULTS)

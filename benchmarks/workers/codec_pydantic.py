@@ -12,6 +12,9 @@ from stopwatch import Calls, Message, main
 LEFT_OUT = {"request": "exclude_defaults", "notification": "exclude_defaults", "response": "exclude_unset"}
 """What the SDK leaves out of what it sends, beside None: not the same for params and results."""
 
+DEFAULTS = {"01_initialize_request": ["clientCapabilities/auth/terminal"]}
+"""What it does not send for that."""
+
 
 def prepare(message: Message) -> Calls:
     """Validation of what is received; a dump of what is sent."""
@@ -28,7 +31,8 @@ def prepare(message: Message) -> Calls:
         decode_line=lambda: model.model_validate(json.loads(message.line)[key]),
         encode_dict=lambda: value.model_dump(**options),
         encode_line=encode_line,
+        back=lambda decoded: decoded.model_dump(**options),
     )
 
 
-main(prepare)
+main(prepare, DEFAULTS)
