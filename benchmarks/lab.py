@@ -28,7 +28,7 @@ class Sizes:
     starts: int = 3  # of a process, of which the median is one sample
     codec_seconds: float = 0.05  # for each message and measure
     prompts: int = 2000
-    warm_up: int = 3000  # node compiles for so long, and is several times as fast in the end
+    warm_up: int = 500
     window: int = 16
     prompts_by_turns: int = 1000
     updates: int = 5000

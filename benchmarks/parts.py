@@ -25,7 +25,7 @@ PARTS: Mapping[str, Part] = {
         stdio.measure,
         (
             stdio.START,
-            *(stdio.PROMPTS, stdio.PROMPTS_BY_TURNS, stdio.PIPELINED),
+            *(stdio.PROMPTS, stdio.LATER, stdio.PROMPTS_BY_TURNS, stdio.PIPELINED),
             *(stdio.UPDATES, stdio.UPDATES_BY_TURNS),
             *(stdio.CPU, stdio.MEMORY, stdio.PEAK),
         ),

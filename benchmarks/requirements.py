@@ -65,6 +65,7 @@ COMPARISONS = (
     _prompts(TYPESCRIPT_SDK, (1.2, 1.6)),
     _prompts(BARE, (None, 1.0)),
     *_to_both(stdio.PROMPTS_BY_TURNS),
+    *_to_both(stdio.LATER),
     *_to_both(stdio.PIPELINED),
     *_to_both(stdio.UPDATES),
     *_to_both(stdio.UPDATES_BY_TURNS),

@@ -12,6 +12,7 @@ from benchmarks.rounds import Measure, Sample, interleave, measures
 BLOCKING, ORJSON = "blocking", "acpgen with orjson"
 START = "start to initialize response"
 PROMPTS, PIPELINED = "prompts, updates in one turn", "prompts, several at a time"
+LATER = "prompts, after thousands"
 PROMPTS_BY_TURNS = "prompts, one update a turn"
 UPDATES, UPDATES_BY_TURNS = "updates, all in one turn", "updates, one a turn"
 CPU, MEMORY, PEAK = "CPU per prompt", "memory", "memory at most"
@@ -41,7 +42,7 @@ def measure(lab: Lab) -> list[Measure]:
         _start(lab, command)
     starts = {who: partial(_start, lab, command) for who, command in commands.items()}
     talks = {who: partial(_talk, lab, command) for who, command in commands.items()}
-    units = dict.fromkeys((PROMPTS, PIPELINED, PROMPTS_BY_TURNS, UPDATES, UPDATES_BY_TURNS), "/s")
+    units = dict.fromkeys((PROMPTS, LATER, PIPELINED, PROMPTS_BY_TURNS, UPDATES, UPDATES_BY_TURNS), "/s")
     units |= {CPU: "µs", MEMORY: "MiB", PEAK: "MiB"}
     found = measures("stdio", {START: "ms"}, interleave(starts, lab.sizes.rounds))
     found += measures("stdio", units, interleave(talks, lab.sizes.rounds))
@@ -70,10 +71,12 @@ def _talk(lab: Lab, command: tuple[str, ...]) -> Sample:
     flood = conversation.prompts(1, sizes.updates)
     flood_by_turns = conversation.prompts(1, sizes.updates_by_turns, turns=True)
     peak = conversation.peak_memory()
+    later = conversation.prompts(sizes.prompts_by_turns, UPDATES_A_PROMPT)
     conversation.close()
     conversation.check()
     return {
         PROMPTS: sizes.prompts / seconds,
+        LATER: sizes.prompts_by_turns / later,
         PIPELINED: sizes.prompts / side_by_side,
         PROMPTS_BY_TURNS: sizes.prompts_by_turns / by_turns,
         UPDATES: sizes.updates / flood,

@@ -20,16 +20,18 @@ def numbers(data: bytes) -> list[int]:
     return [json.loads(line)["params"] for line in data.splitlines()]
 
 
-async def opened(acp: Any, kind: type[Any]) -> tuple[Any, Any, socket.socket, list[bytes]]:
+async def opened(
+    acp: Any, kind: type[Any], writes: list[bytes] | None = None
+) -> tuple[Any, Any, socket.socket, list[bytes]]:
     """A connection over a socket, its handler, the other end, and all that is written, write by write."""
     near, far = socket.socketpair()
     far.settimeout(20)
     reader, writer = await asyncio.open_connection(sock=near)
-    writes: list[bytes] = []
+    kept = [] if writes is None else writes
     write = writer.write
-    writer.write = lambda data: (writes.append(bytes(data)), write(data))  # type: ignore[assignment, func-returns-value]
+    writer.write = lambda data: (kept.append(bytes(data)), write(data))  # type: ignore[assignment, func-returns-value]
     connection, handler = started(acp, kind, acp.StreamTransport(reader, writer))
-    return connection, handler, far, writes
+    return connection, handler, far, kept
 
 
 def test_a_message_is_on_its_way_before_its_sender_blocks_the_loop(packages: Packages) -> None:
@@ -63,6 +65,30 @@ def test_messages_of_one_turn_are_written_together(packages: Packages) -> None:
 
     writes = run(main())
     assert [numbers(each) for each in writes] == [[0], list(range(1, 10)), [10], [11], [12]]
+
+
+def test_the_answer_of_the_last_request_takes_all_before_it_along(packages: Packages) -> None:
+    """It is written while its handler still has the turn: a peer on another processor goes on meanwhile."""
+    acp = packages(V1)
+    writes: list[bytes] = []
+    seen_next: list[list[bytes]] = []
+
+    async def ext_method(self: Any, method: str, params: Any) -> None:
+        asyncio.get_running_loop().call_soon(lambda: seen_next.append(list(writes)))
+        for number in range(3):
+            await self.client.ext_notification("_n", number)
+
+    async def main() -> None:
+        connection, _, far, _ = await opened(acp, agent_of(acp, ext_method=ext_method), writes)
+        far.sendall(b'{"jsonrpc":"2.0","id":7,"method":"_a"}\n')
+        while not seen_next:
+            await asyncio.sleep(0)
+        await connection.close()
+        far.close()
+
+    run(main())
+    lines = [[json.loads(line) for line in each.splitlines()] for each in seen_next[0]]
+    assert [[line.get("params", line.get("id")) for line in each] for each in lines] == [[0], [1, 2, 7]]
 
 
 @pytest.mark.parametrize("count", [1, 2, 50])

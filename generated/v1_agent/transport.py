@@ -178,17 +178,18 @@ class StreamTransport:
                 self.flush()
 
     def _end_turn(self) -> None:
-        gathered, self._gathered = self._gathered, None
-        if gathered and not self._writer.is_closing():
-            self._send(b"".join(gathered))
-            if self._writer.is_closing():  # nobody is left who writes, and would learn of it, but somebody reads
-                self._reader.set_exception(ConnectionResetError("the peer has gone"))
+        try:
+            self.flush()
+        finally:
+            self._gathered = None
 
     def flush(self) -> None:
         """Send what was gathered in this turn."""
-        if self._gathered:
+        if self._gathered and not self._writer.is_closing():
             gathered, self._gathered = self._gathered, []
             self._send(b"".join(gathered))
+            if self._writer.is_closing():  # who wrote it does not learn of that any more, but somebody reads
+                self._reader.set_exception(ConnectionResetError("the peer has gone"))
 
     def _send(self, lines: bytes) -> None:
         self._gathered_bytes = 0

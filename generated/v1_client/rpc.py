@@ -62,6 +62,7 @@ class Connection:
     def __init__(self, transport: Transport, options: ConnectionOptions | None = None) -> None:
         self.options = options or ConnectionOptions()
         self._transport = transport
+        self._flush: Callable[[], None] = getattr(transport, "flush", _nothing_to_flush)
         self._handler = Handler()
         self._advertised = Advertised()
         self._request_gates: dict[str, Gate] = {}
@@ -411,6 +412,8 @@ class Connection:
             answer = self._encode({"jsonrpc": "2.0", "id": number, "error": InternalError().to_json()})
         if reply is None:
             await self._write(answer)
+            if not self._running:
+                self._flush()  # nothing more is about to come: the peer need not wait for the end of the turn
         else:
             reply(answer)
 
@@ -435,6 +438,10 @@ class Connection:
         ended = isinstance(error, ConnectionClosed) and self._reason is not None
         level = logging.DEBUG if ended else logging.ERROR
         logger.log(level, "the handler of %s failed", what, exc_info=error)
+
+
+def _nothing_to_flush() -> None:
+    pass
 
 
 def _message(method: str, params: Any, **more: int) -> dict[str, Any]:

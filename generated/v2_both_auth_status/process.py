@@ -141,9 +141,13 @@ class ProcessTransport:
         except OSError as error:
             raise await self._death() from error
 
+    def flush(self) -> None:
+        """Send what was gathered in this turn of the event loop."""
+        self._lines.flush()
+
     async def close(self) -> None:
         """Close the stdin of the process, which asks it to end."""
-        self._lines.flush()
+        self.flush()
         self._stdin.close()
 
     async def _death(self) -> ConnectionClosed:
