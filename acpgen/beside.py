@@ -60,7 +60,14 @@ def _can_fork() -> bool:
 
     Apart from Linux, systems either cannot, or have libraries that do not bear it.
     """
-    return sys.platform == "linux" and threading.active_count() == 1 and len(os.sched_getaffinity(0)) > 1
+    return sys.platform == "linux" and _threads() == 1 and len(os.sched_getaffinity(0)) > 1
+
+
+def _threads() -> int:
+    """How many threads this process has, those among them that Python knows nothing of."""
+    with suppress(OSError):
+        return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - names are enough
+    return threading.active_count()
 
 
 @dataclass(frozen=True, slots=True)

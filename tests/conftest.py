@@ -20,11 +20,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 SAMPLED = {
     "test_diff_history": 3,
+    "test_diff_rules": 2,
     "test_hostile": 2,
+    "test_round_trip": 2,
     "test_sizes": 2,
     "test_stability": 3,
+    "test_texts": 2,
     "test_unstable": 2,
     "test_upstream_builds": 3,
+    "test_verdicts": 2,
 }
 """Of the cases of each test in these modules, CI runs one in so many; the session `deep` runs all."""
 

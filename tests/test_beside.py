@@ -20,6 +20,8 @@ from acpgen.ir.role import Role
 
 OPTIONS = BuildOptions(sources=Sources(), roles=tuple(Role), out=Path("out"))
 
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of the threads of the test runner
+
 
 def nothing() -> None:
     pass
@@ -40,7 +42,7 @@ def forks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return process
 
     monkeypatch.setattr(os, "fork", count)
-    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr("acpgen.beside._threads", lambda: 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     return started
 
