@@ -34,14 +34,27 @@ SECONDS = 30.0
 def run(main: Coroutine[Any, Any, T], *, seconds: float = SECONDS) -> T:
     """Run `main` in asyncio's debug mode; fail where it leaves tasks, unseen exceptions or warnings behind."""
     complaints: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, _collected_afterwards():
         warnings.simplefilter("always")
         result = asyncio.run(_watched(main, complaints, seconds), debug=True)
-        gc.collect()  # what was never awaited, closed or looked at says so when it goes
     bad = (w for w in caught if issubclass(w.category, (RuntimeWarning, ResourceWarning)))
     complaints += [f"{w.category.__name__}: {w.message}" for w in bad]
     assert not complaints, "\n".join(complaints)
     return result
+
+
+@contextmanager
+def _collected_afterwards() -> Iterator[None]:
+    """What was never awaited, closed or looked at in the block says so at its end.
+
+    What was there before is left aside: to look at all of it takes longer than most tests.
+    """
+    gc.freeze()
+    try:
+        yield
+        gc.collect()
+    finally:
+        gc.unfreeze()
 
 
 async def _watched(main: Coroutine[Any, Any, T], complaints: list[str], seconds: float) -> T:
