@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -223,6 +224,31 @@ def test_large_messages_both_ways(start: Start) -> None:
     assert "result" in agent.answer(number)
 
 
+def test_a_slow_handler_holds_up_the_client(start: Start) -> None:
+    """What the agent has no time for waits in the pipe, and not in its memory; afterwards all of it is read."""
+    agent = start()
+    assert agent.process.stdin is not None
+    wire = agent.process.stdin.fileno()
+    agent.write({"method": "_wait", "params": {"seconds": 2}})
+    number, pings = agent._next_id, b""
+    os.set_blocking(wire, False)
+    taken, deadline = 0, time.monotonic() + 1
+    while time.monotonic() < deadline:
+        if not pings:
+            number += 1
+            pings = json.dumps({"jsonrpc": "2.0", "id": number, "method": "_x", "params": "y" * 2000}).encode() + b"\n"
+        try:
+            pings = pings[os.write(wire, pings) :]
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            taken += 1
+    assert taken < 500  # of 2,000 bytes or more: 64 KiB are in the pipe, and some times that in the agent
+    os.set_blocking(wire, True)
+    os.write(wire, pings)
+    assert {agent.read()["id"] for _ in range(number)} == set(range(1, number + 1))
+
+
 # --- What stdin and stdout can be -----------------------------------------------------------------------------------
 
 REQUESTS = [
@@ -276,6 +302,17 @@ def test_a_socket(start: Start, diary: Diary) -> None:
         assert json.loads(str(Lines(ours.fileno()).next()))["id"] == 1
         ours.shutdown(socket.SHUT_WR)
         ended_cleanly(agent, diary)
+
+
+def test_a_socket_that_is_reset(start: Start, diary: Diary) -> None:
+    """What a peer does that closes while it has not read all."""
+    ours, its = socket.socketpair()
+    with ours, its:
+        agent = start(stdin=its, stdout=its)
+        its.close()
+        ours.sendall(json.dumps({"jsonrpc": "2.0", **REQUESTS[0]}).encode() + b"\n")
+        ours.recv(1)  # it has answered, and the rest of that is left
+    ended_cleanly(agent, diary)
 
 
 @pytest.mark.parametrize("how", ["hang-up", "SIGTERM"])

@@ -7,8 +7,10 @@ from acpgen.emit.reading import TYPES, Reading
 from acpgen.emit.values import value
 from acpgen.ir.model import (
     AnyJson,
+    Const,
     Construct,
     Field,
+    Leniency,
     ListOf,
     ListValue,
     Literal,
@@ -50,6 +52,11 @@ class Properties:
     def _required(self, field: Field) -> Code:
         fallback = self._fallback(field)
         key = f"key := {literal(field.wire)}"
+        match self._reading.resolved(field.type):
+            case Const(str(text)) if field.leniency == Leniency():
+                # every object of a tagged union has one: where it is right, nothing is called
+                only = literal(text)
+                return Code(f"{only} if data[{key}] == {only} else constant(data[key], {only})")
         if fallback is not None and field.leniency.default_on_null:
             known = value(fallback, module=TYPES)
             return Code(f"{known} if data[{key}] is None else {self._present(field, 'key', fallback)}")
@@ -81,6 +88,7 @@ class Properties:
             return self._lenient(expression, key, fallback, skips=skips)
         source = f"data[{key}]"
         return self._skipping(expression, source) if skips else self._reading.read(expression, source)
+
 
     def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool) -> Code:
         """The call for a property that may not fit, and is `fallback`, or UNSET, then."""

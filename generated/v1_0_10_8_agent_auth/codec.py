@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AgentCapabilities)
     key = ""
     try:
@@ -84,7 +84,7 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
 
 
 def decode_annotations(raw: Any) -> types.Annotations:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
     key = ""
     try:
@@ -113,11 +113,11 @@ def encode_annotations(value: types.Annotations) -> dict[str, Any]:
 
 
 def decode_auth_method_env_var(raw: Any) -> types.AuthMethodEnvVar:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodEnvVar)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "env_var")
+        result.type = "env_var" if data[key := "type"] == "env_var" else constant(data[key], "env_var")
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])
         result.description = nullable(data[key], string) if (key := "description") in data else UNSET
@@ -146,11 +146,11 @@ def encode_auth_method_env_var(value: types.AuthMethodEnvVar) -> dict[str, Any]:
 
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "terminal")
+        result.type = "terminal" if data[key := "type"] == "terminal" else constant(data[key], "terminal")
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])
         result.description = nullable(data[key], string) if (key := "description") in data else UNSET
@@ -180,7 +180,7 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
 
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodAgent)
     key = ""
     try:
@@ -217,7 +217,7 @@ _AUTH_METHOD_CANDIDATES: Final[tuple[Candidate[types.AuthMethod], ...]] = (
 
 
 def decode_auth_method(raw: Any) -> types.AuthMethod:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _AUTH_METHOD_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(data, "AuthMethod (type: 'env_var', 'terminal', …)", _AUTH_METHOD_CANDIDATES, read)
@@ -228,7 +228,7 @@ def encode_auth_method(value: types.AuthMethod) -> dict[str, Any]:
 
 
 def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthenticateRequest)
     key = ""
     try:
@@ -249,7 +249,7 @@ def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, A
 
 
 def decode_authenticate_response(raw: Any) -> types.AuthenticateResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthenticateResponse)
     key = ""
     try:
@@ -267,7 +267,7 @@ def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str,
 
 
 def decode_available_command(raw: Any) -> types.AvailableCommand:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommand)
     key = ""
     try:
@@ -293,7 +293,7 @@ def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
 
 
 def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInput:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UnstructuredCommandInput)
     key = ""
     try:
@@ -322,7 +322,7 @@ def encode_available_command_input(value: types.AvailableCommandInput) -> dict[s
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BlobResourceContents)
     key = ""
     try:
@@ -348,7 +348,7 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
 
 
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelNotification)
     key = ""
     try:
@@ -369,7 +369,7 @@ def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientCapabilities)
     key = ""
     try:
@@ -392,11 +392,11 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "text")
+        result.type = "text" if data[key := "type"] == "text" else constant(data[key], "text")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
         result.text = string(data[key := "text"])
@@ -418,11 +418,11 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "image")
+        result.type = "image" if data[key := "type"] == "image" else constant(data[key], "image")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
         result.data = string(data[key := "data"])
@@ -449,11 +449,11 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "audio")
+        result.type = "audio" if data[key := "type"] == "audio" else constant(data[key], "audio")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
         result.data = string(data[key := "data"])
@@ -477,11 +477,13 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "resource_link")
+        result.type = (
+            "resource_link" if data[key := "type"] == "resource_link" else constant(data[key], "resource_link")
+        )
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
         result.description = nullable(data[key], string) if (key := "description") in data else UNSET
@@ -517,11 +519,11 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "resource")
+        result.type = "resource" if data[key := "type"] == "resource" else constant(data[key], "resource")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.annotations = nullable(data[key], decode_annotations) if (key := "annotations") in data else UNSET
         result.resource = decode_embedded_resource_resource(data[key := "resource"])
@@ -552,7 +554,7 @@ _CONTENT_BLOCK_TAGS: Final[dict[str, Callable[[Any], types.ContentBlock]]] = {
 
 
 def decode_content_block(raw: Any) -> types.ContentBlock:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _CONTENT_BLOCK_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -565,7 +567,7 @@ def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
 
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
     key = ""
     try:
@@ -586,7 +588,7 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
 
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateTerminalRequest)
     key = ""
     try:
@@ -625,7 +627,7 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
 
 
 def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateTerminalResponse)
     key = ""
     try:
@@ -646,7 +648,7 @@ def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TextResourceContents)
     key = ""
     try:
@@ -686,7 +688,7 @@ def encode_embedded_resource_resource(value: types.EmbeddedResourceResource) -> 
 
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.EnvVariable)
     key = ""
     try:
@@ -709,7 +711,7 @@ def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
 
 
 def decode_error(raw: Any) -> types.Error:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Error)
     key = ""
     try:
@@ -767,7 +769,7 @@ def encode_ext_response(value: types.ExtResponse) -> Any:
 
 
 def decode_file_system_capability(raw: Any) -> types.FileSystemCapability:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.FileSystemCapability)
     key = ""
     try:
@@ -790,7 +792,7 @@ def encode_file_system_capability(value: types.FileSystemCapability) -> dict[str
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.HttpHeader)
     key = ""
     try:
@@ -813,7 +815,7 @@ def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
 
 
 def decode_implementation(raw: Any) -> types.Implementation:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Implementation)
     key = ""
     try:
@@ -839,7 +841,7 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
     key = ""
     try:
@@ -869,7 +871,7 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
     key = ""
     try:
@@ -899,7 +901,7 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
 
 
 def decode_kill_terminal_command_request(raw: Any) -> types.KillTerminalCommandRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.KillTerminalCommandRequest)
     key = ""
     try:
@@ -922,7 +924,7 @@ def encode_kill_terminal_command_request(value: types.KillTerminalCommandRequest
 
 
 def decode_kill_terminal_command_response(raw: Any) -> types.KillTerminalCommandResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.KillTerminalCommandResponse)
     key = ""
     try:
@@ -940,7 +942,7 @@ def encode_kill_terminal_command_response(value: types.KillTerminalCommandRespon
 
 
 def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LoadSessionRequest)
     key = ""
     try:
@@ -965,7 +967,7 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
 
 
 def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LoadSessionResponse)
     key = ""
     try:
@@ -997,7 +999,7 @@ def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, 
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpCapabilities)
     key = ""
     try:
@@ -1020,11 +1022,11 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
 
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "http")
+        result.type = "http" if data[key := "type"] == "http" else constant(data[key], "http")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.headers = array(data[key := "headers"], decode_http_header)
         result.name = string(data[key := "name"])
@@ -1047,11 +1049,11 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
 
 
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerSse)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "sse")
+        result.type = "sse" if data[key := "type"] == "sse" else constant(data[key], "sse")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.headers = array(data[key := "headers"], decode_http_header)
         result.name = string(data[key := "name"])
@@ -1074,7 +1076,7 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
 
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
     key = ""
     try:
@@ -1110,7 +1112,7 @@ _MCP_SERVER_CANDIDATES: Final[tuple[Candidate[types.McpServer], ...]] = (
 
 
 def decode_mcp_server(raw: Any) -> types.McpServer:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _MCP_SERVER_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(data, "McpServer (type: 'http', 'sse', …)", _MCP_SERVER_CANDIDATES, read)
@@ -1121,7 +1123,7 @@ def encode_mcp_server(value: types.McpServer) -> dict[str, Any]:
 
 
 def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.NewSessionRequest)
     key = ""
     try:
@@ -1144,7 +1146,7 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
 
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.NewSessionResponse)
     key = ""
     try:
@@ -1179,7 +1181,7 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
 
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PermissionOption)
     key = ""
     try:
@@ -1228,7 +1230,7 @@ def encode_permission_option_kind(value: types.PermissionOptionKind) -> Any:
 
 
 def decode_plan_entry(raw: Any) -> types.PlanEntry:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PlanEntry)
     key = ""
     try:
@@ -1283,7 +1285,7 @@ def encode_plan_entry_status(value: types.PlanEntryStatus) -> Any:
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptCapabilities)
     key = ""
     try:
@@ -1308,7 +1310,7 @@ def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any
 
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptRequest)
     key = ""
     try:
@@ -1331,7 +1333,7 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
 
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptResponse)
     key = ""
     try:
@@ -1360,7 +1362,7 @@ def encode_protocol_version(value: types.ProtocolVersion) -> Any:
 
 
 def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReadTextFileRequest)
     key = ""
     try:
@@ -1393,7 +1395,7 @@ def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str,
 
 
 def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReadTextFileResponse)
     key = ""
     try:
@@ -1414,7 +1416,7 @@ def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[st
 
 
 def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReleaseTerminalRequest)
     key = ""
     try:
@@ -1437,7 +1439,7 @@ def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict
 
 
 def decode_release_terminal_response(raw: Any) -> types.ReleaseTerminalResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReleaseTerminalResponse)
     key = ""
     try:
@@ -1470,11 +1472,11 @@ def encode_request_id(value: types.RequestId) -> Any:
 
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
     key = ""
     try:
-        result.outcome = constant(data[key := "outcome"], "cancelled")
+        result.outcome = "cancelled" if data[key := "outcome"] == "cancelled" else constant(data[key], "cancelled")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -1488,11 +1490,11 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
     key = ""
     try:
-        result.outcome = constant(data[key := "outcome"], "selected")
+        result.outcome = "selected" if data[key := "outcome"] == "selected" else constant(data[key], "selected")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.option_id = string(data[key := "optionId"])
     except (DecodeError, KeyError) as error:
@@ -1517,7 +1519,7 @@ _REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Callable[[Any], types.RequestP
 
 
 def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcome:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("outcome")
     read = _REQUEST_PERMISSION_OUTCOME_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -1530,7 +1532,7 @@ def encode_request_permission_outcome(value: types.RequestPermissionOutcome) -> 
 
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionRequest)
     key = ""
     try:
@@ -1555,7 +1557,7 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
     key = ""
     try:
@@ -1590,7 +1592,7 @@ def encode_role(value: types.Role) -> Any:
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionCapabilities)
     key = ""
     try:
@@ -1624,7 +1626,7 @@ def encode_session_config_id(value: types.SessionConfigId) -> Any:
 
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigOptionSelect)
     key = ""
     try:
@@ -1635,7 +1637,7 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
         result.description = nullable(data[key], string) if (key := "description") in data else UNSET
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])
-        result.type = constant(data[key := "type"], "select")
+        result.type = "select" if data[key := "type"] == "select" else constant(data[key], "select")
         result.current_value = string(data[key := "currentValue"])
         result.options = decode_session_config_select_options(data[key := "options"])
     except (DecodeError, KeyError) as error:
@@ -1666,7 +1668,7 @@ _SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Callable[[Any], types.SessionConfig
 
 
 def decode_session_config_option(raw: Any) -> types.SessionConfigOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SESSION_CONFIG_OPTION_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -1687,7 +1689,7 @@ def encode_session_config_option_category(value: types.SessionConfigOptionCatego
 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigSelectGroup)
     key = ""
     try:
@@ -1712,7 +1714,7 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
 
 
 def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigSelectOption)
     key = ""
     try:
@@ -1768,7 +1770,7 @@ def encode_session_id(value: types.SessionId) -> Any:
 
 
 def decode_session_mode(raw: Any) -> types.SessionMode:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionMode)
     key = ""
     try:
@@ -1802,7 +1804,7 @@ def encode_session_mode_id(value: types.SessionModeId) -> Any:
 
 
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionModeState)
     key = ""
     try:
@@ -1825,7 +1827,7 @@ def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
 
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionNotification)
     key = ""
     try:
@@ -1848,13 +1850,17 @@ def encode_session_notification(value: types.SessionNotification) -> dict[str, A
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
     key = ""
     try:
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.content = decode_content_block(data[key := "content"])
-        result.session_update = constant(data[key := "sessionUpdate"], "user_message_chunk")
+        result.session_update = (
+            "user_message_chunk"
+            if data[key := "sessionUpdate"] == "user_message_chunk"
+            else constant(data[key], "user_message_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -1871,13 +1877,17 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
 
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
     key = ""
     try:
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.content = decode_content_block(data[key := "content"])
-        result.session_update = constant(data[key := "sessionUpdate"], "agent_message_chunk")
+        result.session_update = (
+            "agent_message_chunk"
+            if data[key := "sessionUpdate"] == "agent_message_chunk"
+            else constant(data[key], "agent_message_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -1894,13 +1904,17 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
 
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
     key = ""
     try:
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.content = decode_content_block(data[key := "content"])
-        result.session_update = constant(data[key := "sessionUpdate"], "agent_thought_chunk")
+        result.session_update = (
+            "agent_thought_chunk"
+            if data[key := "sessionUpdate"] == "agent_thought_chunk"
+            else constant(data[key], "agent_thought_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -1917,11 +1931,13 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
 
 
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCall)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "tool_call")
+        result.session_update = (
+            "tool_call" if data[key := "sessionUpdate"] == "tool_call" else constant(data[key], "tool_call")
+        )
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.content = array(data[key], decode_tool_call_content) if (key := "content") in data else UNSET
         result.kind = decode_tool_kind(data[key]) if (key := "kind") in data else UNSET
@@ -1960,7 +1976,7 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
 
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallUpdate)
     key = ""
     try:
@@ -2012,7 +2028,7 @@ def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
 
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallUpdate)
     key = ""
     try:
@@ -2033,7 +2049,11 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
         result.status = nullable(data[key], decode_tool_call_status) if (key := "status") in data else UNSET
         result.title = nullable(data[key], string) if (key := "title") in data else UNSET
         result.tool_call_id = string(data[key := "toolCallId"])
-        result.session_update = constant(data[key := "sessionUpdate"], "tool_call_update")
+        result.session_update = (
+            "tool_call_update"
+            if data[key := "sessionUpdate"] == "tool_call_update"
+            else constant(data[key], "tool_call_update")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -2066,11 +2086,11 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
 
 
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlan)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "plan")
+        result.session_update = "plan" if data[key := "sessionUpdate"] == "plan" else constant(data[key], "plan")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.entries = array(data[key := "entries"], decode_plan_entry)
     except (DecodeError, KeyError) as error:
@@ -2089,11 +2109,15 @@ def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]
 
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "available_commands_update")
+        result.session_update = (
+            "available_commands_update"
+            if data[key := "sessionUpdate"] == "available_commands_update"
+            else constant(data[key], "available_commands_update")
+        )
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.available_commands = array(data[key := "availableCommands"], decode_available_command)
     except (DecodeError, KeyError) as error:
@@ -2114,11 +2138,15 @@ def encode_session_update_available_commands_update(
 
 
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCurrentModeUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "current_mode_update")
+        result.session_update = (
+            "current_mode_update"
+            if data[key := "sessionUpdate"] == "current_mode_update"
+            else constant(data[key], "current_mode_update")
+        )
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.current_mode_id = string(data[key := "currentModeId"])
     except (DecodeError, KeyError) as error:
@@ -2137,11 +2165,15 @@ def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentM
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "config_option_update")
+        result.session_update = (
+            "config_option_update"
+            if data[key := "sessionUpdate"] == "config_option_update"
+            else constant(data[key], "config_option_update")
+        )
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.config_options = array(data[key := "configOptions"], decode_session_config_option)
     except (DecodeError, KeyError) as error:
@@ -2173,7 +2205,7 @@ _SESSION_UPDATE_TAGS: Final[dict[str, Callable[[Any], types.SessionUpdate]]] = {
 
 
 def decode_session_update(raw: Any) -> types.SessionUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("sessionUpdate")
     read = _SESSION_UPDATE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -2186,7 +2218,7 @@ def encode_session_update(value: types.SessionUpdate) -> dict[str, Any]:
 
 
 def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfigOptionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionRequest)
     key = ""
     try:
@@ -2211,7 +2243,7 @@ def encode_set_session_config_option_request(value: types.SetSessionConfigOption
 
 
 def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionResponse)
     key = ""
     try:
@@ -2232,7 +2264,7 @@ def encode_set_session_config_option_response(value: types.SetSessionConfigOptio
 
 
 def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionModeRequest)
     key = ""
     try:
@@ -2255,7 +2287,7 @@ def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[
 
 
 def decode_set_session_mode_response(raw: Any) -> types.SetSessionModeResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionModeResponse)
     key = ""
     try:
@@ -2290,7 +2322,7 @@ def encode_stop_reason(value: types.StopReason) -> Any:
 
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
     key = ""
     try:
@@ -2316,7 +2348,7 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalOutputRequest)
     key = ""
     try:
@@ -2339,7 +2371,7 @@ def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[s
 
 
 def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalOutputResponse)
     key = ""
     try:
@@ -2367,11 +2399,11 @@ def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict
 
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "content")
+        result.type = "content" if data[key := "type"] == "content" else constant(data[key], "content")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.content = decode_content_block(data[key := "content"])
     except (DecodeError, KeyError) as error:
@@ -2390,11 +2422,11 @@ def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dic
 
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "diff")
+        result.type = "diff" if data[key := "type"] == "diff" else constant(data[key], "diff")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.new_text = string(data[key := "newText"])
         result.old_text = nullable(data[key], string) if (key := "oldText") in data else UNSET
@@ -2418,11 +2450,11 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
 
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "terminal")
+        result.type = "terminal" if data[key := "type"] == "terminal" else constant(data[key], "terminal")
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
         result.terminal_id = string(data[key := "terminalId"])
     except (DecodeError, KeyError) as error:
@@ -2448,7 +2480,7 @@ _TOOL_CALL_CONTENT_TAGS: Final[dict[str, Callable[[Any], types.ToolCallContent]]
 
 
 def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _TOOL_CALL_CONTENT_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -2469,7 +2501,7 @@ def encode_tool_call_id(value: types.ToolCallId) -> Any:
 
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
     key = ""
     try:
@@ -2533,7 +2565,7 @@ def encode_tool_kind(value: types.ToolKind) -> Any:
 
 
 def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExitRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitRequest)
     key = ""
     try:
@@ -2556,7 +2588,7 @@ def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitReques
 
 
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitResponse)
     key = ""
     try:
@@ -2582,7 +2614,7 @@ def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitRespo
 
 
 def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WriteTextFileRequest)
     key = ""
     try:
@@ -2607,7 +2639,7 @@ def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[st
 
 
 def decode_write_text_file_response(raw: Any) -> types.WriteTextFileResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WriteTextFileResponse)
     key = ""
     try:
@@ -2625,7 +2657,7 @@ def encode_write_text_file_response(value: types.WriteTextFileResponse) -> dict[
 
 
 def decode_auth_method_state(raw: Any) -> types.AuthMethodState:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodState)
     key = ""
     try:
@@ -2651,7 +2683,7 @@ def encode_auth_method_state(value: types.AuthMethodState) -> dict[str, Any]:
 
 
 def decode_get_auth_state_request(raw: Any) -> types.GetAuthStateRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GetAuthStateRequest)
     key = ""
     try:
@@ -2669,7 +2701,7 @@ def encode_get_auth_state_request(value: types.GetAuthStateRequest) -> dict[str,
 
 
 def decode_get_auth_state_response(raw: Any) -> types.GetAuthStateResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GetAuthStateResponse)
     key = ""
     try:
@@ -2702,7 +2734,7 @@ def encode_get_auth_state_response(value: types.GetAuthStateResponse) -> dict[st
 
 
 def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthCapabilities)
     key = ""
     try:
@@ -2723,7 +2755,7 @@ def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
 
 
 def decode_logout_request(raw: Any) -> types.LogoutRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutRequest)
     key = ""
     try:
@@ -2741,7 +2773,7 @@ def encode_logout_request(value: types.LogoutRequest) -> dict[str, Any]:
 
 
 def decode_logout_response(raw: Any) -> types.LogoutResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutResponse)
     key = ""
     try:

@@ -66,7 +66,7 @@ def encode_request_id(value: types.RequestId) -> Any:
 
 
 def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WriteTextFileRequest)
     key = ""
     try:
@@ -99,7 +99,7 @@ def encode_session_id(value: types.SessionId) -> Any:
 
 
 def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReadTextFileRequest)
     key = ""
     try:
@@ -132,7 +132,7 @@ def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str,
 
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionRequest)
     key = ""
     try:
@@ -157,7 +157,7 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
 
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallUpdate)
     key = ""
     try:
@@ -250,11 +250,11 @@ def encode_tool_call_status(value: types.ToolCallStatus) -> Any:
 
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "content")
+        result.type = "content" if data[key := "type"] == "content" else constant(data[key], "content")
         result.content = decode_content_block(data[key := "content"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -273,11 +273,11 @@ def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dic
 
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "diff")
+        result.type = "diff" if data[key := "type"] == "diff" else constant(data[key], "diff")
         result.path = string(data[key := "path"])
         result.old_text = lenient_string(data, "oldText") if "oldText" in data else UNSET
         result.new_text = string(data[key := "newText"])
@@ -301,11 +301,11 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
 
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "terminal")
+        result.type = "terminal" if data[key := "type"] == "terminal" else constant(data[key], "terminal")
         result.terminal_id = string(data[key := "terminalId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -331,7 +331,7 @@ _TOOL_CALL_CONTENT_TAGS: Final[dict[str, Callable[[Any], types.ToolCallContent]]
 
 
 def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _TOOL_CALL_CONTENT_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -344,11 +344,11 @@ def encode_tool_call_content(value: types.ToolCallContent) -> dict[str, Any]:
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "text")
+        result.type = "text" if data[key := "type"] == "text" else constant(data[key], "text")
         result.annotations = (
             lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
@@ -372,11 +372,11 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "image")
+        result.type = "image" if data[key := "type"] == "image" else constant(data[key], "image")
         result.annotations = (
             lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
@@ -405,11 +405,11 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "audio")
+        result.type = "audio" if data[key := "type"] == "audio" else constant(data[key], "audio")
         result.annotations = (
             lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
@@ -435,11 +435,13 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "resource_link")
+        result.type = (
+            "resource_link" if data[key := "type"] == "resource_link" else constant(data[key], "resource_link")
+        )
         result.annotations = (
             lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
@@ -477,11 +479,11 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "resource")
+        result.type = "resource" if data[key := "type"] == "resource" else constant(data[key], "resource")
         result.annotations = (
             lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
         )
@@ -514,7 +516,7 @@ _CONTENT_BLOCK_TAGS: Final[dict[str, Callable[[Any], types.ContentBlock]]] = {
 
 
 def decode_content_block(raw: Any) -> types.ContentBlock:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _CONTENT_BLOCK_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -527,7 +529,7 @@ def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
 
 
 def decode_annotations(raw: Any) -> types.Annotations:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
     result.audience = lenient_items(data, "audience", decode_role) if "audience" in data else UNSET
     result.last_modified = lenient_string(data, "lastModified") if "lastModified" in data else UNSET
@@ -564,7 +566,7 @@ def encode_role(value: types.Role) -> Any:
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TextResourceContents)
     key = ""
     try:
@@ -590,7 +592,7 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BlobResourceContents)
     key = ""
     try:
@@ -638,7 +640,7 @@ def encode_terminal_id(value: types.TerminalId) -> Any:
 
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
     key = ""
     try:
@@ -666,7 +668,7 @@ def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
 
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PermissionOption)
     key = ""
     try:
@@ -715,7 +717,7 @@ def encode_permission_option_kind(value: types.PermissionOptionKind) -> Any:
 
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateTerminalRequest)
     key = ""
     try:
@@ -754,7 +756,7 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
 
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.EnvVariable)
     key = ""
     try:
@@ -777,7 +779,7 @@ def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
 
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalOutputRequest)
     key = ""
     try:
@@ -800,7 +802,7 @@ def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[s
 
 
 def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReleaseTerminalRequest)
     key = ""
     try:
@@ -823,7 +825,7 @@ def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict
 
 
 def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExitRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitRequest)
     key = ""
     try:
@@ -846,7 +848,7 @@ def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitReques
 
 
 def decode_kill_terminal_request(raw: Any) -> types.KillTerminalRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.KillTerminalRequest)
     key = ""
     try:
@@ -869,7 +871,7 @@ def encode_kill_terminal_request(value: types.KillTerminalRequest) -> dict[str, 
 
 
 def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSessionScope)
     key = ""
     try:
@@ -890,7 +892,7 @@ def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> di
 
 
 def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElicitationRequestFormSession:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestFormSession)
     key = ""
     try:
@@ -898,7 +900,7 @@ def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElic
         result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
         result.message = string(data[key := "message"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.mode = constant(data[key := "mode"], "form")
+        result.mode = "form" if data[key := "mode"] == "form" else constant(data[key], "form")
         result.requested_schema = decode_elicitation_schema(data[key := "requestedSchema"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -920,7 +922,7 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
 
 
 def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationRequestScope)
     key = ""
     try:
@@ -938,14 +940,14 @@ def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> di
 
 
 def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElicitationRequestFormRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestFormRequest)
     key = ""
     try:
         result.request_id = decode_request_id(data[key := "requestId"])
         result.message = string(data[key := "message"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.mode = constant(data[key := "mode"], "form")
+        result.mode = "form" if data[key := "mode"] == "form" else constant(data[key], "form")
         result.requested_schema = decode_elicitation_schema(data[key := "requestedSchema"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -987,7 +989,7 @@ def encode_create_elicitation_request_form(value: types.CreateElicitationRequest
 
 
 def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElicitationRequestUrlSession:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestUrlSession)
     key = ""
     try:
@@ -995,7 +997,7 @@ def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElici
         result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
         result.message = string(data[key := "message"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.mode = constant(data[key := "mode"], "url")
+        result.mode = "url" if data[key := "mode"] == "url" else constant(data[key], "url")
         result.elicitation_id = string(data[key := "elicitationId"])
         result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
@@ -1019,14 +1021,14 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
 
 
 def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElicitationRequestUrlRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestUrlRequest)
     key = ""
     try:
         result.request_id = decode_request_id(data[key := "requestId"])
         result.message = string(data[key := "message"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.mode = constant(data[key := "mode"], "url")
+        result.mode = "url" if data[key := "mode"] == "url" else constant(data[key], "url")
         result.elicitation_id = string(data[key := "elicitationId"])
         result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
@@ -1070,7 +1072,7 @@ def encode_create_elicitation_request_url(value: types.CreateElicitationRequestU
 
 
 def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateElicitationRequestOtherSession:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("mode") in ("form", "url"):
         raise unfit("CreateElicitationRequestOtherSession, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherSession)
@@ -1108,7 +1110,7 @@ def encode_create_elicitation_request_other_session(
 
 
 def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateElicitationRequestOtherRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("mode") in ("form", "url"):
         raise unfit("CreateElicitationRequestOtherRequest, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherRequest)
@@ -1169,7 +1171,7 @@ _CREATE_ELICITATION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.CreateEl
 
 
 def decode_create_elicitation_request(raw: Any) -> types.CreateElicitationRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("mode")
     read = _CREATE_ELICITATION_REQUEST_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -1182,7 +1184,7 @@ def encode_create_elicitation_request(value: types.CreateElicitationRequest) -> 
 
 
 def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSchema)
     key = ""
     try:
@@ -1231,11 +1233,11 @@ def encode_elicitation_schema_type(value: types.ElicitationSchemaType) -> Any:
 
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "string")
+        result.type = "string" if data[key := "type"] == "string" else constant(data[key], "string")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.min_length = (
@@ -1289,11 +1291,11 @@ def encode_elicitation_property_schema_string(value: types.ElicitationPropertySc
 
 
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaNumber)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "number")
+        result.type = "number" if data[key := "type"] == "number" else constant(data[key], "number")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.minimum = nullable(data[key], number) if (key := "minimum") in data else UNSET
@@ -1325,11 +1327,11 @@ def encode_elicitation_property_schema_number(value: types.ElicitationPropertySc
 
 
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaInteger)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "integer")
+        result.type = "integer" if data[key := "type"] == "integer" else constant(data[key], "integer")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.minimum = nullable(data[key], integer) if (key := "minimum") in data else UNSET
@@ -1361,11 +1363,11 @@ def encode_elicitation_property_schema_integer(value: types.ElicitationPropertyS
 
 
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaBoolean)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "boolean")
+        result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.default = lenient_nullable_or_unset(data, "default", boolean) if "default" in data else UNSET
@@ -1391,11 +1393,11 @@ def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertyS
 
 
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaArray)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "array")
+        result.type = "array" if data[key := "type"] == "array" else constant(data[key], "array")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.min_items = (
@@ -1433,7 +1435,7 @@ def encode_elicitation_property_schema_array(value: types.ElicitationPropertySch
 
 
 def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPropertySchemaOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("string", "number", "integer", "boolean", "array"):
         raise unfit("ElicitationPropertySchemaOther, from which this object is excluded", raw)
     result = new(types.ElicitationPropertySchemaOther)
@@ -1464,7 +1466,7 @@ _ELICITATION_PROPERTY_SCHEMA_TAGS: Final[dict[str, Callable[[Any], types.Elicita
 
 
 def decode_elicitation_property_schema(raw: Any) -> types.ElicitationPropertySchema:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _ELICITATION_PROPERTY_SCHEMA_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -1493,7 +1495,7 @@ def encode_string_format(value: types.StringFormat) -> Any:
 
 
 def decode_enum_option(raw: Any) -> types.EnumOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.EnumOption)
     key = ""
     try:
@@ -1519,11 +1521,11 @@ def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
 
 
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.MultiSelectItemsString)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "string")
+        result.type = "string" if data[key := "type"] == "string" else constant(data[key], "string")
         result.enum = array(data[key := "enum"], string)
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -1542,7 +1544,7 @@ def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dic
 
 
 def decode_multi_select_items_other(raw: Any) -> types.MultiSelectItemsOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("string",):
         raise unfit("MultiSelectItemsOther, from which this object is excluded", raw)
     result = new(types.MultiSelectItemsOther)
@@ -1564,7 +1566,7 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 
 def decode_titled_multi_select_items(raw: Any) -> types.TitledMultiSelectItems:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TitledMultiSelectItems)
     key = ""
     try:
@@ -1594,7 +1596,7 @@ _MULTI_SELECT_ITEMS_CANDIDATES: Final[tuple[Candidate[types.MultiSelectItems], .
 
 
 def decode_multi_select_items(raw: Any) -> types.MultiSelectItems:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _MULTI_SELECT_ITEMS_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(data, "MultiSelectItems (type: 'string', …)", _MULTI_SELECT_ITEMS_CANDIDATES, read)
@@ -1621,7 +1623,7 @@ def encode_ext_request(value: types.ExtRequest) -> Any:
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
     key = ""
     try:
@@ -1667,7 +1669,7 @@ def encode_protocol_version(value: types.ProtocolVersion) -> Any:
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AgentCapabilities)
     result.load_session = lenient(data, "loadSession", boolean, False) if "loadSession" in data else False
     result.prompt_capabilities = (
@@ -1708,7 +1710,7 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptCapabilities)
     result.image = lenient(data, "image", boolean, False) if "image" in data else False
     result.audio = lenient(data, "audio", boolean, False) if "audio" in data else False
@@ -1729,7 +1731,7 @@ def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpCapabilities)
     result.http = lenient(data, "http", boolean, False) if "http" in data else False
     result.sse = lenient(data, "sse", boolean, False) if "sse" in data else False
@@ -1748,7 +1750,7 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionCapabilities)
     result.list = lenient_nullable_or_unset(data, "list", decode_session_list_capabilities) if "list" in data else UNSET
     result.delete = (
@@ -1791,7 +1793,7 @@ def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, A
 
 
 def decode_session_list_capabilities(raw: Any) -> types.SessionListCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionListCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1805,7 +1807,7 @@ def encode_session_list_capabilities(value: types.SessionListCapabilities) -> di
 
 
 def decode_session_delete_capabilities(raw: Any) -> types.SessionDeleteCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionDeleteCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1819,7 +1821,7 @@ def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -
 
 
 def decode_session_additional_directories_capabilities(raw: Any) -> types.SessionAdditionalDirectoriesCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionAdditionalDirectoriesCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1835,7 +1837,7 @@ def encode_session_additional_directories_capabilities(
 
 
 def decode_session_resume_capabilities(raw: Any) -> types.SessionResumeCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionResumeCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1849,7 +1851,7 @@ def encode_session_resume_capabilities(value: types.SessionResumeCapabilities) -
 
 
 def decode_session_close_capabilities(raw: Any) -> types.SessionCloseCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionCloseCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1863,7 +1865,7 @@ def encode_session_close_capabilities(value: types.SessionCloseCapabilities) -> 
 
 
 def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AgentAuthCapabilities)
     result.logout = lenient_nullable_or_unset(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1880,7 +1882,7 @@ def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[s
 
 
 def decode_logout_capabilities(raw: Any) -> types.LogoutCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1894,11 +1896,11 @@ def encode_logout_capabilities(value: types.LogoutCapabilities) -> dict[str, Any
 
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "terminal")
+        result.type = "terminal" if data[key := "type"] == "terminal" else constant(data[key], "terminal")
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
@@ -1928,7 +1930,7 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
 
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodAgent)
     key = ""
     try:
@@ -1962,7 +1964,7 @@ _AUTH_METHOD_CANDIDATES: Final[tuple[Candidate[types.AuthMethod], ...]] = (
 
 
 def decode_auth_method(raw: Any) -> types.AuthMethod:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _AUTH_METHOD_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(data, "AuthMethod (type: 'terminal', …)", _AUTH_METHOD_CANDIDATES, read)
@@ -1981,7 +1983,7 @@ def encode_auth_method_id(value: types.AuthMethodId) -> Any:
 
 
 def decode_implementation(raw: Any) -> types.Implementation:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Implementation)
     key = ""
     try:
@@ -2007,7 +2009,7 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
 
 
 def decode_authenticate_response(raw: Any) -> types.AuthenticateResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthenticateResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2021,7 +2023,7 @@ def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str,
 
 
 def decode_logout_response(raw: Any) -> types.LogoutResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2035,7 +2037,7 @@ def encode_logout_response(value: types.LogoutResponse) -> dict[str, Any]:
 
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.NewSessionResponse)
     key = ""
     try:
@@ -2068,7 +2070,7 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
 
 
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionModeState)
     key = ""
     try:
@@ -2101,7 +2103,7 @@ def encode_session_mode_id(value: types.SessionModeId) -> Any:
 
 
 def decode_session_mode(raw: Any) -> types.SessionMode:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionMode)
     key = ""
     try:
@@ -2127,7 +2129,7 @@ def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
 
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigOptionSelect)
     key = ""
     try:
@@ -2140,7 +2142,7 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.type = constant(data[key := "type"], "select")
+        result.type = "select" if data[key := "type"] == "select" else constant(data[key], "select")
         result.current_value = string(data[key := "currentValue"])
         result.options = decode_session_config_select_options(data[key := "options"])
     except (DecodeError, KeyError) as error:
@@ -2166,7 +2168,7 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
 
 
 def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigOptionBoolean)
     key = ""
     try:
@@ -2179,7 +2181,7 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.type = constant(data[key := "type"], "boolean")
+        result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.current_value = boolean(data[key := "currentValue"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -2209,7 +2211,7 @@ _SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Callable[[Any], types.SessionConfig
 
 
 def decode_session_config_option(raw: Any) -> types.SessionConfigOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SESSION_CONFIG_OPTION_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -2246,7 +2248,7 @@ def encode_session_config_value_id(value: types.SessionConfigValueId) -> Any:
 
 
 def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigSelectOption)
     key = ""
     try:
@@ -2272,7 +2274,7 @@ def encode_session_config_select_option(value: types.SessionConfigSelectOption) 
 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigSelectGroup)
     key = ""
     try:
@@ -2321,7 +2323,7 @@ def encode_session_config_group_id(value: types.SessionConfigGroupId) -> Any:
 
 
 def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LoadSessionResponse)
     result.modes = lenient_nullable_or_unset(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
     result.config_options = (
@@ -2347,7 +2349,7 @@ def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, 
 
 
 def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ListSessionsResponse)
     key = ""
     try:
@@ -2371,7 +2373,7 @@ def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str
 
 
 def decode_session_info(raw: Any) -> types.SessionInfo:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionInfo)
     key = ""
     try:
@@ -2407,7 +2409,7 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
 
 
 def decode_delete_session_response(raw: Any) -> types.DeleteSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DeleteSessionResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2421,7 +2423,7 @@ def encode_delete_session_response(value: types.DeleteSessionResponse) -> dict[s
 
 
 def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ResumeSessionResponse)
     result.modes = lenient_nullable_or_unset(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
     result.config_options = (
@@ -2447,7 +2449,7 @@ def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[s
 
 
 def decode_close_session_response(raw: Any) -> types.CloseSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CloseSessionResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2461,7 +2463,7 @@ def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str
 
 
 def decode_set_session_mode_response(raw: Any) -> types.SetSessionModeResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionModeResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2475,7 +2477,7 @@ def encode_set_session_mode_response(value: types.SetSessionModeResponse) -> dic
 
 
 def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionResponse)
     key = ""
     try:
@@ -2498,7 +2500,7 @@ def encode_set_session_config_option_response(value: types.SetSessionConfigOptio
 
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptResponse)
     key = ""
     try:
@@ -2544,7 +2546,7 @@ def encode_ext_response(value: types.ExtResponse) -> Any:
 
 
 def decode_error(raw: Any) -> types.Error:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Error)
     key = ""
     try:
@@ -2575,7 +2577,7 @@ def encode_error_code(value: types.ErrorCode) -> Any:
 
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionNotification)
     key = ""
     try:
@@ -2598,7 +2600,7 @@ def encode_session_notification(value: types.SessionNotification) -> dict[str, A
 
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
     key = ""
     try:
@@ -2622,14 +2624,18 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
     key = ""
     try:
         result.content = decode_content_block(data[key := "content"])
         result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.session_update = constant(data[key := "sessionUpdate"], "user_message_chunk")
+        result.session_update = (
+            "user_message_chunk"
+            if data[key := "sessionUpdate"] == "user_message_chunk"
+            else constant(data[key], "user_message_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -2648,14 +2654,18 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
 
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
     key = ""
     try:
         result.content = decode_content_block(data[key := "content"])
         result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.session_update = constant(data[key := "sessionUpdate"], "agent_message_chunk")
+        result.session_update = (
+            "agent_message_chunk"
+            if data[key := "sessionUpdate"] == "agent_message_chunk"
+            else constant(data[key], "agent_message_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -2674,14 +2684,18 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
 
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
     key = ""
     try:
         result.content = decode_content_block(data[key := "content"])
         result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.session_update = constant(data[key := "sessionUpdate"], "agent_thought_chunk")
+        result.session_update = (
+            "agent_thought_chunk"
+            if data[key := "sessionUpdate"] == "agent_thought_chunk"
+            else constant(data[key], "agent_thought_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -2700,11 +2714,13 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
 
 
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCall)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "tool_call")
+        result.session_update = (
+            "tool_call" if data[key := "sessionUpdate"] == "tool_call" else constant(data[key], "tool_call")
+        )
         result.tool_call_id = string(data[key := "toolCallId"])
         result.title = string(data[key := "title"])
         result.name = lenient_string(data, "name") if "name" in data else UNSET
@@ -2754,7 +2770,7 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
 
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallUpdate)
     key = ""
     try:
@@ -2768,7 +2784,11 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
         result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
         result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.session_update = constant(data[key := "sessionUpdate"], "tool_call_update")
+        result.session_update = (
+            "tool_call_update"
+            if data[key := "sessionUpdate"] == "tool_call_update"
+            else constant(data[key], "tool_call_update")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -2803,11 +2823,11 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
 
 
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlan)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "plan")
+        result.session_update = "plan" if data[key := "sessionUpdate"] == "plan" else constant(data[key], "plan")
         result.entries = lenient(data, key := "entries", lambda value: valid_items(value, decode_plan_entry), [])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -2826,11 +2846,15 @@ def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]
 
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "available_commands_update")
+        result.session_update = (
+            "available_commands_update"
+            if data[key := "sessionUpdate"] == "available_commands_update"
+            else constant(data[key], "available_commands_update")
+        )
         result.available_commands = lenient(
             data, key := "availableCommands", lambda value: valid_items(value, decode_available_command), []
         )
@@ -2853,11 +2877,15 @@ def encode_session_update_available_commands_update(
 
 
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCurrentModeUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "current_mode_update")
+        result.session_update = (
+            "current_mode_update"
+            if data[key := "sessionUpdate"] == "current_mode_update"
+            else constant(data[key], "current_mode_update")
+        )
         result.current_mode_id = string(data[key := "currentModeId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -2876,11 +2904,15 @@ def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentM
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "config_option_update")
+        result.session_update = (
+            "config_option_update"
+            if data[key := "sessionUpdate"] == "config_option_update"
+            else constant(data[key], "config_option_update")
+        )
         result.config_options = lenient(
             data, key := "configOptions", lambda value: valid_items(value, decode_session_config_option), []
         )
@@ -2901,11 +2933,15 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
 
 
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateSessionInfoUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "session_info_update")
+        result.session_update = (
+            "session_info_update"
+            if data[key := "sessionUpdate"] == "session_info_update"
+            else constant(data[key], "session_info_update")
+        )
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -2928,11 +2964,13 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
 
 
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUsageUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "usage_update")
+        result.session_update = (
+            "usage_update" if data[key := "sessionUpdate"] == "usage_update" else constant(data[key], "usage_update")
+        )
         result.used = bounded_integer(data[key := "used"], 0, None)
         result.size = bounded_integer(data[key := "size"], 0, None)
         result.cost = lenient_nullable_or_unset(data, "cost", decode_cost) if "cost" in data else UNSET
@@ -2956,11 +2994,11 @@ def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) ->
 
 
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateNotice)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "notice")
+        result.session_update = "notice" if data[key := "sessionUpdate"] == "notice" else constant(data[key], "notice")
         result.severity = decode_notice_severity(data[key := "severity"])
         result.title = long_string(data[key := "title"], 1)
         result.description = lenient_string(data, "description") if "description" in data else UNSET
@@ -2984,11 +3022,15 @@ def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, 
 
 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "compaction_update")
+        result.session_update = (
+            "compaction_update"
+            if data[key := "sessionUpdate"] == "compaction_update"
+            else constant(data[key], "compaction_update")
+        )
         result.compaction_id = string(data[key := "compactionId"])
         result.status = decode_compaction_status(data[key := "status"])
         result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
@@ -3015,11 +3057,15 @@ def encode_session_update_compaction_update(value: types.SessionUpdateCompaction
 
 
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionSummaryChunk)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "compaction_summary_chunk")
+        result.session_update = (
+            "compaction_summary_chunk"
+            if data[key := "sessionUpdate"] == "compaction_summary_chunk"
+            else constant(data[key], "compaction_summary_chunk")
+        )
         result.compaction_id = string(data[key := "compactionId"])
         result.content = decode_content_block(data[key := "content"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3058,7 +3104,7 @@ _SESSION_UPDATE_TAGS: Final[dict[str, Callable[[Any], types.SessionUpdate]]] = {
 
 
 def decode_session_update(raw: Any) -> types.SessionUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("sessionUpdate")
     read = _SESSION_UPDATE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -3079,7 +3125,7 @@ def encode_message_id(value: types.MessageId) -> Any:
 
 
 def decode_plan_entry(raw: Any) -> types.PlanEntry:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PlanEntry)
     key = ""
     try:
@@ -3134,7 +3180,7 @@ def encode_plan_entry_status(value: types.PlanEntryStatus) -> Any:
 
 
 def decode_available_command(raw: Any) -> types.AvailableCommand:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommand)
     key = ""
     try:
@@ -3162,7 +3208,7 @@ def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
 
 
 def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInput:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UnstructuredCommandInput)
     key = ""
     try:
@@ -3191,7 +3237,7 @@ def encode_available_command_input(value: types.AvailableCommandInput) -> dict[s
 
 
 def decode_cost(raw: Any) -> types.Cost:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Cost)
     key = ""
     try:
@@ -3238,7 +3284,7 @@ def encode_compaction_status(value: types.CompactionStatus) -> Any:
 
 
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CompleteElicitationNotification)
     key = ""
     try:
@@ -3267,7 +3313,7 @@ def encode_ext_notification(value: types.ExtNotification) -> Any:
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
     key = ""
     try:
@@ -3299,7 +3345,7 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientCapabilities)
     result.fs = (
         lenient_or_made(data, "fs", decode_file_system_capabilities, types.FileSystemCapabilities)
@@ -3340,7 +3386,7 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 
 def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.FileSystemCapabilities)
     result.read_text_file = lenient(data, "readTextFile", boolean, False) if "readTextFile" in data else False
     result.write_text_file = lenient(data, "writeTextFile", boolean, False) if "writeTextFile" in data else False
@@ -3359,7 +3405,7 @@ def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict
 
 
 def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientSessionCapabilities)
     result.compaction = (
         lenient_nullable_or_unset(data, "compaction", decode_compaction_capabilities) if "compaction" in data else UNSET
@@ -3401,7 +3447,7 @@ def encode_compaction_capabilities(value: types.CompactionCapabilities) -> dict[
 
 
 def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigOptionsCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigOptionsCapabilities)
     result.boolean = (
         lenient_nullable_or_unset(data, "boolean", decode_boolean_config_option_capabilities)
@@ -3422,7 +3468,7 @@ def encode_session_config_options_capabilities(value: types.SessionConfigOptions
 
 
 def decode_boolean_config_option_capabilities(raw: Any) -> types.BooleanConfigOptionCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BooleanConfigOptionCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -3445,7 +3491,7 @@ def encode_notice_capabilities(value: types.NoticeCapabilities) -> dict[str, Any
 
 
 def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthCapabilities)
     result.terminal = lenient(data, "terminal", boolean, False) if "terminal" in data else False
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3462,7 +3508,7 @@ def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationCapabilities)
     result.form = (
         lenient_nullable_or_unset(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
@@ -3484,7 +3530,7 @@ def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dic
 
 
 def decode_elicitation_form_capabilities(raw: Any) -> types.ElicitationFormCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationFormCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -3498,7 +3544,7 @@ def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilitie
 
 
 def decode_elicitation_url_capabilities(raw: Any) -> types.ElicitationUrlCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationUrlCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -3512,7 +3558,7 @@ def encode_elicitation_url_capabilities(value: types.ElicitationUrlCapabilities)
 
 
 def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthenticateRequest)
     key = ""
     try:
@@ -3533,7 +3579,7 @@ def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, A
 
 
 def decode_logout_request(raw: Any) -> types.LogoutRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutRequest)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -3547,7 +3593,7 @@ def encode_logout_request(value: types.LogoutRequest) -> dict[str, Any]:
 
 
 def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.NewSessionRequest)
     key = ""
     try:
@@ -3575,11 +3621,11 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
 
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "http")
+        result.type = "http" if data[key := "type"] == "http" else constant(data[key], "http")
         result.name = string(data[key := "name"])
         result.url = string(data[key := "url"])
         result.headers = [] if data[key := "headers"] is None else array(data[key], decode_http_header)
@@ -3602,11 +3648,11 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
 
 
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerSse)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "sse")
+        result.type = "sse" if data[key := "type"] == "sse" else constant(data[key], "sse")
         result.name = string(data[key := "name"])
         result.url = string(data[key := "url"])
         result.headers = [] if data[key := "headers"] is None else array(data[key], decode_http_header)
@@ -3629,7 +3675,7 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
 
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
     key = ""
     try:
@@ -3665,7 +3711,7 @@ _MCP_SERVER_CANDIDATES: Final[tuple[Candidate[types.McpServer], ...]] = (
 
 
 def decode_mcp_server(raw: Any) -> types.McpServer:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _MCP_SERVER_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(data, "McpServer (type: 'http', 'sse', …)", _MCP_SERVER_CANDIDATES, read)
@@ -3676,7 +3722,7 @@ def encode_mcp_server(value: types.McpServer) -> dict[str, Any]:
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.HttpHeader)
     key = ""
     try:
@@ -3699,7 +3745,7 @@ def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
 
 
 def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LoadSessionRequest)
     key = ""
     try:
@@ -3729,7 +3775,7 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
 
 
 def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ListSessionsRequest)
     key = ""
     try:
@@ -3753,7 +3799,7 @@ def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, 
 
 
 def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DeleteSessionRequest)
     key = ""
     try:
@@ -3774,7 +3820,7 @@ def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str
 
 
 def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ResumeSessionRequest)
     key = ""
     try:
@@ -3805,7 +3851,7 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CloseSessionRequest)
     key = ""
     try:
@@ -3826,7 +3872,7 @@ def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, 
 
 
 def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionModeRequest)
     key = ""
     try:
@@ -3849,14 +3895,14 @@ def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[
 
 
 def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionRequestBoolean)
     key = ""
     try:
         result.session_id = string(data[key := "sessionId"])
         result.config_id = string(data[key := "configId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.type = constant(data[key := "type"], "boolean")
+        result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.value = boolean(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -3878,7 +3924,7 @@ def encode_set_session_config_option_request_boolean(
 
 
 def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSessionConfigOptionRequestValueId:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionRequestValueId)
     key = ""
     try:
@@ -3917,7 +3963,7 @@ _SET_SESSION_CONFIG_OPTION_REQUEST_CANDIDATES: Final[tuple[Candidate[types.SetSe
 
 
 def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfigOptionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SET_SESSION_CONFIG_OPTION_REQUEST_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(
@@ -3930,7 +3976,7 @@ def encode_set_session_config_option_request(value: types.SetSessionConfigOption
 
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptRequest)
     key = ""
     try:
@@ -3953,7 +3999,7 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
 
 
 def decode_write_text_file_response(raw: Any) -> types.WriteTextFileResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WriteTextFileResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -3967,7 +4013,7 @@ def encode_write_text_file_response(value: types.WriteTextFileResponse) -> dict[
 
 
 def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReadTextFileResponse)
     key = ""
     try:
@@ -3988,7 +4034,7 @@ def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[st
 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
     key = ""
     try:
@@ -4009,11 +4055,11 @@ def encode_request_permission_response(value: types.RequestPermissionResponse) -
 
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
     key = ""
     try:
-        result.outcome = constant(data[key := "outcome"], "cancelled")
+        result.outcome = "cancelled" if data[key := "outcome"] == "cancelled" else constant(data[key], "cancelled")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -4027,11 +4073,11 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
     key = ""
     try:
-        result.outcome = constant(data[key := "outcome"], "selected")
+        result.outcome = "selected" if data[key := "outcome"] == "selected" else constant(data[key], "selected")
         result.option_id = string(data[key := "optionId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -4056,7 +4102,7 @@ _REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Callable[[Any], types.RequestP
 
 
 def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcome:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("outcome")
     read = _REQUEST_PERMISSION_OUTCOME_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -4069,7 +4115,7 @@ def encode_request_permission_outcome(value: types.RequestPermissionOutcome) -> 
 
 
 def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateTerminalResponse)
     key = ""
     try:
@@ -4090,7 +4136,7 @@ def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict
 
 
 def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalOutputResponse)
     key = ""
     try:
@@ -4120,7 +4166,7 @@ def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict
 
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
     result.exit_code = (
         lenient_nullable_or_unset(data, "exitCode", lambda value: bounded_integer(value, 0, None))
@@ -4144,7 +4190,7 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 
 
 def decode_release_terminal_response(raw: Any) -> types.ReleaseTerminalResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReleaseTerminalResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -4158,7 +4204,7 @@ def encode_release_terminal_response(value: types.ReleaseTerminalResponse) -> di
 
 
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitResponse)
     result.exit_code = (
         lenient_nullable_or_unset(data, "exitCode", lambda value: bounded_integer(value, 0, None))
@@ -4182,7 +4228,7 @@ def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitRespo
 
 
 def decode_kill_terminal_response(raw: Any) -> types.KillTerminalResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.KillTerminalResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -4196,12 +4242,12 @@ def encode_kill_terminal_response(value: types.KillTerminalResponse) -> dict[str
 
 
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
     key = ""
     try:
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.action = constant(data[key := "action"], "accept")
+        result.action = "accept" if data[key := "action"] == "accept" else constant(data[key], "accept")
         result.content = (
             nullable(data[key], lambda value: mapping(value, decode_elicitation_content_value))
             if (key := "content") in data
@@ -4224,12 +4270,12 @@ def encode_create_elicitation_response_accept(value: types.CreateElicitationResp
 
 
 def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
     key = ""
     try:
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.action = constant(data[key := "action"], "decline")
+        result.action = "decline" if data[key := "action"] == "decline" else constant(data[key], "decline")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -4245,12 +4291,12 @@ def encode_create_elicitation_response_decline(value: types.CreateElicitationRes
 
 
 def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
     key = ""
     try:
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.action = constant(data[key := "action"], "cancel")
+        result.action = "cancel" if data[key := "action"] == "cancel" else constant(data[key], "cancel")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -4266,7 +4312,7 @@ def encode_create_elicitation_response_cancel(value: types.CreateElicitationResp
 
 
 def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("action") in ("accept", "decline", "cancel"):
         raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
     result = new(types.CreateElicitationResponseOther)
@@ -4298,7 +4344,7 @@ _CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Callable[[Any], types.CreateE
 
 
 def decode_create_elicitation_response(raw: Any) -> types.CreateElicitationResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("action")
     read = _CREATE_ELICITATION_RESPONSE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -4328,7 +4374,7 @@ def encode_elicitation_content_value(value: types.ElicitationContentValue) -> An
 
 
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelNotification)
     key = ""
     try:
@@ -4349,7 +4395,7 @@ def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any
 
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelRequestNotification)
     key = ""
     try:

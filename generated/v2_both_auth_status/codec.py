@@ -66,7 +66,7 @@ def encode_request_id(value: types.RequestId) -> Any:
 
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionRequest)
     key = ""
     try:
@@ -105,11 +105,11 @@ def encode_session_id(value: types.SessionId) -> Any:
 
 
 def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionSubjectToolCall)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "tool_call")
+        result.type = "tool_call" if data[key := "type"] == "tool_call" else constant(data[key], "tool_call")
         result.tool_call = decode_tool_call_update(data[key := "toolCall"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -128,11 +128,11 @@ def encode_request_permission_subject_tool_call(value: types.RequestPermissionSu
 
 
 def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionSubjectCommand)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "command")
+        result.type = "command" if data[key := "type"] == "command" else constant(data[key], "command")
         result.command = string(data[key := "command"])
         result.cwd = string(data[key := "cwd"])
         result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
@@ -159,7 +159,7 @@ def encode_request_permission_subject_command(value: types.RequestPermissionSubj
 
 
 def decode_request_permission_subject_other(raw: Any) -> types.RequestPermissionSubjectOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("tool_call", "command"):
         raise unfit("RequestPermissionSubjectOther, from which this object is excluded", raw)
     result = new(types.RequestPermissionSubjectOther)
@@ -187,7 +187,7 @@ _REQUEST_PERMISSION_SUBJECT_TAGS: Final[dict[str, Callable[[Any], types.RequestP
 
 
 def decode_request_permission_subject(raw: Any) -> types.RequestPermissionSubject:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _REQUEST_PERMISSION_SUBJECT_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -200,7 +200,7 @@ def encode_request_permission_subject(value: types.RequestPermissionSubject) -> 
 
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallUpdate)
     key = ""
     try:
@@ -280,11 +280,11 @@ def encode_tool_call_status(value: types.ToolCallStatus) -> Any:
 
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "content")
+        result.type = "content" if data[key := "type"] == "content" else constant(data[key], "content")
         result.content = decode_content_block(data[key := "content"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -303,11 +303,11 @@ def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dic
 
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "diff")
+        result.type = "diff" if data[key := "type"] == "diff" else constant(data[key], "diff")
         result.changes = valid_items(data[key := "changes"], decode_diff_change)
         result.patch = lenient_nullable_or_unset(data, "patch", decode_diff_patch) if "patch" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -329,11 +329,11 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
 
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "terminal")
+        result.type = "terminal" if data[key := "type"] == "terminal" else constant(data[key], "terminal")
         result.terminal_id = string(data[key := "terminalId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -352,7 +352,7 @@ def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> d
 
 
 def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("content", "diff", "terminal"):
         raise unfit("ToolCallContentOther, from which this object is excluded", raw)
     result = new(types.ToolCallContentOther)
@@ -381,7 +381,7 @@ _TOOL_CALL_CONTENT_TAGS: Final[dict[str, Callable[[Any], types.ToolCallContent]]
 
 
 def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _TOOL_CALL_CONTENT_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -394,11 +394,11 @@ def encode_tool_call_content(value: types.ToolCallContent) -> dict[str, Any]:
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "text")
+        result.type = "text" if data[key := "type"] == "text" else constant(data[key], "text")
         result.text = string(data[key := "text"])
         result.annotations = (
             lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
@@ -422,11 +422,11 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "image")
+        result.type = "image" if data[key := "type"] == "image" else constant(data[key], "image")
         result.data = string(data[key := "data"])
         result.mime_type = string(data[key := "mimeType"])
         result.uri = lenient_string(data, "uri") if "uri" in data else UNSET
@@ -455,11 +455,11 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "audio")
+        result.type = "audio" if data[key := "type"] == "audio" else constant(data[key], "audio")
         result.data = string(data[key := "data"])
         result.mime_type = string(data[key := "mimeType"])
         result.annotations = (
@@ -485,11 +485,13 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "resource_link")
+        result.type = (
+            "resource_link" if data[key := "type"] == "resource_link" else constant(data[key], "resource_link")
+        )
         result.name = string(data[key := "name"])
         result.uri = string(data[key := "uri"])
         result.title = lenient_string(data, "title") if "title" in data else UNSET
@@ -534,11 +536,11 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "resource")
+        result.type = "resource" if data[key := "type"] == "resource" else constant(data[key], "resource")
         result.resource = decode_embedded_resource_resource(data[key := "resource"])
         result.annotations = (
             lenient_nullable_or_unset(data, "annotations", decode_annotations) if "annotations" in data else UNSET
@@ -562,7 +564,7 @@ def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str
 
 
 def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("text", "image", "audio", "resource_link", "resource"):
         raise unfit("ContentBlockOther, from which this object is excluded", raw)
     result = new(types.ContentBlockOther)
@@ -593,7 +595,7 @@ _CONTENT_BLOCK_TAGS: Final[dict[str, Callable[[Any], types.ContentBlock]]] = {
 
 
 def decode_content_block(raw: Any) -> types.ContentBlock:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _CONTENT_BLOCK_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -606,7 +608,7 @@ def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
 
 
 def decode_annotations(raw: Any) -> types.Annotations:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
     result.audience = lenient_items(data, "audience", decode_role) if "audience" in data else UNSET
     result.last_modified = lenient_string(data, "lastModified") if "lastModified" in data else UNSET
@@ -649,7 +651,7 @@ def encode_media_type(value: types.MediaType) -> Any:
 
 
 def decode_icon(raw: Any) -> types.Icon:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Icon)
     key = ""
     try:
@@ -687,7 +689,7 @@ def encode_icon_theme(value: types.IconTheme) -> Any:
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TextResourceContents)
     key = ""
     try:
@@ -713,7 +715,7 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BlobResourceContents)
     key = ""
     try:
@@ -753,7 +755,7 @@ def encode_embedded_resource_resource(value: types.EmbeddedResourceResource) -> 
 
 
 def decode_diff_path_change(raw: Any) -> types.DiffPathChange:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffPathChange)
     key = ""
     try:
@@ -771,7 +773,7 @@ def encode_diff_path_change(value: types.DiffPathChange) -> dict[str, Any]:
 
 
 def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeAdd)
     key = ""
     try:
@@ -781,7 +783,7 @@ def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
         )
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.operation = constant(data[key := "operation"], "add")
+        result.operation = "add" if data[key := "operation"] == "add" else constant(data[key], "add")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -802,7 +804,7 @@ def encode_diff_change_add(value: types.DiffChangeAdd) -> dict[str, Any]:
 
 
 def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeDelete)
     key = ""
     try:
@@ -812,7 +814,7 @@ def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
         )
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.operation = constant(data[key := "operation"], "delete")
+        result.operation = "delete" if data[key := "operation"] == "delete" else constant(data[key], "delete")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -833,7 +835,7 @@ def encode_diff_change_delete(value: types.DiffChangeDelete) -> dict[str, Any]:
 
 
 def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeModify)
     key = ""
     try:
@@ -843,7 +845,7 @@ def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
         )
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.operation = constant(data[key := "operation"], "modify")
+        result.operation = "modify" if data[key := "operation"] == "modify" else constant(data[key], "modify")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -864,7 +866,7 @@ def encode_diff_change_modify(value: types.DiffChangeModify) -> dict[str, Any]:
 
 
 def decode_diff_path_pair_change(raw: Any) -> types.DiffPathPairChange:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffPathPairChange)
     key = ""
     try:
@@ -884,7 +886,7 @@ def encode_diff_path_pair_change(value: types.DiffPathPairChange) -> dict[str, A
 
 
 def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeMove)
     key = ""
     try:
@@ -895,7 +897,7 @@ def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
         )
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.operation = constant(data[key := "operation"], "move")
+        result.operation = "move" if data[key := "operation"] == "move" else constant(data[key], "move")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -917,7 +919,7 @@ def encode_diff_change_move(value: types.DiffChangeMove) -> dict[str, Any]:
 
 
 def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeCopy)
     key = ""
     try:
@@ -928,7 +930,7 @@ def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
         )
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.operation = constant(data[key := "operation"], "copy")
+        result.operation = "copy" if data[key := "operation"] == "copy" else constant(data[key], "copy")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -950,7 +952,7 @@ def encode_diff_change_copy(value: types.DiffChangeCopy) -> dict[str, Any]:
 
 
 def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("operation") in ("add", "delete", "modify", "move", "copy"):
         raise unfit("DiffChangeOther, from which this object is excluded", raw)
     result = new(types.DiffChangeOther)
@@ -994,7 +996,7 @@ _DIFF_CHANGE_TAGS: Final[dict[str, Callable[[Any], types.DiffChange]]] = {
 
 
 def decode_diff_change(raw: Any) -> types.DiffChange:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("operation")
     read = _DIFF_CHANGE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -1023,7 +1025,7 @@ def encode_absolute_path(value: types.AbsolutePath) -> Any:
 
 
 def decode_diff_patch(raw: Any) -> types.DiffPatch:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffPatch)
     key = ""
     try:
@@ -1062,7 +1064,7 @@ def encode_terminal_id(value: types.TerminalId) -> Any:
 
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
     key = ""
     try:
@@ -1090,7 +1092,7 @@ def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
 
 
 def decode_tool_call_capabilities(raw: Any) -> types.ToolCallCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallCapabilities)
     result.cancel = (
         lenient_nullable_or_unset(data, "cancel", decode_tool_call_cancel_capabilities) if "cancel" in data else UNSET
@@ -1109,7 +1111,7 @@ def encode_tool_call_capabilities(value: types.ToolCallCapabilities) -> dict[str
 
 
 def decode_tool_call_cancel_capabilities(raw: Any) -> types.ToolCallCancelCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallCancelCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1123,7 +1125,7 @@ def encode_tool_call_cancel_capabilities(value: types.ToolCallCancelCapabilities
 
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PermissionOption)
     key = ""
     try:
@@ -1164,7 +1166,7 @@ def encode_permission_option_kind(value: types.PermissionOptionKind) -> Any:
 
 
 def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSessionScope)
     key = ""
     try:
@@ -1185,7 +1187,7 @@ def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> di
 
 
 def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElicitationRequestFormSession:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestFormSession)
     key = ""
     try:
@@ -1193,7 +1195,7 @@ def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElic
         result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
         result.message = string(data[key := "message"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.mode = constant(data[key := "mode"], "form")
+        result.mode = "form" if data[key := "mode"] == "form" else constant(data[key], "form")
         result.requested_schema = decode_elicitation_schema(data[key := "requestedSchema"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -1215,7 +1217,7 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
 
 
 def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationRequestScope)
     key = ""
     try:
@@ -1233,14 +1235,14 @@ def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> di
 
 
 def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElicitationRequestFormRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestFormRequest)
     key = ""
     try:
         result.request_id = decode_request_id(data[key := "requestId"])
         result.message = string(data[key := "message"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.mode = constant(data[key := "mode"], "form")
+        result.mode = "form" if data[key := "mode"] == "form" else constant(data[key], "form")
         result.requested_schema = decode_elicitation_schema(data[key := "requestedSchema"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -1282,7 +1284,7 @@ def encode_create_elicitation_request_form(value: types.CreateElicitationRequest
 
 
 def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElicitationRequestUrlSession:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestUrlSession)
     key = ""
     try:
@@ -1290,7 +1292,7 @@ def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElici
         result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
         result.message = string(data[key := "message"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.mode = constant(data[key := "mode"], "url")
+        result.mode = "url" if data[key := "mode"] == "url" else constant(data[key], "url")
         result.elicitation_id = string(data[key := "elicitationId"])
         result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
@@ -1314,14 +1316,14 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
 
 
 def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElicitationRequestUrlRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestUrlRequest)
     key = ""
     try:
         result.request_id = decode_request_id(data[key := "requestId"])
         result.message = string(data[key := "message"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.mode = constant(data[key := "mode"], "url")
+        result.mode = "url" if data[key := "mode"] == "url" else constant(data[key], "url")
         result.elicitation_id = string(data[key := "elicitationId"])
         result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
@@ -1365,7 +1367,7 @@ def encode_create_elicitation_request_url(value: types.CreateElicitationRequestU
 
 
 def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateElicitationRequestOtherSession:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("mode") in ("form", "url"):
         raise unfit("CreateElicitationRequestOtherSession, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherSession)
@@ -1403,7 +1405,7 @@ def encode_create_elicitation_request_other_session(
 
 
 def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateElicitationRequestOtherRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("mode") in ("form", "url"):
         raise unfit("CreateElicitationRequestOtherRequest, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherRequest)
@@ -1464,7 +1466,7 @@ _CREATE_ELICITATION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.CreateEl
 
 
 def decode_create_elicitation_request(raw: Any) -> types.CreateElicitationRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("mode")
     read = _CREATE_ELICITATION_REQUEST_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -1477,7 +1479,7 @@ def encode_create_elicitation_request(value: types.CreateElicitationRequest) -> 
 
 
 def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSchema)
     key = ""
     try:
@@ -1524,11 +1526,11 @@ def encode_elicitation_schema_type(value: types.ElicitationSchemaType) -> Any:
 
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "string")
+        result.type = "string" if data[key := "type"] == "string" else constant(data[key], "string")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.min_length = (
@@ -1586,11 +1588,11 @@ def encode_elicitation_property_schema_string(value: types.ElicitationPropertySc
 
 
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaNumber)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "number")
+        result.type = "number" if data[key := "type"] == "number" else constant(data[key], "number")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.minimum = nullable(data[key], number) if (key := "minimum") in data else UNSET
@@ -1622,11 +1624,11 @@ def encode_elicitation_property_schema_number(value: types.ElicitationPropertySc
 
 
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaInteger)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "integer")
+        result.type = "integer" if data[key := "type"] == "integer" else constant(data[key], "integer")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.minimum = nullable(data[key], integer) if (key := "minimum") in data else UNSET
@@ -1658,11 +1660,11 @@ def encode_elicitation_property_schema_integer(value: types.ElicitationPropertyS
 
 
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaBoolean)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "boolean")
+        result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.default = lenient_nullable_or_unset(data, "default", boolean) if "default" in data else UNSET
@@ -1688,11 +1690,11 @@ def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertyS
 
 
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaArray)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "array")
+        result.type = "array" if data[key := "type"] == "array" else constant(data[key], "array")
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.min_items = (
@@ -1730,7 +1732,7 @@ def encode_elicitation_property_schema_array(value: types.ElicitationPropertySch
 
 
 def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPropertySchemaOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("string", "number", "integer", "boolean", "array"):
         raise unfit("ElicitationPropertySchemaOther, from which this object is excluded", raw)
     result = new(types.ElicitationPropertySchemaOther)
@@ -1761,7 +1763,7 @@ _ELICITATION_PROPERTY_SCHEMA_TAGS: Final[dict[str, Callable[[Any], types.Elicita
 
 
 def decode_elicitation_property_schema(raw: Any) -> types.ElicitationPropertySchema:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _ELICITATION_PROPERTY_SCHEMA_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -1782,7 +1784,7 @@ def encode_string_format(value: types.StringFormat) -> Any:
 
 
 def decode_enum_option(raw: Any) -> types.EnumOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.EnumOption)
     key = ""
     try:
@@ -1808,11 +1810,11 @@ def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
 
 
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.MultiSelectItemsString)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "string")
+        result.type = "string" if data[key := "type"] == "string" else constant(data[key], "string")
         result.enum = long_array(data[key := "enum"], string, 1)
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -1831,7 +1833,7 @@ def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dic
 
 
 def decode_multi_select_items_other(raw: Any) -> types.MultiSelectItemsOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("string",):
         raise unfit("MultiSelectItemsOther, from which this object is excluded", raw)
     result = new(types.MultiSelectItemsOther)
@@ -1853,7 +1855,7 @@ def encode_multi_select_items_other(value: types.MultiSelectItemsOther) -> dict[
 
 
 def decode_titled_multi_select_items(raw: Any) -> types.TitledMultiSelectItems:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TitledMultiSelectItems)
     key = ""
     try:
@@ -1883,7 +1885,7 @@ _MULTI_SELECT_ITEMS_CANDIDATES: Final[tuple[Candidate[types.MultiSelectItems], .
 
 
 def decode_multi_select_items(raw: Any) -> types.MultiSelectItems:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _MULTI_SELECT_ITEMS_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(data, "MultiSelectItems (type: 'string', …)", _MULTI_SELECT_ITEMS_CANDIDATES, read)
@@ -1910,7 +1912,7 @@ def encode_ext_request(value: types.ExtRequest) -> Any:
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
     key = ""
     try:
@@ -1954,7 +1956,7 @@ def encode_protocol_version(value: types.ProtocolVersion) -> Any:
 
 
 def decode_implementation(raw: Any) -> types.Implementation:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Implementation)
     key = ""
     try:
@@ -1980,7 +1982,7 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AgentCapabilities)
     result.session = (
         lenient_nullable_or_unset(data, "session", decode_session_capabilities) if "session" in data else UNSET
@@ -2002,7 +2004,7 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionCapabilities)
     result.prompt = lenient_nullable_or_unset(data, "prompt", decode_prompt_capabilities) if "prompt" in data else UNSET
     result.mcp = lenient_nullable_or_unset(data, "mcp", decode_mcp_capabilities) if "mcp" in data else UNSET
@@ -2038,7 +2040,7 @@ def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, A
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptCapabilities)
     result.image = (
         lenient_nullable_or_unset(data, "image", decode_prompt_image_capabilities) if "image" in data else UNSET
@@ -2073,7 +2075,7 @@ def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any
 
 
 def decode_prompt_image_capabilities(raw: Any) -> types.PromptImageCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptImageCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2087,7 +2089,7 @@ def encode_prompt_image_capabilities(value: types.PromptImageCapabilities) -> di
 
 
 def decode_prompt_audio_capabilities(raw: Any) -> types.PromptAudioCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptAudioCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2101,7 +2103,7 @@ def encode_prompt_audio_capabilities(value: types.PromptAudioCapabilities) -> di
 
 
 def decode_prompt_embedded_context_capabilities(raw: Any) -> types.PromptEmbeddedContextCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptEmbeddedContextCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2115,7 +2117,7 @@ def encode_prompt_embedded_context_capabilities(value: types.PromptEmbeddedConte
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpCapabilities)
     result.stdio = lenient_nullable_or_unset(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
     result.http = lenient_nullable_or_unset(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
@@ -2135,7 +2137,7 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
 
 
 def decode_mcp_stdio_capabilities(raw: Any) -> types.McpStdioCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpStdioCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2149,7 +2151,7 @@ def encode_mcp_stdio_capabilities(value: types.McpStdioCapabilities) -> dict[str
 
 
 def decode_mcp_http_capabilities(raw: Any) -> types.McpHttpCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpHttpCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2163,7 +2165,7 @@ def encode_mcp_http_capabilities(value: types.McpHttpCapabilities) -> dict[str, 
 
 
 def decode_session_delete_capabilities(raw: Any) -> types.SessionDeleteCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionDeleteCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2177,7 +2179,7 @@ def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -
 
 
 def decode_session_additional_directories_capabilities(raw: Any) -> types.SessionAdditionalDirectoriesCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionAdditionalDirectoriesCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2193,7 +2195,7 @@ def encode_session_additional_directories_capabilities(
 
 
 def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AgentAuthCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.status = (
@@ -2212,11 +2214,11 @@ def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[s
 
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "terminal")
+        result.type = "terminal" if data[key := "type"] == "terminal" else constant(data[key], "terminal")
         result.method_id = string(data[key := "methodId"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
@@ -2246,11 +2248,11 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
 
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodAgent)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "agent")
+        result.type = "agent" if data[key := "type"] == "agent" else constant(data[key], "agent")
         result.method_id = string(data[key := "methodId"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
@@ -2274,7 +2276,7 @@ def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
 
 
 def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("agent", "terminal"):
         raise unfit("AuthMethodOther, from which this object is excluded", raw)
     result = new(types.AuthMethodOther)
@@ -2306,7 +2308,7 @@ _AUTH_METHOD_TAGS: Final[dict[str, Callable[[Any], types.AuthMethod]]] = {
 
 
 def decode_auth_method(raw: Any) -> types.AuthMethod:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _AUTH_METHOD_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -2327,7 +2329,7 @@ def encode_auth_method_id(value: types.AuthMethodId) -> Any:
 
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.EnvVariable)
     key = ""
     try:
@@ -2350,7 +2352,7 @@ def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
 
 
 def decode_login_auth_response(raw: Any) -> types.LoginAuthResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LoginAuthResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2364,7 +2366,7 @@ def encode_login_auth_response(value: types.LoginAuthResponse) -> dict[str, Any]
 
 
 def decode_logout_auth_response(raw: Any) -> types.LogoutAuthResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutAuthResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2378,7 +2380,7 @@ def encode_logout_auth_response(value: types.LogoutAuthResponse) -> dict[str, An
 
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.NewSessionResponse)
     key = ""
     try:
@@ -2413,7 +2415,7 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
 
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigOptionSelect)
     key = ""
     try:
@@ -2426,7 +2428,7 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.type = constant(data[key := "type"], "select")
+        result.type = "select" if data[key := "type"] == "select" else constant(data[key], "select")
         result.current_value = string(data[key := "currentValue"])
         result.options = decode_session_config_select_options(data[key := "options"])
     except (DecodeError, KeyError) as error:
@@ -2452,7 +2454,7 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
 
 
 def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigOptionBoolean)
     key = ""
     try:
@@ -2465,7 +2467,7 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.type = constant(data[key := "type"], "boolean")
+        result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.current_value = boolean(data[key := "currentValue"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -2489,7 +2491,7 @@ def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean
 
 
 def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("select", "boolean"):
         raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
     result = new(types.SessionConfigOptionOther)
@@ -2538,7 +2540,7 @@ _SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Callable[[Any], types.SessionConfig
 
 
 def decode_session_config_option(raw: Any) -> types.SessionConfigOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SESSION_CONFIG_OPTION_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -2575,7 +2577,7 @@ def encode_session_config_value_id(value: types.SessionConfigValueId) -> Any:
 
 
 def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigSelectOption)
     key = ""
     try:
@@ -2601,7 +2603,7 @@ def encode_session_config_select_option(value: types.SessionConfigSelectOption) 
 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigSelectGroup)
     key = ""
     try:
@@ -2658,11 +2660,11 @@ def encode_session_config_group_id(value: types.SessionConfigGroupId) -> Any:
 
 
 def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommandCommand)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "command")
+        result.type = "command" if data[key := "type"] == "command" else constant(data[key], "command")
         result.name = string(data[key := "name"])
         result.description = string(data[key := "description"])
         result.input = (
@@ -2688,7 +2690,7 @@ def encode_available_command_command(value: types.AvailableCommandCommand) -> di
 
 
 def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("command",):
         raise unfit("AvailableCommandOther, from which this object is excluded", raw)
     result = new(types.AvailableCommandOther)
@@ -2719,7 +2721,7 @@ _AVAILABLE_COMMAND_TAGS: Final[dict[str, Callable[[Any], types.AvailableCommand]
 
 
 def decode_available_command(raw: Any) -> types.AvailableCommand:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _AVAILABLE_COMMAND_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -2732,11 +2734,11 @@ def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
 
 
 def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommandInputText)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "text")
+        result.type = "text" if data[key := "type"] == "text" else constant(data[key], "text")
         result.hint = string(data[key := "hint"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -2755,7 +2757,7 @@ def encode_available_command_input_text(value: types.AvailableCommandInputText) 
 
 
 def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("text",):
         raise unfit("AvailableCommandInputOther, from which this object is excluded", raw)
     result = new(types.AvailableCommandInputOther)
@@ -2782,7 +2784,7 @@ _AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Callable[[Any], types.AvailableCo
 
 
 def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _AVAILABLE_COMMAND_INPUT_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -2795,7 +2797,7 @@ def encode_available_command_input(value: types.AvailableCommandInput) -> dict[s
 
 
 def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ListSessionsResponse)
     key = ""
     try:
@@ -2819,7 +2821,7 @@ def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str
 
 
 def decode_session_info(raw: Any) -> types.SessionInfo:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionInfo)
     key = ""
     try:
@@ -2861,7 +2863,7 @@ def encode_session_list_cursor(value: types.SessionListCursor) -> Any:
 
 
 def decode_delete_session_response(raw: Any) -> types.DeleteSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DeleteSessionResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2875,7 +2877,7 @@ def encode_delete_session_response(value: types.DeleteSessionResponse) -> dict[s
 
 
 def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ResumeSessionResponse)
     result.config_options = (
         lenient_or_unset(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
@@ -2903,7 +2905,7 @@ def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[s
 
 
 def decode_close_session_response(raw: Any) -> types.CloseSessionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CloseSessionResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2917,7 +2919,7 @@ def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str
 
 
 def decode_cancel_tool_call_response(raw: Any) -> types.CancelToolCallResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelToolCallResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2931,7 +2933,7 @@ def encode_cancel_tool_call_response(value: types.CancelToolCallResponse) -> dic
 
 
 def decode_cancel_terminal_response(raw: Any) -> types.CancelTerminalResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelTerminalResponse)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2945,7 +2947,7 @@ def encode_cancel_terminal_response(value: types.CancelTerminalResponse) -> dict
 
 
 def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionResponse)
     key = ""
     try:
@@ -2966,7 +2968,7 @@ def encode_set_session_config_option_response(value: types.SetSessionConfigOptio
 
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptResponse)
     key = ""
     try:
@@ -3003,7 +3005,7 @@ def encode_ext_response(value: types.ExtResponse) -> Any:
 
 
 def decode_error(raw: Any) -> types.Error:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Error)
     key = ""
     try:
@@ -3034,7 +3036,7 @@ def encode_error_code(value: types.ErrorCode) -> Any:
 
 
 def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UnsupportedProtocolVersionErrorData)
     key = ""
     try:
@@ -3057,7 +3059,7 @@ def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProto
 
 
 def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionNotFoundErrorData)
     key = ""
     try:
@@ -3101,7 +3103,7 @@ def encode_error_data(value: types.ErrorData) -> Any:
 
 
 def decode_update_session_notification(raw: Any) -> types.UpdateSessionNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UpdateSessionNotification)
     key = ""
     try:
@@ -3124,7 +3126,7 @@ def encode_update_session_notification(value: types.UpdateSessionNotification) -
 
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
     key = ""
     try:
@@ -3147,14 +3149,18 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
     key = ""
     try:
         result.message_id = string(data[key := "messageId"])
         result.content = decode_content_block(data[key := "content"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.session_update = constant(data[key := "sessionUpdate"], "user_message_chunk")
+        result.session_update = (
+            "user_message_chunk"
+            if data[key := "sessionUpdate"] == "user_message_chunk"
+            else constant(data[key], "user_message_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3172,11 +3178,13 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
 
 
 def decode_session_update_user_message(raw: Any) -> types.SessionUpdateUserMessage:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessage)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "user_message")
+        result.session_update = (
+            "user_message" if data[key := "sessionUpdate"] == "user_message" else constant(data[key], "user_message")
+        )
         result.message_id = string(data[key := "messageId"])
         result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3198,14 +3206,18 @@ def encode_session_update_user_message(value: types.SessionUpdateUserMessage) ->
 
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
     key = ""
     try:
         result.message_id = string(data[key := "messageId"])
         result.content = decode_content_block(data[key := "content"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.session_update = constant(data[key := "sessionUpdate"], "agent_message_chunk")
+        result.session_update = (
+            "agent_message_chunk"
+            if data[key := "sessionUpdate"] == "agent_message_chunk"
+            else constant(data[key], "agent_message_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3223,11 +3235,13 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
 
 
 def decode_session_update_agent_message(raw: Any) -> types.SessionUpdateAgentMessage:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessage)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "agent_message")
+        result.session_update = (
+            "agent_message" if data[key := "sessionUpdate"] == "agent_message" else constant(data[key], "agent_message")
+        )
         result.message_id = string(data[key := "messageId"])
         result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3249,14 +3263,18 @@ def encode_session_update_agent_message(value: types.SessionUpdateAgentMessage) 
 
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
     key = ""
     try:
         result.message_id = string(data[key := "messageId"])
         result.content = decode_content_block(data[key := "content"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.session_update = constant(data[key := "sessionUpdate"], "agent_thought_chunk")
+        result.session_update = (
+            "agent_thought_chunk"
+            if data[key := "sessionUpdate"] == "agent_thought_chunk"
+            else constant(data[key], "agent_thought_chunk")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3274,11 +3292,13 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
 
 
 def decode_session_update_agent_thought(raw: Any) -> types.SessionUpdateAgentThought:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThought)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "agent_thought")
+        result.session_update = (
+            "agent_thought" if data[key := "sessionUpdate"] == "agent_thought" else constant(data[key], "agent_thought")
+        )
         result.message_id = string(data[key := "messageId"])
         result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3300,12 +3320,14 @@ def encode_session_update_agent_thought(value: types.SessionUpdateAgentThought) 
 
 
 def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateStateUpdateRunning:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateRunning)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "running")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "running" if data[key := "state"] == "running" else constant(data[key], "running")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
@@ -3332,19 +3354,21 @@ def encode_session_update_state_update_running(value: types.SessionUpdateStateUp
 
 
 def decode_session_update_state_update_idle_end_turn(raw: Any) -> types.SessionUpdateStateUpdateIdleEndTurn:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleEndTurn)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "idle")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "idle" if data[key := "state"] == "idle" else constant(data[key], "idle")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.stop_reason = constant(data[key := "stopReason"], "end_turn")
+        result.stop_reason = "end_turn" if data[key := "stopReason"] == "end_turn" else constant(data[key], "end_turn")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3368,19 +3392,23 @@ def encode_session_update_state_update_idle_end_turn(
 
 
 def decode_session_update_state_update_idle_max_tokens(raw: Any) -> types.SessionUpdateStateUpdateIdleMaxTokens:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleMaxTokens)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "idle")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "idle" if data[key := "state"] == "idle" else constant(data[key], "idle")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.stop_reason = constant(data[key := "stopReason"], "max_tokens")
+        result.stop_reason = (
+            "max_tokens" if data[key := "stopReason"] == "max_tokens" else constant(data[key], "max_tokens")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3406,19 +3434,25 @@ def encode_session_update_state_update_idle_max_tokens(
 def decode_session_update_state_update_idle_max_turn_requests(
     raw: Any,
 ) -> types.SessionUpdateStateUpdateIdleMaxTurnRequests:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleMaxTurnRequests)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "idle")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "idle" if data[key := "state"] == "idle" else constant(data[key], "idle")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.stop_reason = constant(data[key := "stopReason"], "max_turn_requests")
+        result.stop_reason = (
+            "max_turn_requests"
+            if data[key := "stopReason"] == "max_turn_requests"
+            else constant(data[key], "max_turn_requests")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3442,19 +3476,21 @@ def encode_session_update_state_update_idle_max_turn_requests(
 
 
 def decode_session_update_state_update_idle_refusal(raw: Any) -> types.SessionUpdateStateUpdateIdleRefusal:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleRefusal)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "idle")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "idle" if data[key := "state"] == "idle" else constant(data[key], "idle")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.stop_reason = constant(data[key := "stopReason"], "refusal")
+        result.stop_reason = "refusal" if data[key := "stopReason"] == "refusal" else constant(data[key], "refusal")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3476,19 +3512,23 @@ def encode_session_update_state_update_idle_refusal(value: types.SessionUpdateSt
 
 
 def decode_session_update_state_update_idle_cancelled(raw: Any) -> types.SessionUpdateStateUpdateIdleCancelled:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleCancelled)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "idle")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "idle" if data[key := "state"] == "idle" else constant(data[key], "idle")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.stop_reason = constant(data[key := "stopReason"], "cancelled")
+        result.stop_reason = (
+            "cancelled" if data[key := "stopReason"] == "cancelled" else constant(data[key], "cancelled")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3512,19 +3552,21 @@ def encode_session_update_state_update_idle_cancelled(
 
 
 def decode_session_update_state_update_idle_error(raw: Any) -> types.SessionUpdateStateUpdateIdleError:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleError)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "idle")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "idle" if data[key := "state"] == "idle" else constant(data[key], "idle")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.stop_reason = constant(data[key := "stopReason"], "error")
+        result.stop_reason = "error" if data[key := "stopReason"] == "error" else constant(data[key], "error")
         result.error = lenient_nullable_or_unset(data, "error", decode_error) if "error" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -3549,14 +3591,16 @@ def encode_session_update_state_update_idle_error(value: types.SessionUpdateStat
 
 
 def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpdateStateUpdateIdleOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("stopReason") in ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"):
         raise unfit("SessionUpdateStateUpdateIdleOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateIdleOther)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "idle")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "idle" if data[key := "state"] == "idle" else constant(data[key], "idle")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
@@ -3591,12 +3635,14 @@ def encode_session_update_state_update_idle_other(value: types.SessionUpdateStat
 
 
 def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdateStateUpdateIdleNone:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleNone)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "idle")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = "idle" if data[key := "state"] == "idle" else constant(data[key], "idle")
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
@@ -3644,7 +3690,7 @@ _SESSION_UPDATE_STATE_UPDATE_IDLE_CANDIDATES: Final[tuple[Candidate[types.Sessio
 
 
 def decode_session_update_state_update_idle(raw: Any) -> types.SessionUpdateStateUpdateIdle:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("stopReason")
     read = _SESSION_UPDATE_STATE_UPDATE_IDLE_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(
@@ -3660,12 +3706,16 @@ def encode_session_update_state_update_idle(value: types.SessionUpdateStateUpdat
 
 
 def decode_session_update_state_update_requires_action(raw: Any) -> types.SessionUpdateStateUpdateRequiresAction:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateRequiresAction)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
-        result.state = constant(data[key := "state"], "requires_action")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
+        result.state = (
+            "requires_action" if data[key := "state"] == "requires_action" else constant(data[key], "requires_action")
+        )
         result.background = (
             lenient_nullable_or_unset(data, "background", lambda value: array(value, decode_background_work))
             if "background" in data
@@ -3694,13 +3744,15 @@ def encode_session_update_state_update_requires_action(
 
 
 def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateStateUpdateOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("state") in ("running", "idle", "requires_action"):
         raise unfit("SessionUpdateStateUpdateOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateOther)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "state_update")
+        result.session_update = (
+            "state_update" if data[key := "sessionUpdate"] == "state_update" else constant(data[key], "state_update")
+        )
         result.state = string(data[key := "state"])
         result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate", "state"}}
     except (DecodeError, KeyError) as error:
@@ -3725,7 +3777,7 @@ _SESSION_UPDATE_STATE_UPDATE_TAGS: Final[dict[str, Callable[[Any], types.Session
 
 
 def decode_session_update_state_update(raw: Any) -> types.SessionUpdateStateUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("state")
     read = _SESSION_UPDATE_STATE_UPDATE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -3738,11 +3790,15 @@ def encode_session_update_state_update(value: types.SessionUpdateStateUpdate) ->
 
 
 def decode_session_update_tool_call_content_chunk(raw: Any) -> types.SessionUpdateToolCallContentChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallContentChunk)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "tool_call_content_chunk")
+        result.session_update = (
+            "tool_call_content_chunk"
+            if data[key := "sessionUpdate"] == "tool_call_content_chunk"
+            else constant(data[key], "tool_call_content_chunk")
+        )
         result.tool_call_id = string(data[key := "toolCallId"])
         result.content = decode_tool_call_content(data[key := "content"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3763,7 +3819,7 @@ def encode_session_update_tool_call_content_chunk(value: types.SessionUpdateTool
 
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallUpdate)
     key = ""
     try:
@@ -3784,7 +3840,11 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
             else UNSET
         )
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.session_update = constant(data[key := "sessionUpdate"], "tool_call_update")
+        result.session_update = (
+            "tool_call_update"
+            if data[key := "sessionUpdate"] == "tool_call_update"
+            else constant(data[key], "tool_call_update")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -3821,11 +3881,15 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
 
 
 def decode_session_update_terminal_update(raw: Any) -> types.SessionUpdateTerminalUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateTerminalUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "terminal_update")
+        result.session_update = (
+            "terminal_update"
+            if data[key := "sessionUpdate"] == "terminal_update"
+            else constant(data[key], "terminal_update")
+        )
         result.terminal_id = string(data[key := "terminalId"])
         result.command = lenient_string(data, "command") if "command" in data else UNSET
         result.cwd = lenient_string(data, "cwd") if "cwd" in data else UNSET
@@ -3870,11 +3934,15 @@ def encode_session_update_terminal_update(value: types.SessionUpdateTerminalUpda
 
 
 def decode_session_update_terminal_output_chunk(raw: Any) -> types.SessionUpdateTerminalOutputChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateTerminalOutputChunk)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "terminal_output_chunk")
+        result.session_update = (
+            "terminal_output_chunk"
+            if data[key := "sessionUpdate"] == "terminal_output_chunk"
+            else constant(data[key], "terminal_output_chunk")
+        )
         result.terminal_id = string(data[key := "terminalId"])
         result.data = string(data[key := "data"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3895,11 +3963,13 @@ def encode_session_update_terminal_output_chunk(value: types.SessionUpdateTermin
 
 
 def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlanUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "plan_update")
+        result.session_update = (
+            "plan_update" if data[key := "sessionUpdate"] == "plan_update" else constant(data[key], "plan_update")
+        )
         result.plan = decode_plan_update_content(data[key := "plan"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -3918,11 +3988,15 @@ def encode_session_update_plan_update(value: types.SessionUpdatePlanUpdate) -> d
 
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "available_commands_update")
+        result.session_update = (
+            "available_commands_update"
+            if data[key := "sessionUpdate"] == "available_commands_update"
+            else constant(data[key], "available_commands_update")
+        )
         result.available_commands = valid_items(data[key := "availableCommands"], decode_available_command)
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -3943,11 +4017,15 @@ def encode_session_update_available_commands_update(
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "config_option_update")
+        result.session_update = (
+            "config_option_update"
+            if data[key := "sessionUpdate"] == "config_option_update"
+            else constant(data[key], "config_option_update")
+        )
         result.config_options = valid_items(data[key := "configOptions"], decode_session_config_option)
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -3966,11 +4044,15 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
 
 
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateSessionInfoUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "session_info_update")
+        result.session_update = (
+            "session_info_update"
+            if data[key := "sessionUpdate"] == "session_info_update"
+            else constant(data[key], "session_info_update")
+        )
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3993,11 +4075,13 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
 
 
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUsageUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "usage_update")
+        result.session_update = (
+            "usage_update" if data[key := "sessionUpdate"] == "usage_update" else constant(data[key], "usage_update")
+        )
         result.used = bounded_integer(data[key := "used"], 0, None)
         result.size = bounded_integer(data[key := "size"], 0, None)
         result.cost = lenient_nullable_or_unset(data, "cost", decode_cost) if "cost" in data else UNSET
@@ -4021,11 +4105,11 @@ def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) ->
 
 
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateNotice)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "notice")
+        result.session_update = "notice" if data[key := "sessionUpdate"] == "notice" else constant(data[key], "notice")
         result.severity = decode_notice_severity(data[key := "severity"])
         result.title = long_string(data[key := "title"], 1)
         result.description = lenient_string(data, "description") if "description" in data else UNSET
@@ -4049,11 +4133,15 @@ def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, 
 
 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionUpdate)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "compaction_update")
+        result.session_update = (
+            "compaction_update"
+            if data[key := "sessionUpdate"] == "compaction_update"
+            else constant(data[key], "compaction_update")
+        )
         result.compaction_id = string(data[key := "compactionId"])
         result.status = decode_compaction_status(data[key := "status"])
         result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
@@ -4080,11 +4168,15 @@ def encode_session_update_compaction_update(value: types.SessionUpdateCompaction
 
 
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionSummaryChunk)
     key = ""
     try:
-        result.session_update = constant(data[key := "sessionUpdate"], "compaction_summary_chunk")
+        result.session_update = (
+            "compaction_summary_chunk"
+            if data[key := "sessionUpdate"] == "compaction_summary_chunk"
+            else constant(data[key], "compaction_summary_chunk")
+        )
         result.compaction_id = string(data[key := "compactionId"])
         result.content = decode_content_block(data[key := "content"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -4105,7 +4197,7 @@ def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCom
 
 
 def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("sessionUpdate") in (
         "user_message_chunk",
         "user_message",
@@ -4170,7 +4262,7 @@ _SESSION_UPDATE_TAGS: Final[dict[str, Callable[[Any], types.SessionUpdate]]] = {
 
 
 def decode_session_update(raw: Any) -> types.SessionUpdate:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("sessionUpdate")
     read = _SESSION_UPDATE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -4183,11 +4275,11 @@ def encode_session_update(value: types.SessionUpdate) -> dict[str, Any]:
 
 
 def decode_background_work_terminal(raw: Any) -> types.BackgroundWorkTerminal:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BackgroundWorkTerminal)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "terminal")
+        result.type = "terminal" if data[key := "type"] == "terminal" else constant(data[key], "terminal")
         result.terminal_id = string(data[key := "terminalId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -4206,11 +4298,11 @@ def encode_background_work_terminal(value: types.BackgroundWorkTerminal) -> dict
 
 
 def decode_background_work_tool_call(raw: Any) -> types.BackgroundWorkToolCall:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BackgroundWorkToolCall)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "tool_call")
+        result.type = "tool_call" if data[key := "type"] == "tool_call" else constant(data[key], "tool_call")
         result.tool_call_id = string(data[key := "toolCallId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -4229,7 +4321,7 @@ def encode_background_work_tool_call(value: types.BackgroundWorkToolCall) -> dic
 
 
 def decode_background_work_other(raw: Any) -> types.BackgroundWorkOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("terminal", "tool_call"):
         raise unfit("BackgroundWorkOther, from which this object is excluded", raw)
     result = new(types.BackgroundWorkOther)
@@ -4257,7 +4349,7 @@ _BACKGROUND_WORK_TAGS: Final[dict[str, Callable[[Any], types.BackgroundWork]]] =
 
 
 def decode_background_work(raw: Any) -> types.BackgroundWork:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _BACKGROUND_WORK_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -4270,7 +4362,7 @@ def encode_background_work(value: types.BackgroundWork) -> dict[str, Any]:
 
 
 def decode_terminal_output(raw: Any) -> types.TerminalOutput:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalOutput)
     key = ""
     try:
@@ -4291,7 +4383,7 @@ def encode_terminal_output(value: types.TerminalOutput) -> dict[str, Any]:
 
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
     result.exit_code = lenient_nullable_or_unset(data, "exitCode", integer) if "exitCode" in data else UNSET
     result.signal = lenient_string(data, "signal") if "signal" in data else UNSET
@@ -4311,7 +4403,7 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 
 
 def decode_terminal_size(raw: Any) -> types.TerminalSize:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalSize)
     key = ""
     try:
@@ -4334,7 +4426,7 @@ def encode_terminal_size(value: types.TerminalSize) -> dict[str, Any]:
 
 
 def decode_terminal_capabilities(raw: Any) -> types.TerminalCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalCapabilities)
     result.cancel = (
         lenient_nullable_or_unset(data, "cancel", decode_terminal_cancel_capabilities) if "cancel" in data else UNSET
@@ -4353,7 +4445,7 @@ def encode_terminal_capabilities(value: types.TerminalCapabilities) -> dict[str,
 
 
 def decode_terminal_cancel_capabilities(raw: Any) -> types.TerminalCancelCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalCancelCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -4367,11 +4459,11 @@ def encode_terminal_cancel_capabilities(value: types.TerminalCancelCapabilities)
 
 
 def decode_plan_update_content_items(raw: Any) -> types.PlanUpdateContentItems:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PlanUpdateContentItems)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "items")
+        result.type = "items" if data[key := "type"] == "items" else constant(data[key], "items")
         result.plan_id = string(data[key := "planId"])
         result.entries = valid_items(data[key := "entries"], decode_plan_entry)
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -4392,7 +4484,7 @@ def encode_plan_update_content_items(value: types.PlanUpdateContentItems) -> dic
 
 
 def decode_plan_update_content_other(raw: Any) -> types.PlanUpdateContentOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("items",):
         raise unfit("PlanUpdateContentOther, from which this object is excluded", raw)
     result = new(types.PlanUpdateContentOther)
@@ -4421,7 +4513,7 @@ _PLAN_UPDATE_CONTENT_TAGS: Final[dict[str, Callable[[Any], types.PlanUpdateConte
 
 
 def decode_plan_update_content(raw: Any) -> types.PlanUpdateContent:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _PLAN_UPDATE_CONTENT_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -4442,7 +4534,7 @@ def encode_plan_id(value: types.PlanId) -> Any:
 
 
 def decode_plan_entry(raw: Any) -> types.PlanEntry:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PlanEntry)
     key = ""
     try:
@@ -4483,7 +4575,7 @@ def encode_plan_entry_status(value: types.PlanEntryStatus) -> Any:
 
 
 def decode_cost(raw: Any) -> types.Cost:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Cost)
     key = ""
     try:
@@ -4530,7 +4622,7 @@ def encode_compaction_status(value: types.CompactionStatus) -> Any:
 
 
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CompleteElicitationNotification)
     key = ""
     try:
@@ -4559,7 +4651,7 @@ def encode_ext_notification(value: types.ExtNotification) -> Any:
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
     key = ""
     try:
@@ -4588,7 +4680,7 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientCapabilities)
     result.auth = lenient_nullable_or_unset(data, "auth", decode_client_auth_capabilities) if "auth" in data else UNSET
     result.elicitation = (
@@ -4612,7 +4704,7 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 
 def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientAuthCapabilities)
     result.terminal = (
         lenient_nullable_or_unset(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
@@ -4631,7 +4723,7 @@ def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict
 
 
 def decode_terminal_auth_capabilities(raw: Any) -> types.TerminalAuthCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalAuthCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -4645,7 +4737,7 @@ def encode_terminal_auth_capabilities(value: types.TerminalAuthCapabilities) -> 
 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationCapabilities)
     result.form = (
         lenient_nullable_or_unset(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
@@ -4667,7 +4759,7 @@ def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dic
 
 
 def decode_elicitation_form_capabilities(raw: Any) -> types.ElicitationFormCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationFormCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -4681,7 +4773,7 @@ def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilitie
 
 
 def decode_elicitation_url_capabilities(raw: Any) -> types.ElicitationUrlCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationUrlCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -4695,7 +4787,7 @@ def encode_elicitation_url_capabilities(value: types.ElicitationUrlCapabilities)
 
 
 def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LoginAuthRequest)
     key = ""
     try:
@@ -4716,7 +4808,7 @@ def encode_login_auth_request(value: types.LoginAuthRequest) -> dict[str, Any]:
 
 
 def decode_logout_auth_request(raw: Any) -> types.LogoutAuthRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutAuthRequest)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -4730,7 +4822,7 @@ def encode_logout_auth_request(value: types.LogoutAuthRequest) -> dict[str, Any]
 
 
 def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.NewSessionRequest)
     key = ""
     try:
@@ -4759,11 +4851,11 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
 
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "http")
+        result.type = "http" if data[key := "type"] == "http" else constant(data[key], "http")
         result.name = string(data[key := "name"])
         result.url = string(data[key := "url"])
         result.headers = array(data[key], decode_http_header) if data.get(key := "headers") is not None else UNSET
@@ -4787,11 +4879,11 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
 
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "stdio")
+        result.type = "stdio" if data[key := "type"] == "stdio" else constant(data[key], "stdio")
         result.name = string(data[key := "name"])
         result.command = string(data[key := "command"])
         result.args = array(data[key], string) if data.get(key := "args") is not None else UNSET
@@ -4818,7 +4910,7 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
 
 
 def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("http", "stdio"):
         raise unfit("McpServerOther, from which this object is excluded", raw)
     result = new(types.McpServerOther)
@@ -4846,7 +4938,7 @@ _MCP_SERVER_TAGS: Final[dict[str, Callable[[Any], types.McpServer]]] = {
 
 
 def decode_mcp_server(raw: Any) -> types.McpServer:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _MCP_SERVER_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -4859,7 +4951,7 @@ def encode_mcp_server(value: types.McpServer) -> dict[str, Any]:
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.HttpHeader)
     key = ""
     try:
@@ -4882,7 +4974,7 @@ def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
 
 
 def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ListSessionsRequest)
     key = ""
     try:
@@ -4906,7 +4998,7 @@ def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, 
 
 
 def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DeleteSessionRequest)
     key = ""
     try:
@@ -4927,7 +5019,7 @@ def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str
 
 
 def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ResumeSessionRequest)
     key = ""
     try:
@@ -4961,11 +5053,11 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
 
 
 def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReplayFromStart)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "start")
+        result.type = "start" if data[key := "type"] == "start" else constant(data[key], "start")
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -4982,7 +5074,7 @@ def encode_replay_from_start(value: types.ReplayFromStart) -> dict[str, Any]:
 
 
 def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("start",):
         raise unfit("ReplayFromOther, from which this object is excluded", raw)
     result = new(types.ReplayFromOther)
@@ -5009,7 +5101,7 @@ _REPLAY_FROM_TAGS: Final[dict[str, Callable[[Any], types.ReplayFrom]]] = {
 
 
 def decode_replay_from(raw: Any) -> types.ReplayFrom:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _REPLAY_FROM_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -5022,7 +5114,7 @@ def encode_replay_from(value: types.ReplayFrom) -> dict[str, Any]:
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CloseSessionRequest)
     key = ""
     try:
@@ -5043,7 +5135,7 @@ def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, 
 
 
 def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelToolCallRequest)
     key = ""
     try:
@@ -5066,7 +5158,7 @@ def encode_cancel_tool_call_request(value: types.CancelToolCallRequest) -> dict[
 
 
 def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelTerminalRequest)
     key = ""
     try:
@@ -5089,14 +5181,14 @@ def encode_cancel_terminal_request(value: types.CancelTerminalRequest) -> dict[s
 
 
 def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionConfigOptionRequestId:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionRequestId)
     key = ""
     try:
         result.session_id = string(data[key := "sessionId"])
         result.config_id = string(data[key := "configId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.type = constant(data[key := "type"], "id")
+        result.type = "id" if data[key := "type"] == "id" else constant(data[key], "id")
         result.value = string(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -5116,14 +5208,14 @@ def encode_set_session_config_option_request_id(value: types.SetSessionConfigOpt
 
 
 def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionRequestBoolean)
     key = ""
     try:
         result.session_id = string(data[key := "sessionId"])
         result.config_id = string(data[key := "configId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.type = constant(data[key := "type"], "boolean")
+        result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.value = boolean(data[key := "value"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -5145,7 +5237,7 @@ def encode_set_session_config_option_request_boolean(
 
 
 def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("id", "boolean"):
         raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
     result = new(types.SetSessionConfigOptionRequestOther)
@@ -5184,7 +5276,7 @@ _SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.S
 
 
 def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfigOptionRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SET_SESSION_CONFIG_OPTION_REQUEST_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -5197,7 +5289,7 @@ def encode_set_session_config_option_request(value: types.SetSessionConfigOption
 
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptRequest)
     key = ""
     try:
@@ -5220,7 +5312,7 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
     key = ""
     try:
@@ -5241,11 +5333,11 @@ def encode_request_permission_response(value: types.RequestPermissionResponse) -
 
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
     key = ""
     try:
-        result.outcome = constant(data[key := "outcome"], "cancelled")
+        result.outcome = "cancelled" if data[key := "outcome"] == "cancelled" else constant(data[key], "cancelled")
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -5262,11 +5354,11 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
     key = ""
     try:
-        result.outcome = constant(data[key := "outcome"], "selected")
+        result.outcome = "selected" if data[key := "outcome"] == "selected" else constant(data[key], "selected")
         result.option_id = string(data[key := "optionId"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -5285,7 +5377,7 @@ def encode_request_permission_outcome_selected(value: types.RequestPermissionOut
 
 
 def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("outcome") in ("cancelled", "selected"):
         raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
     result = new(types.RequestPermissionOutcomeOther)
@@ -5313,7 +5405,7 @@ _REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Callable[[Any], types.RequestP
 
 
 def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcome:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("outcome")
     read = _REQUEST_PERMISSION_OUTCOME_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -5326,12 +5418,12 @@ def encode_request_permission_outcome(value: types.RequestPermissionOutcome) -> 
 
 
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
     key = ""
     try:
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.action = constant(data[key := "action"], "accept")
+        result.action = "accept" if data[key := "action"] == "accept" else constant(data[key], "accept")
         result.content = (
             nullable(data[key], lambda value: mapping(value, decode_elicitation_content_value))
             if (key := "content") in data
@@ -5354,12 +5446,12 @@ def encode_create_elicitation_response_accept(value: types.CreateElicitationResp
 
 
 def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
     key = ""
     try:
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.action = constant(data[key := "action"], "decline")
+        result.action = "decline" if data[key := "action"] == "decline" else constant(data[key], "decline")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -5375,12 +5467,12 @@ def encode_create_elicitation_response_decline(value: types.CreateElicitationRes
 
 
 def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
     key = ""
     try:
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-        result.action = constant(data[key := "action"], "cancel")
+        result.action = "cancel" if data[key := "action"] == "cancel" else constant(data[key], "cancel")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -5396,7 +5488,7 @@ def encode_create_elicitation_response_cancel(value: types.CreateElicitationResp
 
 
 def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("action") in ("accept", "decline", "cancel"):
         raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
     result = new(types.CreateElicitationResponseOther)
@@ -5428,7 +5520,7 @@ _CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Callable[[Any], types.CreateE
 
 
 def decode_create_elicitation_response(raw: Any) -> types.CreateElicitationResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("action")
     read = _CREATE_ELICITATION_RESPONSE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -5459,7 +5551,7 @@ def encode_elicitation_content_value(value: types.ElicitationContentValue) -> An
 
 
 def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelSessionNotification)
     key = ""
     try:
@@ -5480,7 +5572,7 @@ def encode_cancel_session_notification(value: types.CancelSessionNotification) -
 
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelRequestNotification)
     key = ""
     try:
@@ -5501,7 +5593,7 @@ def encode_cancel_request_notification(value: types.CancelRequestNotification) -
 
 
 def decode_auth_status_capabilities(raw: Any) -> types.AuthStatusCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthStatusCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -5515,7 +5607,7 @@ def encode_auth_status_capabilities(value: types.AuthStatusCapabilities) -> dict
 
 
 def decode_auth_status_request(raw: Any) -> types.AuthStatusRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthStatusRequest)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -5529,7 +5621,7 @@ def encode_auth_status_request(value: types.AuthStatusRequest) -> dict[str, Any]
 
 
 def decode_auth_status_response(raw: Any) -> types.AuthStatusResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthStatusResponse)
     key = ""
     try:
@@ -5557,7 +5649,7 @@ def encode_auth_status_response(value: types.AuthStatusResponse) -> dict[str, An
 
 
 def decode_auth_status_update_notification(raw: Any) -> types.AuthStatusUpdateNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthStatusUpdateNotification)
     key = ""
     try:
@@ -5593,7 +5685,7 @@ def encode_auth_state(value: types.AuthState) -> Any:
 
 
 def decode_auth_account(raw: Any) -> types.AuthAccount:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthAccount)
     key = ""
     try:

@@ -40,6 +40,10 @@ class Puppet(acp.Agent):  # type: ignore[misc]
     async def connection_closed(self, reason: Any) -> None:
         note(f"closed: {reason}")
 
+    async def ext_notification(self, method: str, params: Any) -> None:
+        """Take some seconds; what comes next has to wait."""
+        await asyncio.sleep(params["seconds"])
+
     async def tell(self, text: str) -> None:
         update = acp.SessionUpdateAgentMessageChunk(content=acp.ContentBlockText(text=text))
         await self.client.session_update(acp.SessionNotification(session_id="s", update=update))

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def decode_target(raw: Any) -> types.Target:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if "name" in data and "number" in data:
         raise unfit("Target, from which this object is excluded", raw)
     result = new(types.Target)
@@ -54,7 +54,7 @@ def encode_target(value: types.Target) -> dict[str, Any]:
 
 
 def decode_word(raw: Any) -> types.Word:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("text") == "secret":
         raise unfit("Word, from which this object is excluded", raw)
     result = new(types.Word)

@@ -115,7 +115,7 @@ def encode_choice_items_item(value: types.ChoiceItemsItem) -> Any:
 
 
 def decode_choice(raw: Any) -> types.Choice:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Choice)
     key = ""
     try:

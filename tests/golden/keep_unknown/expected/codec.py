@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "circle")
+        result.type = "circle" if data[key := "type"] == "circle" else constant(data[key], "circle")
         result.radius = number(data[key := "radius"])
         result.extra = {name: item for name, item in data.items() if name not in {"type", "radius"}}
     except (DecodeError, KeyError) as error:
@@ -54,11 +54,11 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 
 
 def decode_shape_point(raw: Any) -> types.ShapePoint:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "point")
+        result.type = "point" if data[key := "type"] == "point" else constant(data[key], "point")
         result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -80,7 +80,7 @@ _SHAPE_TAGS: Final[dict[str, Callable[[Any], types.Shape]]] = {
 
 
 def decode_shape(raw: Any) -> types.Shape:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SHAPE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -93,7 +93,7 @@ def encode_shape(value: types.Shape) -> dict[str, Any]:
 
 
 def decode_holder(raw: Any) -> types.Holder:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Holder)
     key = ""
     try:
@@ -113,7 +113,7 @@ def encode_holder(value: types.Holder) -> dict[str, Any]:
 
 
 def decode_named(raw: Any) -> types.Named:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Named)
     key = ""
     try:
@@ -134,12 +134,12 @@ def encode_named(value: types.Named) -> dict[str, Any]:
 
 
 def decode_labelled_a(raw: Any) -> types.LabelledA:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LabelledA)
     key = ""
     try:
         result.name = string(data[key]) if (key := "name") in data else UNSET
-        result.type = constant(data[key := "type"], "a")
+        result.type = "a" if data[key := "type"] == "a" else constant(data[key], "a")
         result.extra = {name: item for name, item in data.items() if name not in {"name", "type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -157,12 +157,12 @@ def encode_labelled_a(value: types.LabelledA) -> dict[str, Any]:
 
 
 def decode_labelled_b(raw: Any) -> types.LabelledB:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LabelledB)
     key = ""
     try:
         result.name = string(data[key]) if (key := "name") in data else UNSET
-        result.type = constant(data[key := "type"], "b")
+        result.type = "b" if data[key := "type"] == "b" else constant(data[key], "b")
         result.extra = {name: item for name, item in data.items() if name not in {"name", "type"}}
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -186,7 +186,7 @@ _LABELLED_TAGS: Final[dict[str, Callable[[Any], types.Labelled]]] = {
 
 
 def decode_labelled(raw: Any) -> types.Labelled:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _LABELLED_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def decode_tolerant(raw: Any) -> types.Tolerant:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Tolerant)
     key = ""
     try:
@@ -74,7 +74,7 @@ def encode_tolerant(value: types.Tolerant) -> dict[str, Any]:
 
 
 def decode_settings(raw: Any) -> types.Settings:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Settings)
     key = ""
     try:

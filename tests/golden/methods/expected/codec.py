@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def decode_open_request(raw: Any) -> types.OpenRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.OpenRequest)
     key = ""
     try:
@@ -51,7 +51,7 @@ def encode_open_request(value: types.OpenRequest) -> dict[str, Any]:
 
 
 def decode_open_response(raw: Any) -> types.OpenResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.OpenResponse)
     key = ""
     try:
@@ -78,7 +78,7 @@ def encode_changed_notification(value: types.ChangedNotification) -> dict[str, A
 
 
 def decode_ask_request_text(raw: Any) -> types.AskRequestText:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AskRequestText)
     key = ""
     try:
@@ -96,7 +96,7 @@ def encode_ask_request_text(value: types.AskRequestText) -> dict[str, Any]:
 
 
 def decode_ask_request_choices(raw: Any) -> types.AskRequestChoices:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AskRequestChoices)
     key = ""
     try:
@@ -136,7 +136,7 @@ def encode_ask_response(value: types.AskResponse) -> Any:
 
 
 def decode_relay_request(raw: Any) -> types.RelayRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RelayRequest)
     result.body = data["body"] if "body" in data else UNSET
     return result
@@ -159,7 +159,7 @@ def encode_relay_response(value: types.RelayResponse) -> dict[str, Any]:
 
 
 def decode_relay_notification(raw: Any) -> types.RelayNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RelayNotification)
     result.body = data["body"] if "body" in data else UNSET
     return result
@@ -187,7 +187,7 @@ def encode_cancel_notification_id(value: types.CancelNotificationId) -> Any:
 
 
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelNotification)
     key = ""
     try:
@@ -205,7 +205,7 @@ def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any
 
 
 def decode_failure(raw: Any) -> types.Failure:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Failure)
     key = ""
     try:

@@ -34,11 +34,11 @@ T = TypeVar("T")
 
 
 def decode_server_http(raw: Any) -> types.ServerHttp:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ServerHttp)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "http")
+        result.type = "http" if data[key := "type"] == "http" else constant(data[key], "http")
         result.url = string(data[key := "url"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -54,7 +54,7 @@ def encode_server_http(value: types.ServerHttp) -> dict[str, Any]:
 
 
 def decode_server_other(raw: Any) -> types.ServerOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("http", "stdio"):
         raise unfit("ServerOther, from which this object is excluded", raw)
     result = new(types.ServerOther)
@@ -79,7 +79,7 @@ def encode_server_other(value: types.ServerOther) -> dict[str, Any]:
 
 
 def decode_stdio_server(raw: Any) -> types.StdioServer:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.StdioServer)
     key = ""
     try:
@@ -106,7 +106,7 @@ _SERVER_CANDIDATES: Final[tuple[Candidate[types.Server], ...]] = (
 
 
 def decode_server(raw: Any) -> types.Server:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SERVER_TAGS.get(tag) if isinstance(tag, str) else None
     return first_fit(data, "Server (type: 'http', …)", _SERVER_CANDIDATES, read)

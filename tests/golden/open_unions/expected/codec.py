@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "circle")
+        result.type = "circle" if data[key := "type"] == "circle" else constant(data[key], "circle")
         result.radius = number(data[key := "radius"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -52,11 +52,11 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 
 
 def decode_shape_point(raw: Any) -> types.ShapePoint:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "point")
+        result.type = "point" if data[key := "type"] == "point" else constant(data[key], "point")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -70,7 +70,7 @@ def encode_shape_point(value: types.ShapePoint) -> dict[str, Any]:
 
 
 def decode_shape_other(raw: Any) -> types.ShapeOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("circle", "point"):
         raise unfit("ShapeOther, from which this object is excluded", raw)
     result = new(types.ShapeOther)
@@ -98,7 +98,7 @@ _SHAPE_TAGS: Final[dict[str, Callable[[Any], types.Shape]]] = {
 
 
 def decode_shape(raw: Any) -> types.Shape:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SHAPE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -111,7 +111,7 @@ def encode_shape(value: types.Shape) -> dict[str, Any]:
 
 
 def decode_holder(raw: Any) -> types.Holder:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Holder)
     key = ""
     try:

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
     key = ""
     try:
@@ -63,7 +63,7 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientCapabilities)
     key = ""
     try:
@@ -84,11 +84,11 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureNod)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "nod")
+        result.type = "nod" if data[key := "type"] == "nod" else constant(data[key], "nod")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -102,7 +102,7 @@ def encode_gesture_nod(value: types.GestureNod) -> dict[str, Any]:
 
 
 def decode_gesture_other(raw: Any) -> types.GestureOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("nod",):
         raise unfit("GestureOther, from which this object is excluded", raw)
     result = new(types.GestureOther)
@@ -129,7 +129,7 @@ _GESTURE_TAGS: Final[dict[str, Callable[[Any], types.Gesture]]] = {
 
 
 def decode_gesture(raw: Any) -> types.Gesture:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _GESTURE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -150,7 +150,7 @@ def encode_mood(value: types.Mood) -> Any:
 
 
 def decode_hat(raw: Any) -> types.Hat:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Hat)
     key = ""
     try:

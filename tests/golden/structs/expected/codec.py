@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def decode_document_position(raw: Any) -> types.DocumentPosition:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DocumentPosition)
     key = ""
     try:
@@ -57,7 +57,7 @@ def encode_document_position(value: types.DocumentPosition) -> dict[str, Any]:
 
 
 def decode_document(raw: Any) -> types.Document:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Document)
     key = ""
     try:
@@ -105,7 +105,7 @@ def encode_document(value: types.Document) -> dict[str, Any]:
 
 
 def decode_author(raw: Any) -> types.Author:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Author)
     key = ""
     try:
@@ -126,7 +126,7 @@ def encode_author(value: types.Author) -> dict[str, Any]:
 
 
 def decode_settings(raw: Any) -> types.Settings:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Settings)
     key = ""
     try:

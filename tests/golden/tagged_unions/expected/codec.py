@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "circle")
+        result.type = "circle" if data[key := "type"] == "circle" else constant(data[key], "circle")
         result.radius = number(data[key := "radius"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -52,7 +52,7 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 
 
 def decode_square(raw: Any) -> types.Square:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Square)
     key = ""
     try:
@@ -70,12 +70,14 @@ def encode_square(value: types.Square) -> dict[str, Any]:
 
 
 def decode_shape_filled_square(raw: Any) -> types.ShapeFilledSquare:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeFilledSquare)
     key = ""
     try:
         result.side = number(data[key := "side"])
-        result.type = constant(data[key := "type"], "filled_square")
+        result.type = (
+            "filled_square" if data[key := "type"] == "filled_square" else constant(data[key], "filled_square")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -90,12 +92,14 @@ def encode_shape_filled_square(value: types.ShapeFilledSquare) -> dict[str, Any]
 
 
 def decode_shape_outlined_square(raw: Any) -> types.ShapeOutlinedSquare:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeOutlinedSquare)
     key = ""
     try:
         result.side = number(data[key := "side"])
-        result.type = constant(data[key := "type"], "outlined_square")
+        result.type = (
+            "outlined_square" if data[key := "type"] == "outlined_square" else constant(data[key], "outlined_square")
+        )
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -110,11 +114,11 @@ def encode_shape_outlined_square(value: types.ShapeOutlinedSquare) -> dict[str, 
 
 
 def decode_shape_point(raw: Any) -> types.ShapePoint:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "point")
+        result.type = "point" if data[key := "type"] == "point" else constant(data[key], "point")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -136,7 +140,7 @@ _SHAPE_TAGS: Final[dict[str, Callable[[Any], types.Shape]]] = {
 
 
 def decode_shape(raw: Any) -> types.Shape:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _SHAPE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -149,12 +153,12 @@ def encode_shape(value: types.Shape) -> dict[str, Any]:
 
 
 def decode_step_move(raw: Any) -> types.StepMove:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.StepMove)
     key = ""
     try:
         result.note = string(data[key]) if (key := "note") in data else UNSET
-        result.kind = constant(data[key := "kind"], "move")
+        result.kind = "move" if data[key := "kind"] == "move" else constant(data[key], "move")
         result.by = number(data[key := "by"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -172,12 +176,12 @@ def encode_step_move(value: types.StepMove) -> dict[str, Any]:
 
 
 def decode_step_draw(raw: Any) -> types.StepDraw:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.StepDraw)
     key = ""
     try:
         result.note = string(data[key]) if (key := "note") in data else UNSET
-        result.kind = constant(data[key := "kind"], "draw")
+        result.kind = "draw" if data[key := "kind"] == "draw" else constant(data[key], "draw")
         result.shape = decode_shape(data[key := "shape"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -201,7 +205,7 @@ _STEP_TAGS: Final[dict[str, Callable[[Any], types.Step]]] = {
 
 
 def decode_step(raw: Any) -> types.Step:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("kind")
     read = _STEP_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:

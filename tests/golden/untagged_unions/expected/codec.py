@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def decode_point(raw: Any) -> types.Point:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Point)
     key = ""
     try:
@@ -55,7 +55,7 @@ def encode_point(value: types.Point) -> dict[str, Any]:
 
 
 def decode_named(raw: Any) -> types.Named:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Named)
     key = ""
     try:
@@ -120,7 +120,7 @@ def encode_holder_several(value: types.HolderSeveral) -> Any:
 
 
 def decode_holder(raw: Any) -> types.Holder:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Holder)
     key = ""
     try:

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
     key = ""
     try:
@@ -64,7 +64,7 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientCapabilities)
     key = ""
     try:
@@ -84,11 +84,11 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 
 
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureNod)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "nod")
+        result.type = "nod" if data[key := "type"] == "nod" else constant(data[key], "nod")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -102,11 +102,11 @@ def encode_gesture_nod(value: types.GestureNod) -> dict[str, Any]:
 
 
 def decode_gesture_wave(raw: Any) -> types.GestureWave:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureWave)
     key = ""
     try:
-        result.type = constant(data[key := "type"], "wave")
+        result.type = "wave" if data[key := "type"] == "wave" else constant(data[key], "wave")
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -120,7 +120,7 @@ def encode_gesture_wave(value: types.GestureWave) -> dict[str, Any]:
 
 
 def decode_gesture_other(raw: Any) -> types.GestureOther:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("type") in ("nod", "wave"):
         raise unfit("GestureOther, from which this object is excluded", raw)
     result = new(types.GestureOther)
@@ -148,7 +148,7 @@ _GESTURE_TAGS: Final[dict[str, Callable[[Any], types.Gesture]]] = {
 
 
 def decode_gesture(raw: Any) -> types.Gesture:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     tag = data.get("type")
     read = _GESTURE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
@@ -169,7 +169,7 @@ def encode_mood(value: types.Mood) -> Any:
 
 
 def decode_wave_request(raw: Any) -> types.WaveRequest:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaveRequest)
     key = ""
     try:
@@ -187,7 +187,7 @@ def encode_wave_request(value: types.WaveRequest) -> dict[str, Any]:
 
 
 def decode_wave_response(raw: Any) -> types.WaveResponse:
-    data = json_object(raw)
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaveResponse)
     key = ""
     try:
