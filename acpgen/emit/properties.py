@@ -89,7 +89,6 @@ class Properties:
         source = f"data[{key}]"
         return self._skipping(expression, source) if skips else self._reading.read(expression, source)
 
-
     def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool) -> Code:
         """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
         name = "lenient"
