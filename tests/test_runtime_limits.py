@@ -16,6 +16,7 @@ from tests.runtime_support import (
     V1,
     V2,
     RawPeer,
+    acp_log,
     agent_of,
     client_of,
     pair,
@@ -28,7 +29,7 @@ from tests.runtime_support import (
 from tests.support import Packages
 
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
-INVALID, INTERNAL = -32600, -32603
+INVALID, UNKNOWN, INTERNAL = -32600, -32601, -32603
 
 
 async def echo(self: Any, method: str, params: Any) -> Any:
@@ -91,6 +92,50 @@ def test_a_large_message_at_the_end_of_the_stream(packages: Packages) -> None:
         return answer
 
     assert json.loads(run(main()))["error"]["code"] == INVALID
+
+
+LONG_ID = "é" * 80
+"""An id of 162 bytes as it comes in, and of 482 as it would go out."""
+
+NO_ANSWER = {
+    "refused": ({"jsonrpc": "1.0", "id": LONG_ID, "method": "_a"}, INVALID),
+    "unknown": ({"jsonrpc": "2.0", "id": LONG_ID, "method": "no_such"}, INTERNAL),
+    "answered": ({"jsonrpc": "2.0", "id": LONG_ID, "method": "_a", "params": 1}, INTERNAL),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("case", NO_ANSWER)
+def test_an_id_that_is_too_long_for_an_answer(packages: Packages, sources: Sources, case: str) -> None:
+    acp = packages(sources)
+    message, code = NO_ANSWER[case]
+
+    async def main() -> list[Any]:
+        async with raw_peer(
+            acp, agent_of(acp, ext_method=echo), options=acp.ConnectionOptions(max_message_bytes=400)
+        ) as peer:
+            await peer.send_line(json.dumps(message, ensure_ascii=False).encode())
+            return [await peer.receive(), *await peer.ping()]
+
+    with acp_log():
+        assert codes(run(main())) == [(None, code)]
+
+
+@BOTH
+def test_a_long_name_of_a_method_does_not_come_back(packages: Packages, sources: Sources) -> None:
+    acp = packages(sources)
+
+    async def main() -> list[Any]:
+        answers = []
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            for start in ("", "_"):
+                await peer.request(1, start + "x" * 100_000)
+                answers.append(await peer.receive())
+        return answers
+
+    for answer in run(main()):
+        assert answer["error"]["code"] == UNKNOWN
+        assert len(answer["error"]["message"]) < 300
 
 
 def test_messages_may_be_large(packages: Packages) -> None:

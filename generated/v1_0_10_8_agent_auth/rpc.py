@@ -325,11 +325,18 @@ class Connection:
 
     async def _refuse(self, error: RequestError, reply: _Reply | None = None, number: object = None) -> None:
         logger.warning("the peer sent what cannot be handled: %.200s", error)
-        answer = self._encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+        answer = self._encode_error(error, number)
         if reply is None:
             await self._write(answer)
         else:
             reply(answer)
+
+    def _encode_error(self, error: RequestError, number: object) -> bytes:
+        """An answer, without its id where that is all that is too long: what came in may be larger on its way out."""
+        try:
+            return self._encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+        except MessageTooLarge:
+            return self._encode({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
 
     def _settle(self, response: Any) -> None:
         """Hand an answer to who waits for it."""
@@ -387,7 +394,7 @@ class Connection:
             answer = self._encode({"jsonrpc": "2.0", "id": number, **outcome})
         except Exception:
             logger.exception("the answer to %.200r cannot be sent", method)
-            answer = self._encode({"jsonrpc": "2.0", "id": number, "error": InternalError().to_json()})
+            answer = self._encode_error(InternalError(), number)
         if reply is None:
             await self._write(answer)
             if not self._running:

@@ -130,18 +130,32 @@ async def _open(stdin: int, stdout: int, options: ConnectionOptions) -> Transpor
     if sys.platform == "win32" or not _suit_asyncio(stdin, stdout):
         return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    reading = _ReadPipe(stdin, asyncio.StreamReaderProtocol(reader))
-    writing, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), open(stdout, "wb", buffering=0)
-    )
-    return StreamTransport(
-        reader,
-        asyncio.StreamWriter(writing, protocol, None, loop),
-        reading=reading,
-        max_message_bytes=options.max_message_bytes,
-        max_write_buffer_bytes=options.max_write_buffer_bytes,
-    )
+    with contextlib.ExitStack() as opened:
+        reader = asyncio.StreamReader()
+        reading = await _open_reading(stdin, asyncio.StreamReaderProtocol(reader))
+        opened.callback(reading.close)
+        writing, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), open(stdout, "wb", buffering=0)
+        )
+        opened.callback(writing.close)
+        transport = StreamTransport(
+            reader,
+            asyncio.StreamWriter(writing, protocol, None, loop),
+            reading=reading,
+            max_message_bytes=options.max_message_bytes,
+            max_write_buffer_bytes=options.max_write_buffer_bytes,
+        )
+        opened.pop_all()
+    return transport
+
+
+async def _open_reading(descriptor: int, protocol: asyncio.StreamReaderProtocol) -> asyncio.ReadTransport:
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, asyncio.SelectorEventLoop):
+        return _ReadPipe(descriptor, protocol)
+    # loops from elsewhere may say only once that a pipe has failed
+    reading, _ = await loop.connect_read_pipe(lambda: protocol, open(descriptor, "rb", buffering=0))
+    return reading
 
 
 def _suit_asyncio(stdin: int, stdout: int) -> bool:
@@ -204,8 +218,10 @@ class _ReadPipe(asyncio.ReadTransport):
     def _end(self, error: OSError | None) -> None:
         self.pause_reading()
         self._is_closing = True
-        os.close(self._descriptor)
-        self._protocol.connection_lost(error)
+        try:
+            self._protocol.connection_lost(error)
+        finally:
+            os.close(self._descriptor)
 
 
 class ThreadTransport:

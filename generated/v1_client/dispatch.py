@@ -54,7 +54,7 @@ class Handler:
 
     async def ext_method(self, method: str, params: Any) -> Any:
         """Answer a request whose name starts with `_` and that has no handler of its own; any JSON, as it came."""
-        raise MethodNotFoundError(f"Method not found: {method}")
+        raise MethodNotFoundError(f"Method not found: {method:.200}")
 
     async def ext_notification(self, method: str, params: Any) -> None:
         """Take a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
@@ -98,7 +98,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
         return route.encode(await getattr(handler, route.handler)(_params(route, params, on_drop)))
     if method.startswith("_"):
         return await handler.ext_method(method, params)
-    raise MethodNotFoundError(f"Method not found: {method}")
+    raise MethodNotFoundError(f"Method not found: {method:.200}")
 
 
 async def dispatch_notification(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> None:

@@ -1,0 +1,118 @@
+"""The two pipes of an agent: what is read from one comes whole, and neither stays open."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.runtime_support import V1, run
+from tests.support import Packages
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no pipes there")
+
+
+class OtherLoop:
+    """What the loop is not an instance of, as a loop from elsewhere is none of asyncio's."""
+
+
+@pytest.fixture(params=["the loop of asyncio", "another loop"])
+def acp(packages: Packages, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    if request.param == "another loop":
+        monkeypatch.setattr(asyncio, "SelectorEventLoop", OtherLoop)
+    return packages(V1)
+
+
+@dataclass
+class Ends:
+    """The descriptors of the agent, and those of its client."""
+
+    stdin: int
+    stdout: int
+    to_agent: int
+    from_agent: int
+
+
+def pipes() -> Ends:
+    stdin, to_agent = os.pipe()
+    from_agent, stdout = os.pipe()
+    return Ends(stdin, stdout, to_agent, from_agent)
+
+
+async def opened(acp: ModuleType, ends: Ends, **options: int) -> Any:
+    stdio = importlib.import_module(f"{acp.__name__}.stdio")
+    return await stdio._open(ends.stdin, ends.stdout, acp.ConnectionOptions(**options))
+
+
+def is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def test_what_is_read_comes_whole(acp: ModuleType) -> None:
+    lines = [b"x" * size for size in (1, 2**16 - 1, 2**16, 2**16 + 1, 500_000)]
+
+    async def main() -> list[bytes]:
+        ends = pipes()
+        transport = await opened(acp, ends)
+        with os.fdopen(ends.to_agent, "wb") as wire:
+            writing = asyncio.to_thread(lambda: (wire.write(b"\n".join(lines)), wire.close()))
+            task = asyncio.create_task(writing)
+            found = []
+            while (line := await transport.read()) is not None:
+                found.append(line)
+                await asyncio.sleep(0.01)  # the client is faster
+            await task
+        await transport.close()
+        os.close(ends.from_agent)
+        return found
+
+    assert run(main()) == lines
+
+
+@pytest.mark.parametrize("read", [0, 1, 2], ids=["before all", "while more is there", "at the end"])
+def test_both_are_closed(acp: ModuleType, read: int) -> None:
+    async def main() -> Ends:
+        ends = pipes()
+        transport = await opened(acp, ends)
+        os.write(ends.to_agent, b"one\n")
+        if read == 2:
+            os.close(ends.to_agent)
+        for _ in range(read):
+            await transport.read()
+        await transport.close()
+        await asyncio.sleep(0.01)
+        return ends
+
+    ends = run(main())
+    assert not is_open(ends.stdin)
+    assert not is_open(ends.stdout)
+    os.close(ends.from_agent)
+    if read < 2:
+        with pytest.raises(BrokenPipeError):
+            os.write(ends.to_agent, b"two\n")
+        os.close(ends.to_agent)
+
+
+def test_nothing_stays_open_where_it_fails(acp: ModuleType) -> None:
+    async def main() -> Ends:
+        ends = pipes()
+        with pytest.raises(ValueError, match="high"):
+            await opened(acp, ends, max_write_buffer_bytes=-1)
+        await asyncio.sleep(0.01)
+        return ends
+
+    ends = run(main())
+    assert not is_open(ends.stdin)
+    assert not is_open(ends.stdout)
+    os.close(ends.from_agent)
+    os.close(ends.to_agent)
