@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acpgen.config import BuildOptions
-from acpgen.diagnostics import Diagnostic, InputError
+from acpgen.diagnostics import Diagnostic
 from acpgen.inputs import find_inputs, manifest_head
-from acpgen.output import Manifest, Plan, plan, read_manifest, unchanged
+from acpgen.output import Plan, plan, unchanged, usable_manifest
 from acpgen.renames import dropped, usable
 from acpgen.schema.data import data_folder
 from acpgen.timings import Timings
@@ -43,7 +43,7 @@ def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
     with timings.stage("load"):
         inputs = find_inputs(options.sources)
         head = manifest_head(inputs, options)
-        old = _old_manifest(options.out)
+        old = usable_manifest(options.out)
         is_unchanged = not full and old is not None and unchanged(options.out, head)
     if old is not None and is_unchanged and not options.strict:
         return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
@@ -60,8 +60,19 @@ def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
         files = _make(model, options, renames, types=hand_over(model), timings=timings)
     with timings.stage("plan"):
         planned = plan(files, folder=options.out, head=head, names=names)
-    gone = dropped(old.names if old else (), names, renames)
+    gone = dropped(
+        old.names if old else (),
+        names,
+        renames,
+        other_options=old is not None and _built_with(old.head) != _built_with(head),
+    )
     return Built(plan=planned, names=tuple(names), diagnostics=(*diagnostics, *planned.notes, *gone), timings=timings)
+
+
+def _built_with(head: Mapping[str, object]) -> object:
+    """The options in what a manifest says, but for the names that are kept."""
+    options = head.get("options")
+    return {key: value for key, value in options.items() if key != "renames"} if isinstance(options, dict) else options
 
 
 def _names(model: Model, options: BuildOptions) -> tuple[list[str], Mapping[str, str]]:
@@ -120,11 +131,3 @@ def _types(options: BuildOptions, model: Model) -> Mapping[str, str]:
 
 def _templates() -> Path:
     return data_folder() / "templates"
-
-
-def _old_manifest(folder: Path) -> Manifest | None:
-    """The manifest of the package that is there; None for one that cannot be used, of which the plan will tell."""
-    try:
-        return read_manifest(folder)
-    except InputError:
-        return None

@@ -13,7 +13,7 @@ from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError
 from acpgen.digests import digest, with_plain_ends
 from acpgen.inputs import find_inputs, manifest_head
-from acpgen.output import LOCK_NAME, Change, Kind, Manifest, Plan, read_manifest, unchanged
+from acpgen.output import LOCK_NAME, Change, Kind, Manifest, Plan, unchanged, usable_manifest
 from acpgen.output.paths import ObstacleError, read_below, real_root, unreadable
 from acpgen.output.planning import is_ours
 
@@ -73,7 +73,7 @@ def check(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
     for what a build raises it for.
     """
     folder = options.out
-    old = _manifest(folder)
+    old = usable_manifest(folder)
     head = manifest_head(find_inputs(options.sources), options)
     if not full and old is not None and unchanged(folder, head):
         if options.strict:  # warnings are not in the manifest
@@ -104,13 +104,6 @@ def check(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
         diagnostics=built.diagnostics,
         names=built.names,
     )
-
-
-def _manifest(folder: Path) -> Manifest | None:
-    try:
-        return read_manifest(folder)
-    except InputError:  # the build will tell
-        return None
 
 
 _DAMAGE = {"foreign-file", "manifest-broken", "symlink-in-output"}

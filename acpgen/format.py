@@ -36,7 +36,7 @@ def format_files(files: Mapping[str, str], known: Collection[str] = ()) -> dict[
 @contextmanager
 def formatting(known: Collection[str] = ()) -> Iterator[Callable[[Mapping[str, str]], dict[str, str]]]:
     """What formats files as `format_files` does, for those who have them one after the other."""
-    with _collecting_seldom() as collect:
+    with _collecting_by_size() as collect:
         formatter = _Formatter(collect, known)
 
         def formatted(files: Mapping[str, str]) -> dict[str, str]:
@@ -48,7 +48,7 @@ def formatting(known: Collection[str] = ()) -> Iterator[Callable[[Mapping[str, s
 
 
 @contextmanager
-def _collecting_seldom() -> Iterator[Callable[[str], None]]:
+def _collecting_by_size() -> Iterator[Callable[[str], None]]:
     """Switch the garbage collector off; it is run by telling what was formatted, once for each million characters.
 
     Black makes trees by the million nodes: to look for garbage among them all the time takes longer than to format,
@@ -69,11 +69,11 @@ def _collecting_seldom() -> Iterator[Callable[[str], None]]:
         yield formatted
     finally:
         if was_enabled:
-            _call_old()
+            _count_as_old()
             gc.enable()
 
 
-def _call_old() -> None:
+def _count_as_old() -> None:
     """Have what is there now looked at among the old objects, not among those that were made just now, and at once."""
     if not gc.get_freeze_count():
         gc.freeze()

@@ -94,9 +94,8 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
 
 
 def _check_empty(folder: Path) -> None:
-    check_folder(folder)
     try:
-        found = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        found = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
         raise unreadable(folder, error) from error
     if found:
@@ -104,8 +103,9 @@ def _check_empty(folder: Path) -> None:
             "folder-not-empty",
             f"the folder {folder.as_posix()} is not empty: {found[0]} is in it",
             hint="a new project needs an empty folder, or one that does not exist; `acpgen build` adds the package to "
-            "a project that you have",
+            "a project that you have, and `git init` can come afterwards",
         )
+    check_folder(folder)
 
 
 def project_files(project: Project) -> Iterator[tuple[str, str]]:

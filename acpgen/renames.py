@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.suggest import did_you_mean
 
 CONFIG_TABLE = "[tool.acpgen.renames]"
 
@@ -49,22 +50,20 @@ def unusable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> list
             code="rename-unknown",
             severity=Severity.ERROR,
             message=f"{old} cannot be another word for {new}: no package has the name {new}",
-            hint=_nearest(new, names) or f"remove {old} from {CONFIG_TABLE}",
+            hint=did_you_mean(new, names) or f"remove {old} from {CONFIG_TABLE}",
         )
         for old, new in renames
         if new not in names
     ]
 
 
-def _nearest(name: str, names: Iterable[str]) -> str | None:
-    near = get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else None
-
-
-def dropped(old: Collection[str], new: Collection[str], renames: Mapping[str, str]) -> list[Diagnostic]:
+def dropped(
+    old: Collection[str], new: Collection[str], renames: Mapping[str, str], *, other_options: bool = False
+) -> list[Diagnostic]:
     """A warning for each public name of the old package that the new one has neither itself nor among `renames`.
 
-    Which name took its place is a guess by likeness, among the names that are new.
+    Which name took its place is a guess by likeness, among the names that are new. `other_options` says that the two
+    were not built alike, so that nothing need have taken its place.
     """
     added = sorted(set(new) - set(old))
     gone = sorted(set(old) - set(new) - renames.keys())
@@ -73,7 +72,7 @@ def dropped(old: Collection[str], new: Collection[str], renames: Mapping[str, st
             code="name-dropped",
             severity=Severity.WARNING,
             message=f"{name}, which the package had, is gone",
-            hint=_way_out(name, added),
+            hint="the package was built with other options before" if other_options else _way_out(name, added),
         )
         for name in gone
     ]

@@ -163,9 +163,9 @@ def test_config_is_a_table_for_people(tmp_path: Path) -> None:
 # --- Mistakes --------------------------------------------------------------------------------------------------------
 
 MISTAKES = {
-    "unknown key": ('extention = ["logout"]\n', "5:1", "did you mean `extensions`?"),
+    "unknown key": ('extention = ["logout"]\n', "5:1", "did you mean 'extensions'?"),
     "unknown key, nothing near": ("zzz = 1\n", "5:1", "there are: out, role"),
-    "unknown key of an output": ('[tool.acpgen.outputs.a]\nout = "a"\nrole_ = "agent"\n', "7:1", "`role`?"),
+    "unknown key of an output": ('[tool.acpgen.outputs.a]\nout = "a"\nrole_ = "agent"\n', "7:1", "'role'?"),
     "a choice": ('role = "server"\n', "5:1", "'agent', 'client', 'both'"),
     "a number": ('protocol = "1"\n', "5:1", "a whole number"),
     "true is no number": ("protocol = true\n", "5:1", "a whole number"),

@@ -85,7 +85,7 @@ def test_a_problem_has_a_line_and_a_hint() -> None:
     (found,) = caught.value.diagnostics
     assert str(found.location) == "x/wave.json:12:20"
     assert found.pointer == "/changes/X/proprties"
-    assert found.hint == "did you mean `properties`?"
+    assert found.hint == "did you mean 'properties'?"
 
 
 @pytest.mark.parametrize(

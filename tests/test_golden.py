@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from acpgen.output import LOCK_NAME, MARKER
+from acpgen.marker import MARKER
+from acpgen.output import LOCK_NAME
 from tests.command_line import build_package, tree
 from tests.golden_cases import (
     CASES,

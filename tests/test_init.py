@@ -179,6 +179,7 @@ def test_what_is_a_template_names_nothing_of_the_protocol() -> None:
         ("my-agent-", "only ASCII letters"),
         ("métier", "only ASCII letters"),
         ("full", "error: the folder full is not empty: notes.txt is in it [folder-not-empty]"),
+        ("fresh", "and `git init` can come afterwards"),
         ("file", "error: the output folder file is not a folder [folder-is-file]"),
         ("file/my-agent", "file is not a folder [folder-unwritable]"),
     ],
@@ -187,13 +188,14 @@ def test_a_name_or_folder_that_cannot_be_is_refused(tmp_path: Path, name: str, m
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("keep", encoding="utf-8")
     (tmp_path / "file").touch()
+    (tmp_path / "fresh" / ".git").mkdir(parents=True)
     before = tree(tmp_path)
     ran = run_acpgen("init", name, cwd=tmp_path)
     assert (ran.code, ran.stdout) == (2, "")
     assert message in ran.stderr
     assert "hint: " in ran.stderr
     assert tree(tmp_path) == before
-    assert names(tmp_path) == ["file", "full"]
+    assert names(tmp_path) == ["file", "fresh", "full"]
 
 
 @pytest.mark.parametrize(

@@ -930,6 +930,11 @@ def test_an_unknown_side_is_a_warning_and_the_types_are_still_there() -> None:
     assert [(each.severity, each.code) for each in report.found] == [(Severity.WARNING, "unknown-side")]
 
 
+def test_a_side_may_be_misspelt() -> None:
+    _, report = lowered(DoNotification=message("do", "agnet"))
+    assert [each.hint for each in report.found] == ["did you mean 'agent'?"]
+
+
 @pytest.mark.parametrize(
     ("name", "node"),
     [

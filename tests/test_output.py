@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from acpgen.diagnostics import InputError, InternalError, Location, Severity
-from acpgen.output import LOCK_NAME, MARKER, STAGE_PREFIX, Change, Kind, apply, plan, read_manifest, unchanged
+from acpgen.marker import MARKER
+from acpgen.output import LOCK_NAME, STAGE_PREFIX, Change, Kind, apply, plan, read_manifest, unchanged
 from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_package, refusal, sha, snapshot, write_lock
 
 
@@ -267,6 +268,16 @@ def test_a_listed_file_without_the_marker_is_overwritten_unless_edited(tmp_path:
     (tmp_path / "__init__.py").write_text("listed")
     build(NEW, tmp_path)
     assert (tmp_path / "__init__.py").read_text() == NEW["__init__.py"]
+
+
+def test_an_edited_first_line_can_be_mended(out: Path) -> None:
+    (out / "__init__.py").write_text(f"# mine: {MARKER}\nold\n")
+    (found,) = refusal(NEW, out)
+    assert "was edited" in found.message
+    assert str(found.hint).startswith("delete it and build again")
+    (out / "__init__.py").unlink()
+    build(NEW, out)
+    assert (out / "__init__.py").read_text() == NEW["__init__.py"]
 
 
 def test_a_file_with_the_right_bytes_is_adopted(tmp_path: Path) -> None:

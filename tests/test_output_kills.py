@@ -220,7 +220,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from acpgen.diagnostics import InputError
-from acpgen.output import MARKER, apply, plan
+from acpgen.marker import MARKER
+from acpgen.output import apply, plan
 
 number, folder = sys.argv[1], Path(sys.argv[2])
 for turn in range(int(sys.argv[3])):

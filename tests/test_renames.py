@@ -48,6 +48,14 @@ def test_the_name_that_took_its_place_is_guessed(project: Project) -> None:
     assert "if Things took its place, keep the old name: [tool.acpgen.renames] Thing = 'Things'" in ran.stderr
 
 
+def test_nothing_is_guessed_where_the_options_are_others(project: Project) -> None:
+    project.config(ONE + "open-unions = true\nkeep-unknown = true\nrole = 'client'\n")
+    ran = project.good("build")
+    assert "warning: Agent, which the package had, is gone [name-dropped]" in ran.stderr
+    assert "hint: the package was built with other options before" in ran.stderr
+    assert "keep the old name" not in ran.stderr
+
+
 def test_names_that_stay_or_come_are_not_told(project: Project) -> None:
     project.schema(ping_schema("Thing", "More"))
     assert project.good("build").stderr == ""
@@ -107,7 +115,7 @@ def test_a_new_name_that_is_not_there_is_a_mistake(project: Project) -> None:
         ran = project.run(command)
         assert ran.code == 2
         assert "[rename-unknown]" in ran.stderr
-        assert "did you mean Item?" in ran.stderr
+        assert "did you mean 'Item'?" in ran.stderr
 
 
 def test_a_rename_for_all_outputs_holds_where_it_can(tmp_path: Path) -> None:

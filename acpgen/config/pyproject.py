@@ -7,13 +7,13 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from acpgen.config.keys import KEYS, OUTPUTS, flaw
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input_error
 from acpgen.schema.pointer import join
+from acpgen.suggest import did_you_mean
 
 NAME = "pyproject.toml"
 TABLE = ("tool", "acpgen")
@@ -148,8 +148,7 @@ def _table_problems(
         key = KEYS.get(name)
         if key is None:
             known = [*KEYS, *([] if above else [OUTPUTS])]
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}"
+            hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
             yield _problem(
                 path,
                 text,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
 from acpgen.ir.role import Role
+from acpgen.suggest import did_you_mean
 
 COMMAND_LINE = "command line"
 DEFAULT = "default"
@@ -204,11 +204,8 @@ def _named(name: str, configured: Mapping[str | None, _Levels]) -> _Levels:
     if name in configured:
         return configured[name]
     known = [each for each in configured if each is not None]
-    near = get_close_matches(name, known, n=1)
-    if near:
-        hint = f"did you mean {near[0]!r}?"
-    elif known:
-        hint = f"there are: {', '.join(known)}"
+    if known:
+        hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
     else:
         hint = "outputs with names are tables [tool.acpgen.outputs.NAME] in pyproject.toml"
     raise input_error("unknown-output", f"no output {name!r} is configured", hint=hint)

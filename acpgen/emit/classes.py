@@ -10,8 +10,8 @@ from acpgen.emit.hints import field_hint, hint
 from acpgen.emit.literals import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.values import is_immutable, value
 from acpgen.ir import names
-from acpgen.ir.lower import EXTRA_FIELD
 from acpgen.ir.model import (
+    EXTRA_FIELD,
     Alias,
     Choice,
     Const,

@@ -12,8 +12,8 @@ from acpgen.emit.properties import Properties
 from acpgen.emit.reading import TYPES, Reading, constant, decoder, encoder
 from acpgen.emit.writing import Writing
 from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
-from acpgen.ir.lower import EXTRA_FIELD
 from acpgen.ir.model import (
+    EXTRA_FIELD,
     AnyJson,
     Candidate,
     Definition,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from acpgen.emit.hints import field_hint
 from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.reading import TYPES, decoder, encoder
-from acpgen.ir.lower import EXTRA_FIELD
-from acpgen.ir.model import Field, Model, Struct
+from acpgen.ir.model import EXTRA_FIELD, Field, Model, Struct
 
 _OWN = ("code", "message", "data")
 """The members of the error object that JSON-RPC 2.0 defines (section 5.1)."""

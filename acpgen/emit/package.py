@@ -20,7 +20,7 @@ from acpgen.emit.runtime import runtime_exports, runtime_files
 from acpgen.emit.types import import_generator, render_types
 from acpgen.ir.model import Model, Struct
 from acpgen.ir.role import Role
-from acpgen.output import MARKER
+from acpgen.marker import MARKER
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
 """The same in every file and for every version, so that an upgrade touches only what it changes."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from acpgen.emit.classes import alias_target
-from acpgen.ir.lower import EXTRA_FIELD
 from acpgen.ir.model import (
+    EXTRA_FIELD,
     AnyJson,
     Choice,
     Const,

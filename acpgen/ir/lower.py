@@ -15,16 +15,13 @@ from acpgen.ir.envelope import lower_envelope
 from acpgen.ir.errors import lower_errors
 from acpgen.ir.expressions import Expressions, refines
 from acpgen.ir.methods import lower_methods
-from acpgen.ir.model import Alias, Choice, Definition, Enum, EnumMember, Field, Leniency, Model, Struct
+from acpgen.ir.model import EXTRA_FIELD, Alias, Choice, Definition, Enum, EnumMember, Field, Leniency, Model, Struct
 from acpgen.ir.options import Options
 from acpgen.ir.order import in_dependency_order
 from acpgen.ir.shapes import Definitions, Property, Shape
 from acpgen.ir.unions import Unions
 from acpgen.schema.compose import Composed
-from acpgen.schema.walk import definition_pointer
-
-EXTRA_FIELD = "extra"
-"""The attribute that holds what no property names; no property may map to it in a class that has it."""
+from acpgen.schema.walk import definition_pointer, description
 
 
 def lower(composed: Composed, options: Options, report: Report) -> Model:
@@ -89,7 +86,7 @@ class _Lowering:
         return isinstance(node, dict) and node.get("type") == "object" and "additionalProperties" not in node
 
     def _scalar_like(self, node: Any, pointer: str, name: str) -> Definition:
-        doc = _description(node)
+        doc = description(node)
         origin = self._context.origin(pointer)
         for key in ("oneOf", "anyOf"):
             if isinstance(node, dict) and key in node:
@@ -214,7 +211,7 @@ class _Lowering:
                 skip_invalid_items=node.get("x-deserialize-skip-invalid-items", False),
                 default_on_null=node.get("x-deserialize-default-on-null", False),
             ),
-            doc=_description(node),
+            doc=description(node),
             pointer=found.pointer,
             origin=self._context.origin(found.pointer),
             inherited=inherited,
@@ -228,10 +225,6 @@ class _Lowering:
                     f"the property {field.wire!r} maps to `{EXTRA_FIELD}`, which holds the unnamed properties here",
                     at=field.pointer,
                 )
-
-
-def _description(node: Any) -> str:
-    return str(node.get("description", "")) if isinstance(node, dict) else ""
 
 
 def _enum(name: str, choice: Choice, nodes: list[Any], *, doc: str, pointer: str, origin: str) -> Enum:

@@ -13,6 +13,7 @@ from acpgen.ir.role import Role
 from acpgen.schema.compose import Composed
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+from acpgen.suggest import did_you_mean
 
 HANDLERS: Mapping[str, tuple[Role, ...]] = {
     "agent": (Role.AGENT,),
@@ -96,6 +97,7 @@ def _method(
             "unknown-side",
             f"{group.wire!r} is for the side {side!r}, which acpgen does not know: types only, no routing",
             at=join(pointer, "x-side"),
+            hint=did_you_mean(str(side), HANDLERS),
         )
         return
     name = names.method_name(group.wire)

@@ -181,6 +181,10 @@ class Field:
         return not self.required and self.default is None
 
 
+EXTRA_FIELD = "extra"
+"""The attribute that holds what no property names; no property may map to it in a class that has it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struct:
     """An object with known properties: one class. `fields` holds inherited ones first."""

@@ -18,7 +18,7 @@ from acpgen.ir.expressions import Expressions
 from acpgen.ir.model import Candidate, Definition, OtherVariant, Ref, TaggedUnion, UntaggedUnion, Variant
 from acpgen.ir.shapes import Exclusion, Member, Property, Shape
 from acpgen.schema.pointer import join
-from acpgen.schema.walk import referenced_definition
+from acpgen.schema.walk import description, referenced_definition
 
 OTHER_SUFFIX = "Other"
 
@@ -72,13 +72,13 @@ class Unions:
                 Candidate(
                     type=self._expressions.read(member, where, inline),
                     required=_required(self._context.definitions.shape(member, where)),
-                    doc=_description(member),
+                    doc=description(member),
                 )
             )
         return UntaggedUnion(
             name=name,
             members=tuple(members),
-            doc=_description(node),
+            doc=description(node),
             pointer=pointer,
             origin=self._context.origin(pointer),
         )
@@ -173,7 +173,7 @@ class _UnionBuilder:
                 hint="use ASCII letters and digits",
             )
         target = self._itself(reading) or self._member(reading, self._name + label)
-        return Variant(tag=value, target=target, doc=_description(reading.member.node))
+        return Variant(tag=value, target=target, doc=description(reading.member.node))
 
     def _other(self, reading: _Reading, tag: str) -> OtherVariant:
         excluded: list[str] = []
@@ -182,7 +182,7 @@ class _UnionBuilder:
             excluded += excluded_values(found, tag) or ()
         name = self._name + OTHER_SUFFIX
         self._objects.object(name, self._around + reading.shape, reading.member.pointer, keeps_extra=True)
-        return OtherVariant(target=name, excluded=tuple(excluded), doc=_description(reading.member.node))
+        return OtherVariant(target=name, excluded=tuple(excluded), doc=description(reading.member.node))
 
     def _opened(self, tag: str, variants: tuple[Variant, ...], pointer: str) -> OtherVariant:
         """A variant for unknown tags, where the schema has none and the user wants one."""
@@ -201,7 +201,7 @@ class _UnionBuilder:
         suffix = label(reading.member)
         target = self._itself(reading) or self._member(reading, self._name + suffix if suffix else "")
         required = _required(self._around + reading.shape)
-        return Candidate(type=Ref(target), required=required, doc=_description(reading.member.node))
+        return Candidate(type=Ref(target), required=required, doc=description(reading.member.node))
 
     def _itself(self, reading: _Reading) -> str | None:
         """The class of the definition that the member refers to, where nothing is added to it here."""
@@ -253,10 +253,6 @@ def _required(shape: Shape) -> tuple[str, ...]:
     """The required names: declared ones in the order of the schema, then the rest."""
     declared = [found.wire for found in shape.properties if found.required]
     return tuple(dict.fromkeys([*declared, *sorted(shape.required)]))
-
-
-def _description(node: Any) -> str:
-    return str(node.get("description", "")) if isinstance(node, dict) else ""
 
 
 def _first(docs: tuple[str, ...]) -> str:

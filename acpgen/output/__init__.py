@@ -6,8 +6,8 @@ never applied. Only `apply`, and for a single file `write_file`, write; what the
 
 from typing import TYPE_CHECKING
 
-from acpgen.output.manifest import Manifest, read_manifest, unchanged
-from acpgen.output.paths import LOCK_NAME, MARKER, STAGE_PREFIX
+from acpgen.output.manifest import Manifest, read_manifest, unchanged, usable_manifest
+from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX
 from acpgen.output.planning import Change, Kind, Plan, plan
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCK_NAME",
-    "MARKER",
     "STAGE_PREFIX",
     "Change",
     "Kind",
@@ -26,6 +25,7 @@ __all__ = [
     "plan",
     "read_manifest",
     "unchanged",
+    "usable_manifest",
     "write_file",
 ]
 

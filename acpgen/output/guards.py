@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error, internal_error
+from acpgen.marker import MARKER
 from acpgen.output.paths import (
     LOCK_NAME,
-    MARKER,
     StrPath,
     nearest_existing,
     path_flaw,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, internal_error
 from acpgen.digests import digest
+from acpgen.marker import MARKER
 from acpgen.output.paths import (
     LOCK_NAME,
-    MARKER,
     ObstacleError,
     StrPath,
     foreign_file,
@@ -88,6 +88,14 @@ def read_manifest(folder: StrPath) -> Manifest | None:
     except OSError as error:
         raise unreadable(folder, error) from error
     return None if data is None else parse_manifest(data, folder)
+
+
+def usable_manifest(folder: StrPath) -> Manifest | None:
+    """The manifest in `folder`; None for one that cannot be used, too, of which the plan will tell."""
+    try:
+        return read_manifest(folder)
+    except InputError:
+        return None
 
 
 def unchanged(folder: StrPath, head: Mapping[str, object]) -> bool:

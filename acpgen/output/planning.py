@@ -10,9 +10,10 @@ from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity
 from acpgen.digests import digest, with_plain_ends
+from acpgen.marker import MARKER
 from acpgen.output.guards import check_files, check_folder
 from acpgen.output.manifest import Manifest, read_manifest, render_manifest
-from acpgen.output.paths import LOCK_NAME, MARKER, ObstacleError, StrPath, foreign_file, read_below, shown, unreadable
+from acpgen.output.paths import LOCK_NAME, ObstacleError, StrPath, foreign_file, read_below, shown, unreadable
 
 
 class Kind(Enum):
@@ -115,7 +116,7 @@ def _new_changes(
         kind = _kind(old, text.encode())
         # A manifest that is not ours has been reported when it was read.
         if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not is_ours(old, recorded.get(path)):
-            problems.append(foreign_file(folder, path))
+            problems.append(foreign_file(folder, path, is_recorded=path in recorded))
         changes.append(Change(path, kind))
     return changes
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acpgen.config.keys import is_path
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.data import data_folder
+from acpgen.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from acpgen.schema.document import Document
@@ -162,7 +162,6 @@ def locate_fragment(spec: str, protocol: int, *, data: Path | None = None) -> tu
 
 
 def _unknown_fragment(name: str, protocol: int, *, names: list[str], data: Path | None) -> InputError:
-    near = get_close_matches(name, names, n=1)
     elsewhere = [
         str(known)
         for known in sorted({release.protocol for release in list_releases(data)} - {protocol})
@@ -170,10 +169,8 @@ def _unknown_fragment(name: str, protocol: int, *, names: list[str], data: Path 
     ]
     if elsewhere:
         hint = f"there is one for protocol {', '.join(elsewhere)}"
-    elif near:
-        hint = f"did you mean {near[0]!r}?"
     else:
-        hint = f"there are: {', '.join(names) or 'none'}; a file is given with its path"
+        hint = did_you_mean(name, names) or f"there are: {', '.join(names) or 'none'}; a file is given with its path"
     return input_error("unknown-extension", f"no extension {name!r} for protocol {protocol} is bundled", hint=hint)
 
 

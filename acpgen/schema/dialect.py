@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, walk
+from acpgen.suggest import HINTS, did_you_mean
 
 MAX_CHAIN = 50
 """How many definitions may stand behind one another before an object is entered; published schemas have five."""
-_HINTS = 20
-"""How many findings get a hint that has to be searched for: as many as are printed, and the search takes long."""
 _TYPE_NAMES = {"null", "boolean", "object", "array", "number", "string", "integer"}
 
 
@@ -150,12 +148,11 @@ def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[st
             hint=f"acpgen fetches nothing: copy the definition to `$defs` and refer to {DEFINITION_PREFIX}NAME",
         )
     elif name not in definitions:
-        near = get_close_matches(name, definitions, n=1) if len(report.found) < _HINTS else []
         report.error(
             "ref-not-found",
             f"`$ref` to {name!r}, which is not among the definitions",
             at=join(pointer, "$ref"),
-            hint=f"did you mean {near[0]!r}?" if near else None,
+            hint=did_you_mean(name, definitions) if len(report.found) < HINTS else None,
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
 from acpgen.schema.layers import schema_map
 from acpgen.schema.marks import find_marks
 from acpgen.schema.pointer import join
+from acpgen.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
@@ -187,8 +187,7 @@ def _diagnostics(document: Document, error: ValidationError) -> Iterator[Diagnos
 
 
 def _unknown_name(document: Document, at: str, name: str, known: list[str]) -> Diagnostic:
-    near = get_close_matches(name, known, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}"
+    hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
     return _problem(document, at, f"{_short(name)} means nothing here", hint=hint)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.schema.layers import find_property, layers, schema_map
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import definition_pointer
+from acpgen.suggest import did_you_mean
 
 _LEAVES = frozenset({"boolean", "object", "array"})
 """The types whose values can say yes: true, an object (even an empty one), an array with something in it."""
@@ -79,12 +79,11 @@ def check_gates(root: dict[str, Any], gates: Mapping[str, Gate], report: Report)
     methods = {node["x-method"] for node in definitions.values() if isinstance(node, dict) and "x-method" in node}
     for method, gate in sorted(gates.items()):
         if method not in methods:
-            near = get_close_matches(method, sorted(map(str, methods)), n=1)
             report.error(
                 "gate-method",
                 f"a gate is stated for the method {method!r}, which the schema does not have",
                 at=gate.pointer,
-                hint=f"did you mean {near[0]!r}?" if near else None,
+                hint=did_you_mean(method, map(str, methods)),
             )
         elif gate.root not in definitions:
             report.error(
@@ -108,12 +107,11 @@ def _check_path(
             names = {
                 name for _, layer in layers(node, pointer, definitions) for name in schema_map(layer, "properties")
             }
-            near = get_close_matches(wire, sorted(names), n=1)
             report.error(
                 "gate-path",
                 f"the gate of {method!r}, {'.'.join(path)}, fails at {wire!r}: {pointer} has no such property",
                 at=gate.pointer or pointer,
-                hint=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(sorted(names)) or 'none'}",
+                hint=did_you_mean(wire, names) or f"there are: {', '.join(sorted(names)) or 'none'}",
             )
             return
         pointer, node = found

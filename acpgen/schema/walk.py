@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 from acpgen.schema.pointer import join
-
-SchemaNode: TypeAlias = dict[str, Any] | bool
 
 MAPS_OF_SCHEMAS = ("$defs", "properties")
 LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf")
 SINGLE_SCHEMAS = ("items", "additionalProperties", "unevaluatedProperties", "not")
 
 DEFINITION_PREFIX = "#/$defs/"
+
+
+def description(node: Any) -> str:
+    """What `node` says that it is for; nothing where it says nothing."""
+    return str(node.get("description", "")) if isinstance(node, dict) else ""
 
 
 def children(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
