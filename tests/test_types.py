@@ -24,8 +24,8 @@ from tests.support import REPOSITORY, fitting_fragments, package_files, require,
 
 OLDEST_PYTHON = "3.10"
 GENERATED = REPOSITORY / "generated"
-Check = Callable[[Path], Mapping[tuple[str, int], str]]
-"""Runs a checker on a folder: its complaints by file and line."""
+Check = Callable[..., Mapping[tuple[str, int], str]]
+"""Runs a checker on a folder, for a system: its complaints by file and line."""
 
 
 # --- The packages ------------------------------------------------------------------------------------------------
@@ -66,20 +66,28 @@ def test_every_schema_gets_the_extensions_that_fit() -> None:
 # --- The checkers ------------------------------------------------------------------------------------------------
 
 
-def run_mypy(folder: Path) -> Mapping[tuple[str, int], str]:
+def run_mypy(folder: Path, system: str = "linux") -> Mapping[tuple[str, int], str]:
     require(find_spec("mypy"), "mypy")
     names = sorted(path.name for path in folder.iterdir() if path.suffix in ("", ".py") and path.name[0] not in "._")
     command = [sys.executable, "-m", "mypy", "--strict", "--python-version", OLDEST_PYTHON, "--no-incremental"]
-    options = ["--no-error-summary", "--hide-error-context", "--no-pretty", "--config-file", "", *names]
-    result = subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, check=False)
+    options = ["--no-error-summary", "--hide-error-context", "--no-pretty", "--config-file", ""]
+    result = subprocess.run(
+        [*command, *options, "--platform", system, *names], cwd=folder, capture_output=True, text=True, check=False
+    )
     complaints = re.findall(r"^(.+?):(\d+): error: (.*)$", result.stdout, flags=re.MULTILINE)
     assert result.returncode == (1 if complaints else 0), result.stdout + result.stderr
     return {(Path(file).as_posix(), int(line)): text for file, line, text in complaints}
 
 
-def run_pyright(folder: Path) -> Mapping[tuple[str, int], str]:
+def run_pyright(folder: Path, system: str = "linux") -> Mapping[tuple[str, int], str]:
     require(find_spec("pyright"), "pyright")
-    settings = {"typeCheckingMode": "strict", "pythonVersion": OLDEST_PYTHON, "include": ["."]}
+    platform = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}[system]
+    settings = {
+        "typeCheckingMode": "strict",
+        "pythonVersion": OLDEST_PYTHON,
+        "include": ["."],
+        "pythonPlatform": platform,
+    }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     command = [sys.executable, "-m", "pyright", "--outputjson", "--project", str(folder)]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -101,6 +109,13 @@ def check(request: pytest.FixtureRequest) -> Check:
 
 def test_generated_packages_are_clean(check: Check, home: Path) -> None:
     assert check(home) == {}
+
+
+@pytest.mark.parametrize("system", ["win32", "darwin"])
+def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_path: Path) -> None:
+    """Not all that asyncio and os have is there on each."""
+    write_package(package_files(Sources()), tmp_path / "acp")
+    assert check(tmp_path, system) == {}
 
 
 # --- What users write --------------------------------------------------------------------------------------------

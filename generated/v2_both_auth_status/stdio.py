@@ -103,7 +103,7 @@ def _private_wire() -> Generator[tuple[int, int], None, None]:
     _flush_stdout()
     wire = os.dup(_STDIN), os.dup(_STDOUT)
     kept = os.dup(_STDIN), os.dup(_STDOUT)
-    blocking = [sys.platform == "win32" or os.get_blocking(descriptor) for descriptor in kept]
+    blocking = [_is_blocking(descriptor) for descriptor in kept]
     try:
         with open(os.devnull, "rb") as nothing:
             os.dup2(nothing.fileno(), _STDIN)
@@ -119,6 +119,12 @@ def _private_wire() -> Generator[tuple[int, int], None, None]:
             os.close(copy)
 
 
+def _is_blocking(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        return True  # Python tells there only from 3.12 on
+    return os.get_blocking(descriptor)
+
+
 def _flush_stdout() -> None:
     if sys.stdout is not None:
         with contextlib.suppress(OSError, ValueError):
@@ -130,6 +136,7 @@ async def _open(stdin: int, stdout: int, options: ConnectionOptions) -> Transpor
     if sys.platform == "win32" or not _suit_asyncio(stdin, stdout):
         return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
     loop = asyncio.get_running_loop()
+    os.set_blocking(stdin, False)
     with contextlib.ExitStack() as opened:
         reader = asyncio.StreamReader()
         reading = await _open_reading(stdin, asyncio.StreamReaderProtocol(reader))
@@ -166,7 +173,7 @@ def _suit_asyncio(stdin: int, stdout: int) -> bool:
 
 
 class _ReadPipe(asyncio.ReadTransport):
-    """Reads a pipe, as asyncio's own transport does, in smaller pieces.
+    """Reads a pipe that does not block, as asyncio's own transport does, but in smaller pieces.
 
     Those of 256 KiB are memory that the system has to map and unmap each time, which takes longer than to read.
     """
@@ -178,7 +185,6 @@ class _ReadPipe(asyncio.ReadTransport):
         self._loop = asyncio.get_running_loop()
         self._is_reading = False
         self._is_closing = False
-        os.set_blocking(descriptor, False)
         protocol.connection_made(self)
         self.resume_reading()
 
