@@ -117,9 +117,9 @@ def _make(
 
 def _prepare_types() -> None:
     """Import what makes the types, which takes as long as to make them."""
-    from acpgen.emit.package import prepare_types
+    from acpgen.emit.types import import_generator
 
-    prepare_types()
+    import_generator()
 
 
 def _types(options: BuildOptions, model: Model) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-HINTS = 20
+MOST_HINTS = 20
 """How many findings of a kind get such a hint: as many as are printed, and the search takes long."""
 
 _LONGEST = 100

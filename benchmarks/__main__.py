@@ -34,6 +34,13 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
+def measuring(options: argparse.Namespace) -> list[str]:
+    """The options that decide what is measured; where results go, which is a matter of each machine, left out."""
+    only = ["--only", *options.only] if options.only else []
+    rounds = ["--rounds", str(options.rounds)] if options.rounds else []
+    return [*only, *rounds, *(["--smoke"] if options.smoke else [])]
+
+
 def run(sizes: Sizes, parts: Sequence[str], peers: contenders.Peers, *, typed: str) -> Results:
     """Measure the parts. Raises `FailedError` where a contender fails, or does not do what it should."""
     found = []
@@ -68,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         if peers.missing and os.environ.get("CI"):
             return 1
         try:
-            results = run(sizes, options.only or list(PARTS), peers, typed=command([*arguments]))
+            results = run(sizes, options.only or list(PARTS), peers, typed=command(measuring(options)))
         except FailedError as error:
             print(error, file=sys.stderr)
             return 1

@@ -62,5 +62,5 @@ def versions(peers: Peers) -> dict[str, str]:
 
 
 def command(arguments: list[str]) -> str:
-    """What was typed, more or less."""
+    """What to type for a measurement with these options."""
     return " ".join([Path(sys.executable).name, "-m", "benchmarks", *arguments])

@@ -58,6 +58,12 @@ def is_open(descriptor: int) -> bool:
     return True
 
 
+def are_closed(ends: Ends) -> bool:
+    """Whether the agent has let go of both; the client does so here."""
+    os.close(ends.from_agent)
+    return not (is_open(ends.stdin) or is_open(ends.stdout))
+
+
 def test_what_is_read_comes_whole(acp: ModuleType) -> None:
     lines = [b"x" * size for size in (1, 2**16 - 1, 2**16, 2**16 + 1, 500_000)]
 
@@ -94,9 +100,7 @@ def test_both_are_closed(acp: ModuleType, read: int) -> None:
         return ends
 
     ends = run(main())
-    assert not is_open(ends.stdin)
-    assert not is_open(ends.stdout)
-    os.close(ends.from_agent)
+    assert are_closed(ends)
     if read < 2:
         with pytest.raises(BrokenPipeError):
             os.write(ends.to_agent, b"two\n")
@@ -112,7 +116,5 @@ def test_nothing_stays_open_where_it_fails(acp: ModuleType) -> None:
         return ends
 
     ends = run(main())
-    assert not is_open(ends.stdin)
-    assert not is_open(ends.stdout)
-    os.close(ends.from_agent)
+    assert are_closed(ends)
     os.close(ends.to_agent)

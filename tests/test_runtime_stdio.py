@@ -230,23 +230,21 @@ def test_a_slow_handler_holds_up_the_client(start: Start) -> None:
     assert agent.process.stdin is not None
     wire = agent.process.stdin.fileno()
     agent.write({"method": "_wait", "params": {"seconds": 2}})
-    number, pings = agent._next_id, b""
     os.set_blocking(wire, False)
-    taken, deadline = 0, time.monotonic() + 1
+    asked, unsent, deadline = 0, b"", time.monotonic() + 1
     while time.monotonic() < deadline:
-        if not pings:
-            number += 1
-            pings = json.dumps({"jsonrpc": "2.0", "id": number, "method": "_x", "params": "y" * 2000}).encode() + b"\n"
+        if not unsent:
+            asked += 1
+            request = {"jsonrpc": "2.0", "id": asked, "method": "_x", "params": "y" * 2000}
+            unsent = json.dumps(request).encode() + b"\n"
         try:
-            pings = pings[os.write(wire, pings) :]
+            unsent = unsent[os.write(wire, unsent) :]
         except BlockingIOError:
             time.sleep(0.01)
-        else:
-            taken += 1
-    assert taken < 500  # of 2,000 bytes or more: 64 KiB are in the pipe, and some times that in the agent
+    assert asked < 500  # of 2,000 bytes each: 64 KiB are in the pipe, and some times that in the agent
     os.set_blocking(wire, True)
-    os.write(wire, pings)
-    assert {agent.read()["id"] for _ in range(number)} == set(range(1, number + 1))
+    os.write(wire, unsent)
+    assert {agent.read()["id"] for _ in range(asked)} == set(range(1, asked + 1))
 
 
 # --- What stdin and stdout can be -----------------------------------------------------------------------------------

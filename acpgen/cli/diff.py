@@ -37,44 +37,55 @@ class FailOn(str, Enum):
 _SPEC = "a file, a folder with a package, vN/RELEASE, or REV:PATH"
 
 
+_Old = Annotated[str, typer.Argument(metavar="OLD", help=f"What there was: {_SPEC}.", show_default=False)]
+_New = Annotated[str, typer.Argument(metavar="NEW", help="What there is; written like OLD.", show_default=False)]
+_Protocol = Annotated[
+    int | None,
+    typer.Option(
+        "--protocol",
+        help="The protocol of a schema file; by default that of the other side, where that tells, or 1.",
+        metavar="N",
+    ),
+]
+_OldExtension = Annotated[
+    list[str] | None, typer.Option("--old-extension", help="The same, for OLD alone.", metavar="NAME|PATH")
+]
+_NewExtension = Annotated[
+    list[str] | None, typer.Option("--new-extension", help="The same, for NEW alone.", metavar="NAME|PATH")
+]
+_Source = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        help="A file that a package was built from, if it is not bundled; its digest tells. Repeatable.",
+        metavar="PATH|REV:PATH",
+    ),
+]
+_FailOn = Annotated[
+    list[FailOn] | None,
+    typer.Option(
+        "--fail-on",
+        help="Exit with 1 if a finding breaks messages (wire), breaks code (source), or if there is any finding "
+        "that is not about documentation alone. Repeatable.",
+    ),
+]
+_Form = Annotated[DiffFormat, typer.Option("--format", help="How to print.")]
+_All = Annotated[
+    bool, typer.Option("--all", help="Print findings that nobody has to act on, too; json always has them.")
+]
+
+
 def diff_command(
-    old: Annotated[str, typer.Argument(metavar="OLD", help=f"What there was: {_SPEC}.", show_default=False)],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="What there is; written like OLD.", show_default=False)],
-    protocol: Annotated[
-        int | None,
-        typer.Option(
-            "--protocol",
-            help="The protocol of a schema file; by default that of the other side, where that tells, or 1.",
-            metavar="N",
-        ),
-    ] = None,
+    old: _Old,
+    new: _New,
+    protocol: _Protocol = None,
     extension: options.Extension = None,
-    old_extension: Annotated[
-        list[str] | None, typer.Option("--old-extension", help="The same, for OLD alone.", metavar="NAME|PATH")
-    ] = None,
-    new_extension: Annotated[
-        list[str] | None, typer.Option("--new-extension", help="The same, for NEW alone.", metavar="NAME|PATH")
-    ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--source",
-            help="A file that a package was built from, if it is not bundled; its digest tells. Repeatable.",
-            metavar="PATH|REV:PATH",
-        ),
-    ] = None,
-    fail_on: Annotated[
-        list[FailOn] | None,
-        typer.Option(
-            "--fail-on",
-            help="Exit with 1 if a finding breaks messages (wire), breaks code (source), or if there is any finding "
-            "that is not about documentation alone. Repeatable.",
-        ),
-    ] = None,
-    form: Annotated[DiffFormat, typer.Option("--format", help="How to print.")] = DiffFormat.TEXT,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Print findings that nobody has to act on, too; json always has them.")
-    ] = False,
+    old_extension: _OldExtension = None,
+    new_extension: _NewExtension = None,
+    source: _Source = None,
+    fail_on: _FailOn = None,
+    form: _Form = DiffFormat.TEXT,
+    everything: _All = False,
 ) -> None:
     """Compare two schemas: what changed, whether old and new peers understand each other, what code has to change.
 

@@ -17,7 +17,7 @@ from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.pieces import names_in
 from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
 from acpgen.emit.runtime import runtime_exports, runtime_files
-from acpgen.emit.types import import_generator, render_types
+from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Struct
 from acpgen.ir.role import Role
 from acpgen.marker import MARKER
@@ -92,11 +92,6 @@ def emit(
     if runtime:
         makers |= runtime_files(environment, model.envelope, roles, HEADER)
     return {path: make() for path, make in makers.items() if is_wanted(path)}
-
-
-def prepare_types() -> None:
-    """Import what makes `TYPES`, which takes as long as to make it."""
-    import_generator()
 
 
 def _role(environment: Environment, role: Role, model: Model) -> str:

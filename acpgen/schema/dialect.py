@@ -8,7 +8,7 @@ from typing import Any
 from acpgen.diagnostics import Report
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, walk
-from acpgen.suggest import HINTS, did_you_mean
+from acpgen.suggest import MOST_HINTS, did_you_mean
 
 MAX_CHAIN = 50
 """How many definitions may stand behind one another before an object is entered; published schemas have five."""
@@ -152,7 +152,7 @@ def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[st
             "ref-not-found",
             f"`$ref` to {name!r}, which is not among the definitions",
             at=join(pointer, "$ref"),
-            hint=did_you_mean(name, definitions) if len(report.found) < HINTS else None,
+            hint=did_you_mean(name, definitions) if len(report.found) < MOST_HINTS else None,
         )
 
 

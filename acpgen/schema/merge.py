@@ -18,7 +18,7 @@ from acpgen.schema.pointer import join, split
 from acpgen.schema.sameness import difference, same_shape
 from acpgen.schema.unions import Union, find_union
 from acpgen.schema.walk import definition_pointer
-from acpgen.suggest import HINTS, did_you_mean
+from acpgen.suggest import MOST_HINTS, did_you_mean
 
 _KINDS = ("Request", "Response", "Notification")
 
@@ -134,7 +134,7 @@ class Merger:
 
     def _meant(self, fragment: Fragment, name: str) -> str | None:
         """The hint for a definition that is missing, if it is one of the first."""
-        return did_you_mean(name, self._definitions) if len(self._log(fragment).missing) <= HINTS else None
+        return did_you_mean(name, self._definitions) if len(self._log(fragment).missing) <= MOST_HINTS else None
 
     def replace_definitions(self, fragment: Fragment) -> None:
         """Put new definitions in the place of those whose present shape the fragment knows."""

@@ -32,7 +32,10 @@ class MessageTooLarge(Exception):
 
 
 class Transport(Protocol):
-    """What carries messages: each is one JSON document in UTF-8."""
+    """What carries messages: each is one JSON document in UTF-8.
+
+    One that keeps messages back to send several together has a method `flush()`, too, which sends them without waiting.
+    """
 
     async def read(self) -> bytes | None:
         """The next message; None at the end. Raises `MessageTooLarge` for one that it skipped.

@@ -4,6 +4,8 @@
 
 Decoding is strict, except where the protocol says to be lenient: there a value that does not fit is left out, and
 `decode` tells `on_drop`. A `DecodeError` says where, what was expected, and what was found.
+
+What is right at first sight is taken without a call: `json_object` and `constant` judge, and refuse, the rest.
 """
 
 from __future__ import annotations
