@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +41,10 @@ def section(text: str, title: str) -> str:
 
 @dataclass(frozen=True)
 class Ran:
-    """A transcript as it comes out now, and the seconds that each command took."""
+    """A transcript as it comes out now."""
 
     block: Block
     text: str
-    seconds: Mapping[str, float]
 
 
 def play(found: Iterable[Block], folder: Path, environment: Mapping[str, str]) -> list[Ran]:
@@ -64,9 +62,7 @@ def play(found: Iterable[Block], folder: Path, environment: Mapping[str, str]) -
 
 def _run(block: Block, folder: Path, environment: Mapping[str, str]) -> Ran:
     text = ""
-    seconds: dict[str, float] = {}
     for command in block.commands:
-        start = time.perf_counter()
         ran = subprocess.run(
             command,
             cwd=folder,
@@ -78,10 +74,9 @@ def _run(block: Block, folder: Path, environment: Mapping[str, str]) -> Ran:
             text=True,
             check=False,
         )
-        seconds[command] = time.perf_counter() - start
         assert ran.returncode == 0, f"{command}\n{ran.stdout}"
         text += f"{_PROMPT}{command}\n{ran.stdout}"
-    return Ran(block, text, seconds)
+    return Ran(block, text)
 
 
 def environment_with_acpgen(folder: Path) -> dict[str, str]:

@@ -78,12 +78,12 @@ def test_nothing_lies_between_a_release_and_itself(bump: Bump) -> None:
 
 @EVERY
 def test_comparing_takes_a_moment(bump: Bump) -> None:
-    """The models are there already; a hundredth of a second is usual."""
+    """The models are there already; a hundredth of a second of CPU time is usual."""
     pair = of(bump)
     pair.comparison()
-    start = time.perf_counter()
+    start = time.process_time()
     pair.comparison()
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.slow

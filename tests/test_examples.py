@@ -23,7 +23,7 @@ from tests.support import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples"
 SCRIPTS = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py") if "acp_" not in str(path))
-SECONDS = 60
+SECONDS = 300
 
 HELLO = {"protocolVersion": 1}
 HELLO_V2 = {"protocolVersion": 2, "info": {"name": "tests", "version": "1"}}

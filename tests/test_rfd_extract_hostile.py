@@ -17,8 +17,8 @@ from acpgen.schema.marks import find_marks
 from tests.command_line import run_acpgen
 from tests.rfd_support import extraction
 
-SECONDS = 15.0
-"""What any text may take; the slowest takes two on an idle machine."""
+CPU_SECONDS = 60.0
+"""The CPU time that any text may take; the slowest takes two seconds. A loaded machine does not count."""
 
 PIECES = st.sampled_from(
     [
@@ -239,9 +239,9 @@ TEXTS = {
 def test_the_largest_texts_take_seconds(name: str) -> None:
     text = TEXTS[name]
     assert len(text.encode()) <= MAX_BYTES
-    start = time.perf_counter()
+    start = time.process_time()
     survives(text)
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < CPU_SECONDS
 
 
 def test_the_default_of_a_capability_does_not_grow_without_bound() -> None:

@@ -158,7 +158,7 @@ async def soak_in_memory(acp: ModuleType, measure: Callable[[], int]) -> tuple[S
 
 
 def test_in_one_process(packages: Packages) -> None:
-    soak, growth = run(soak_in_memory(packages(SOURCES[1]), sys.getallocatedblocks), seconds=120)
+    soak, growth = run(soak_in_memory(packages(SOURCES[1]), sys.getallocatedblocks), seconds=600)
     soak.report("in one process", blocks_more=growth)
     assert growth < MOST_BLOCKS
 
@@ -202,7 +202,7 @@ def test_with_an_agent_that_is_a_process(packages: Packages, caplog: pytest.LogC
         return soak, sizes
 
     with caplog.at_level(logging.INFO, logger="acp.agent"):
-        soak, sizes = run(main(), seconds=120)
+        soak, sizes = run(main(), seconds=600)
     said = [record.getMessage() for record in caplog.records if record.name == "acp.agent"]
     assert said == []
     growth = sizes[-1] - sizes[0] if sizes else 0

@@ -25,7 +25,7 @@ async def opened(
 ) -> tuple[Any, Any, socket.socket, list[bytes]]:
     """A connection over a socket, its handler, the other end, and all that is written, write by write."""
     near, far = socket.socketpair()
-    far.settimeout(20)
+    far.settimeout(120)
     reader, writer = await asyncio.open_connection(sock=near)
     kept = [] if writes is None else writes
     write = writer.write

@@ -49,7 +49,7 @@ def said(project: Project) -> str:
 
 
 def wait_for(condition: Callable[[], bool], project: Project) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < end, said(project)
         time.sleep(0.05)

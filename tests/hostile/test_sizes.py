@@ -295,7 +295,7 @@ def _run(case: Case, folder: Path) -> tuple[int, str, float, int]:
         )
         resource.prlimit(process, resource.RLIMIT_CPU, (case.seconds, case.seconds))
         resource.prlimit(process, resource.RLIMIT_AS, (case.memory, case.memory))
-        watchdog = threading.Timer(10 * case.seconds, os.kill, (process, 9))
+        watchdog = threading.Timer(60 + 20 * case.seconds, os.kill, (process, 9))
         watchdog.start()
         _, status, usage = os.wait4(process, 0)
         watchdog.cancel()
