@@ -33,6 +33,7 @@ def apply(plan: Plan) -> None:
     root = real_root(plan.folder)
     with writing_alone(root):
         now = compare(plan.folder, plan.files)
+        now.raise_problems()
         sweep(root)
         if now.is_clean:  # perhaps because another run was faster
             return

@@ -110,13 +110,13 @@ def shown(folder: StrPath, path: str) -> str:
 def foreign_file(folder: StrPath, path: str, *, is_recorded: bool = False) -> Diagnostic:
     """The error for something that acpgen would have to overwrite but did not write.
 
-    `is_recorded` says that it did write a file of that name: this one was edited, its first line, too.
+    `is_recorded` says that the manifest has a file of that name, whose first line must have been edited.
     """
     if is_recorded:
         return Diagnostic(
             code="foreign-file",
             severity=Severity.ERROR,
-            message=f"{shown(folder, path)} was edited so much that acpgen does not know it for its own",
+            message=f"{shown(folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker any more",
             hint="delete it and build again; keep a copy if there is something in it that you need",
         )
     return Diagnostic(
