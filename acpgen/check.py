@@ -14,7 +14,7 @@ from acpgen.config import BuildOptions
 from acpgen.digests import digest, with_plain_ends
 from acpgen.output import LOCK_NAME, Kind, Manifest, Plan, unchanged, usable_manifest
 from acpgen.output.manifest import same_head
-from acpgen.output.paths import ObstacleError, read_below, real_root, unreadable
+from acpgen.output.paths import MOST_READ, ObstacleError, read_below, real_root, unreadable
 from acpgen.output.planning import has_marker
 
 
@@ -122,9 +122,9 @@ def _is_as_recorded(folder: Path, path: str, old: Manifest | None) -> bool:
     return data is not None and (has_marker(data) if recorded is None else digest(data) == recorded)
 
 
-def _read(folder: Path, path: str) -> bytes | None:
+def _read(folder: Path, path: str, *, limit: int = MOST_READ) -> bytes | None:
     try:
-        return read_below(folder, path)
+        return read_below(folder, path, limit=limit)
     except ObstacleError:
         return None
     except OSError as error:
@@ -154,7 +154,7 @@ def _is_harmless(path: Path) -> bool:
         return path.name.startswith(".")
     if path.suffix != ".pyc":
         return True
-    head = _read(path.parent, path.name)
+    head = _read(path.parent, path.name, limit=_FLAGS + 1)
     return head is not None and not (len(head) > _FLAGS and head[_FLAGS] & _GOES_BY_HASH)
 
 
@@ -194,12 +194,17 @@ def _shown(value: object) -> str:
             return str(value)
 
 
+_MOST_ADDED = 1024 * 1024
+"""Bytes in a file beyond those of the right text that a diff shows."""
+
+
 def unified_diff(checked: Checked) -> Iterator[str]:
-    """The lines of a diff that leads from what is on disk to what a build would write."""
+    """The lines of a diff that leads from what is on disk to what a build would write; long files are cut."""
     for change in checked.plan.changes:
         if change.kind is not Kind.KEEP:
-            old = _text(_read(checked.folder, change.path))
             new = "" if change.kind is Kind.DELETE else checked.plan.files[change.path]
+            data = _read(checked.folder, change.path, limit=2 * len(new.encode()) + _MOST_ADDED) or b""
+            old = with_plain_ends(data).decode(errors="replace")
             path = (checked.folder / change.path).as_posix()
             before = "/dev/null" if change.kind is Kind.CREATE else path
             after = "/dev/null" if change.kind is Kind.DELETE else path
@@ -208,7 +213,3 @@ def unified_diff(checked: Checked) -> Iterator[str]:
 
 def _lines(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
-
-
-def _text(data: bytes | None) -> str:
-    return with_plain_ends(data or b"").decode(errors="replace")

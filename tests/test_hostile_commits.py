@@ -244,3 +244,35 @@ def test_a_manifest_gives_acpgen_no_file(project: Project) -> None:
     assert ran.stderr.count("[stale-file-kept]") == 2
     forge(project, protocol=9)
     assert project.run("check").stdout.splitlines()[-3:-1] == ["  extra   empty.ini", "  extra   settings.ini"]
+
+
+GROWN = 3 * 1024**3
+"""Bytes; on disk a file of zeros takes none of them."""
+IN_LITTLE_MEMORY = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 * 1024**3, 2 * 1024**3))
+from acpgen.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
+@pytest.mark.parametrize(
+    ("name", "command", "code", "said"),
+    [
+        ("agent.py", "check --diff", 1, "edited  agent.py"),
+        ("agent.py", "build", 0, ""),
+        ("acpgen.lock", "check", 1, "edited  acpgen.lock"),
+        ("acpgen.lock", "build", 2, "it is larger than 16 MiB [manifest-broken]"),
+    ],
+)
+def test_files_of_any_size(project: Project, name: str, command: str, code: int, said: str) -> None:
+    os.truncate(project.path / "acp" / name, GROWN)
+    ran = subprocess.run(
+        [sys.executable, "-c", IN_LITTLE_MEMORY, *command.split()],
+        cwd=project.path,
+        capture_output=True,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stderr[-2000:]
+    assert said in (ran.stdout + ran.stderr).decode()

@@ -29,6 +29,8 @@ _NOTE_KEY = "//"
 _FILES_KEY = "files"
 _NAMES_KEY = "names"
 _OWN_KEYS = frozenset({_NOTE_KEY, _FILES_KEY, _NAMES_KEY})
+_MOST_READ = 16 * 1024 * 1024
+"""Bytes of a manifest; that of the largest bundled schema has 10 KiB."""
 _NOTE_START = MARKER.removeprefix("# ")
 _NOTE = f"{_NOTE_START} Commit it with the package: it says what the package was made from."
 _HEX_DIGITS = frozenset(string.digits + "abcdef")
@@ -75,7 +77,7 @@ def read_manifest(folder: StrPath) -> Manifest | None:
     `manifest-broken` for one that cannot be relied on.
     """
     try:
-        data = read_below(folder, LOCK_NAME)
+        data = read_below(folder, LOCK_NAME, limit=_MOST_READ + 1)
     except ObstacleError as obstacle:
         raise InputError([obstacle.diagnostic(folder)]) from None
     except OSError as error:
@@ -129,6 +131,8 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
     # Looked for in the bytes first: our own manifest with a merge conflict in it is broken, not foreign.
     if not is_manifest(data):
         raise InputError([foreign_file(folder, LOCK_NAME)])
+    if len(data) > _MOST_READ:
+        raise _broken(folder, f"it is larger than {_MOST_READ // 1024**2} MiB")
     try:
         text = data.decode()
         raw = json.loads(text)

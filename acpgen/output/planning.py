@@ -117,7 +117,8 @@ def _new_changes(
     changes: list[Change] = []
     for path, text in package.items():
         try:
-            old = read_below(root, path)
+            # Line ends of Windows are two bytes each. A file that goes on after that is another text.
+            old = read_below(root, path, limit=2 * len(text.encode()) + len(MARKER) + 1)
         except ObstacleError as obstacle:
             problem = obstacle.diagnostic(folder)
             if problem not in problems:  # One folder in the way of ten files is one thing to mend.
@@ -149,7 +150,7 @@ def _stale_changes(
     notes: list[Diagnostic] = []
     for path in sorted(set(recorded) - package.keys()):
         try:
-            data = read_below(root, path)
+            data = read_below(root, path, limit=len(MARKER))
         except ObstacleError:
             notes.append(_kept(folder, path))
             continue
