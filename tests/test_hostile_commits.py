@@ -258,15 +258,15 @@ main()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
 @pytest.mark.parametrize(
-    ("name", "command", "code", "said"),
+    ("name", "command", "expected"),
     [
-        ("agent.py", "check --diff", 1, "edited  agent.py"),
-        ("agent.py", "build", 0, ""),
-        ("acpgen.lock", "check", 1, "edited  acpgen.lock"),
-        ("acpgen.lock", "build", 2, "it is larger than 16 MiB [manifest-broken]"),
+        ("agent.py", "check --diff", (1, "edited  agent.py")),
+        ("agent.py", "build", (0, "")),
+        ("acpgen.lock", "check", (1, "edited  acpgen.lock")),
+        ("acpgen.lock", "build", (2, "it is larger than 16 MiB [manifest-broken]")),
     ],
 )
-def test_files_of_any_size(project: Project, name: str, command: str, code: int, said: str) -> None:
+def test_files_of_any_size(project: Project, name: str, command: str, expected: tuple[int, str]) -> None:
     os.truncate(project.path / "acp" / name, GROWN)
     ran = subprocess.run(
         [sys.executable, "-c", IN_LITTLE_MEMORY, *command.split()],
@@ -274,5 +274,6 @@ def test_files_of_any_size(project: Project, name: str, command: str, code: int,
         capture_output=True,
         check=False,
     )
+    code, said = expected
     assert ran.returncode == code, ran.stderr[-2000:]
     assert said in (ran.stdout + ran.stderr).decode()

@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 from acpgen.cli.app import make_app
@@ -55,7 +56,7 @@ def _open_closed_streams() -> None:
     """Give the program the streams that it was started without: Python has None for them."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process lives
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
 
 
 @contextmanager

@@ -70,7 +70,8 @@ def prefixes(path: str) -> Iterator[str]:
 def read_below(root: StrPath, path: str, *, limit: int = MOST_READ) -> bytes | None:
     """The first `limit` bytes of the regular file at `path` below `root`, or None if there is nothing.
 
-    Follows no link below `root`. Raises `ObstacleError` where something else is in the way, and `OSError` where the disk refuses.
+    Follows no link below `root`. Raises `ObstacleError` where something else is in the way, and `OSError` where the
+    disk refuses.
     """
     for prefix in prefixes(path):
         try:
