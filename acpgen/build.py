@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 class Built:
     """What a build came to: `plan` is None where the output is up to date by its manifest.
 
-    `names` are the public names of the package, without those that are only kept for old code.
+    `names` are the public names of the package, without those that are only kept for old code. `head` is what the
+    manifest says about the build.
     """
 
     plan: Plan | None
+    head: Mapping[str, object]
     names: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
     timings: Timings
@@ -39,6 +41,14 @@ def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
     `full` compiles even where the manifest says that nothing changed; `parallel` does so in two processes, where the
     system lets a process be copied, and it has a single thread. Raises `InputError` with all that is wrong.
     """
+    built = survey(options, full=full, parallel=parallel)
+    if built.plan is not None:
+        built.plan.raise_problems()
+    return built
+
+
+def survey(options: BuildOptions, *, full: bool, parallel: bool) -> Built:
+    """As `build`; but what stands in the way in the output folder is among the `problems` of the plan."""
     timings = Timings()
     with timings.stage("load"):
         inputs = find_inputs(options.sources)
@@ -46,7 +56,7 @@ def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
         old = usable_manifest(options.out)
         is_unchanged = not full and old is not None and unchanged(options.out, head)
     if old is not None and is_unchanged and not options.strict:
-        return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
+        return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
     from acpgen.beside import beside, here  # this and what follows takes longer than all of the above
 
     start = beside if parallel and not is_unchanged else here
@@ -55,7 +65,7 @@ def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
 
         model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
         if old is not None and is_unchanged:  # what was to be seen is whether there are warnings: the manifest has none
-            return Built(plan=None, names=old.names, diagnostics=(), timings=timings)
+            return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
         names, renames = _names(model, options)
         files = _make(model, options, renames, types=hand_over(model), timings=timings)
     with timings.stage("plan"):
@@ -66,7 +76,8 @@ def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) 
         renames,
         other_options=old is not None and _built_with(old.head) != _built_with(head),
     )
-    return Built(plan=planned, names=tuple(names), diagnostics=(*diagnostics, *planned.notes, *gone), timings=timings)
+    found = (*diagnostics, *planned.notes, *gone)
+    return Built(plan=planned, head=head, names=tuple(names), diagnostics=found, timings=timings)
 
 
 def _built_with(head: Mapping[str, object]) -> object:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from acpgen.build import survey
 from acpgen.config import BuildOptions
-from acpgen.diagnostics import Diagnostic, InputError
 from acpgen.digests import digest, with_plain_ends
-from acpgen.inputs import find_inputs, manifest_head
-from acpgen.output import LOCK_NAME, Change, Kind, Manifest, Plan, unchanged, usable_manifest
-from acpgen.output.paths import ObstacleError, read_below, real_root, unreadable
-from acpgen.output.planning import is_ours
+from acpgen.output import LOCK_NAME, Kind, Manifest, Plan, unchanged, usable_manifest
+from acpgen.output.manifest import same_head
+from acpgen.output.paths import MOST_READ, ObstacleError, read_below, real_root, unreadable
+from acpgen.output.planning import has_marker
 
 
 class Flaw(Enum):
@@ -49,118 +49,117 @@ class Finding:
 class Checked:
     """What there is to say about one output folder.
 
-    `reasons` says which inputs have changed since the package was written. `plan` is what a build would do, where one
-    had to be made, and could be; `diagnostics` are those of that build. `names` are the public names of the package.
+    `reasons` says which inputs have changed since the package was written. `plan` is what a build would do;
+    `is_hidden` says that a build without `full` would not do it, because the manifest claims that nothing has changed.
+    `names` are the public names of the package.
     """
 
-    folder: Path
     findings: tuple[Finding, ...]
-    reasons: tuple[str, ...] = ()
-    plan: Plan | None = None
-    diagnostics: tuple[Diagnostic, ...] = ()
-    names: tuple[str, ...] = ()
+    reasons: tuple[str, ...]
+    plan: Plan
+    is_hidden: bool
+    names: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """The output folder."""
+        return self.plan.folder
 
     @property
     def can_be_built(self) -> bool:
-        """Whether a build mends anything: it leaves alone what is not its own."""
-        return self.plan is not None and any(finding.flaw is not Flaw.EXTRA for finding in self.findings)
+        """Whether a build puts anything right: it leaves alone what is not its own."""
+        return not self.plan.problems and any(finding.flaw is not Flaw.EXTRA for finding in self.findings)
 
 
-def check(options: BuildOptions, *, full: bool = False, parallel: bool = False) -> Checked:
-    """Compare an output folder with what a build would write there.
+def check(options: BuildOptions, *, parallel: bool = False) -> Checked:
+    """Compile, and compare an output folder with what a build would write there.
 
-    Compiles only where the manifest does not tell, or with `full`; `parallel` is that of `build`. Raises `InputError`
-    for what a build raises it for.
+    What the manifest says decides nothing: it comes from where the files come from. `parallel` is that of `build`.
+    Raises `InputError` for what cannot be compiled, and for a folder that cannot hold a package.
     """
-    folder = options.out
-    old = usable_manifest(folder)
-    head = manifest_head(find_inputs(options.sources), options)
-    if not full and old is not None and unchanged(folder, head):
-        if options.strict:  # warnings are not in the manifest
-            from acpgen.compiling import load_model
-
-            load_model(options.sources, strict=True)
-        return Checked(folder=folder, findings=tuple(_extra_files(folder, old.files)), names=old.names)
-    from acpgen.build import build  # what is up to date needs no compiler
-
-    try:
-        built = build(options, full=True, parallel=parallel)
-    except InputError as error:
-        if not (damaged := tuple(_damaged_files(folder, old, error))):
-            raise
-        return Checked(folder=folder, findings=damaged, diagnostics=error.diagnostics)
-    assert built.plan is not None  # a full build always has one
-    package = built.plan.files
-    if all(change.kind is Kind.CREATE for change in built.plan.changes):
-        findings = [Finding(Flaw.MISSING, "")]
-    else:
-        findings = list(_changed_files(built.plan, old or Manifest(head={}, files={})))
-    extra = _extra_files(folder, {**package, **(old.files if old else {})})
+    old = usable_manifest(options.out)
+    built = survey(options, full=True, parallel=parallel)
+    plan = built.plan
+    assert plan is not None  # a full build always has one
+    is_same = old is not None and same_head(old.head, built.head)
     return Checked(
-        folder=folder,
-        findings=(*findings, *extra),
-        reasons=tuple(_reasons(old.head, head)) if old else (),
-        plan=built.plan,
-        diagnostics=built.diagnostics,
+        findings=(*_changed_files(plan, old, is_same=is_same), *_extra_files(plan)),
+        reasons=tuple(_reasons(old.head, built.head)) if old else (),
+        plan=plan,
+        is_hidden=not plan.is_clean and unchanged(options.out, built.head),
         names=built.names,
     )
 
 
-_DAMAGE = {"foreign-file", "manifest-broken", "symlink-in-output"}
-"""Codes of diagnostics about an output folder in which a build would overwrite what may be somebody's."""
-
-
-def _damaged_files(folder: Path, old: Manifest | None, error: InputError) -> Iterator[Finding]:
-    """Files of the package that were edited so much that a build does not know them for its own."""
-    codes = {found.code for found in error.diagnostics}
-    if not codes <= _DAMAGE:
+def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterator[Finding]:
+    """`is_same` says that `old` names the same inputs and options, so that what differs comes from elsewhere."""
+    kinds = {change.path: change.kind for change in plan.changes}
+    if set(kinds.values()) == {Kind.CREATE} and not plan.problems:
+        yield Finding(Flaw.MISSING, "")
         return
-    if "manifest-broken" in codes:
-        yield Finding(Flaw.EDITED, LOCK_NAME)
-    for path in old.files if old else ():
-        data = _read(folder, path)
-        if data is None or not is_ours(data, None if old is None else old.files[path]):
-            yield Finding(Flaw.EDITED, path)
+    recorded = old.files if old else {}
+    for path in sorted({*plan.files, *kinds}):
+        match kinds.get(path):
+            case Kind.KEEP:
+                continue
+            case Kind.CREATE:
+                is_missing = is_same or path in recorded or path == LOCK_NAME
+                yield Finding(Flaw.MISSING if is_missing else Flaw.STALE, path)
+            case Kind.DELETE:
+                yield Finding(Flaw.STALE, path)
+            case Kind.UPDATE if not is_same and _is_as_recorded(plan.folder, path, old):
+                yield Finding(Flaw.STALE, path)
+            case _:  # something that is no file is in its place, too
+                yield Finding(Flaw.EDITED, path)
 
 
-def _changed_files(plan: Plan, old: Manifest) -> Iterator[Finding]:
-    for change in plan.changes:
-        if change.kind is not Kind.KEEP:
-            yield Finding(_flaw(plan.folder, change, old), change.path)
+def _is_as_recorded(folder: Path, path: str, old: Manifest | None) -> bool:
+    """Whether an earlier build wrote the file at `path` as it is, as far as the manifest and its first line tell."""
+    if path == LOCK_NAME:
+        return old is not None
+    data = _read(folder, path)
+    recorded = old.files.get(path) if old else None
+    return data is not None and (has_marker(data) if recorded is None else digest(data) == recorded)
 
 
-def _flaw(folder: Path, change: Change, old: Manifest) -> Flaw:
-    recorded = old.files.get(change.path)
-    if change.kind is Kind.CREATE:
-        return Flaw.MISSING if recorded or change.path == LOCK_NAME else Flaw.STALE
-    if change.path == LOCK_NAME:
-        return Flaw.STALE if old.is_sealed else Flaw.EDITED
-    if recorded is None or change.kind is Kind.DELETE:
-        return Flaw.STALE
-    data = _read(folder, change.path)
-    return Flaw.STALE if data is not None and digest(data) == recorded else Flaw.EDITED
-
-
-def _read(folder: Path, path: str) -> bytes | None:
+def _read(folder: Path, path: str, *, limit: int = MOST_READ) -> bytes | None:
     try:
-        return read_below(folder, path)
+        return read_below(folder, path, limit=limit)
     except ObstacleError:
         return None
     except OSError as error:
         raise unreadable(folder, error) from error
 
 
-def _extra_files(folder: Path, known: Mapping[str, str]) -> Iterator[Finding]:
+def _extra_files(plan: Plan) -> Iterator[Finding]:
     """Files that no build wrote; caches and hidden files are left out, which tools leave everywhere."""
-    root = real_root(folder)
+    root = real_root(plan.folder)
+    known = {*plan.files, *(change.path for change in plan.changes)}
     for above, folders, files in os.walk(root):
-        shown = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
-        links = {name for name in shown if (Path(above) / name).is_symlink()}  # which can be imported from, too
-        folders[:] = [name for name in shown if name not in links]
+        links = {name for name in folders if (Path(above) / name).is_symlink()}  # which can be imported from, too
         for name in sorted([*files, *links]):
             path = (Path(above) / name).relative_to(root).as_posix()
-            if not name.startswith(".") and path not in known and path != LOCK_NAME:
+            if path not in known and not _is_harmless(Path(above) / name):
                 yield Finding(Flaw.EXTRA, path)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in links)
+
+
+def _is_harmless(path: Path) -> bool:
+    """Whether Python runs nothing from a file beside the modules: hidden ones have no name that it could import.
+
+    Of what is in a cache, Python runs only what was made from the module as it is. It goes by the time stamp, which
+    no commit can set, unless the file itself asks for something else.
+    """
+    if path.parent.name != "__pycache__":
+        return path.name.startswith(".")
+    if path.suffix != ".pyc":
+        return True
+    head = _read(path.parent, path.name, limit=_FLAGS + 1)
+    return head is not None and not (len(head) > _FLAGS and head[_FLAGS] & _GOES_BY_HASH)
+
+
+_FLAGS, _GOES_BY_HASH = 4, 1
+"""Where in a `.pyc` its flags are, and the one of them that says that no time stamp counts (PEP 552)."""
 
 
 def _reasons(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
@@ -195,13 +194,17 @@ def _shown(value: object) -> str:
             return str(value)
 
 
+_MOST_ADDED = 1024 * 1024
+"""Bytes in a file beyond those of the right text that a diff shows."""
+
+
 def unified_diff(checked: Checked) -> Iterator[str]:
-    """The lines of a diff that leads from what is on disk to what a build would write."""
-    for change in checked.plan.changes if checked.plan else ():
+    """The lines of a diff that leads from what is on disk to what a build would write; long files are cut."""
+    for change in checked.plan.changes:
         if change.kind is not Kind.KEEP:
-            assert checked.plan is not None
-            old = _text(_read(checked.folder, change.path))
             new = "" if change.kind is Kind.DELETE else checked.plan.files[change.path]
+            data = _read(checked.folder, change.path, limit=2 * len(new.encode()) + _MOST_ADDED) or b""
+            old = with_plain_ends(data).decode(errors="replace")
             path = (checked.folder / change.path).as_posix()
             before = "/dev/null" if change.kind is Kind.CREATE else path
             after = "/dev/null" if change.kind is Kind.DELETE else path
@@ -210,7 +213,3 @@ def unified_diff(checked: Checked) -> Iterator[str]:
 
 def _lines(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
-
-
-def _text(data: bytes | None) -> str:
-    return with_plain_ends(data or b"").decode(errors="replace")

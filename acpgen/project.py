@@ -90,7 +90,9 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
     assert built.plan is not None  # a full build always has one
     files = dict(project_files(project))
     files.update({f"{vendored}/{path}": text for path, text in built.plan.files.items()})
-    return compare(project.folder, dict(sorted(files.items()))), built.diagnostics
+    plan = compare(project.folder, dict(sorted(files.items())))
+    plan.raise_problems()
+    return plan, built.diagnostics
 
 
 def _check_empty(folder: Path) -> None:

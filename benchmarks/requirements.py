@@ -74,7 +74,7 @@ COMPARISONS = (
     _at_most("stdio", stdio.PEAK, PYTHON_SDK),
     _at_most("generation", generation.BUILD, generation.GENERATOR, (0.7, 0.4)),
     _at_most("generation", generation.SAME, generation.TYPER),
-    _at_most("generation", generation.CHECK, generation.TYPER, (3, 2)),
+    _at_most("generation", generation.CHECK, generation.TYPER),
     _growth(growth.BUILD, (20, 16)),
     _growth(growth.IMPORT),
     _growth(growth.MEMORY),

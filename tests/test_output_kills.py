@@ -304,6 +304,29 @@ def test_a_build_waits_for_another_one_and_tells_when_it_does_not_end(
     build(NEW, out)
 
 
+@POSIX
+def test_builds_below_a_folder_that_is_not_there_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one starts just before the first one puts its package in place."""
+    folder = tmp_path / "src" / "acp"
+    monkeypatch.setattr("acpgen.output.staging._LOCK_SECONDS", 0.1)
+    said: list[str] = []
+    replace = os.replace
+
+    def start_another(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        with pytest.raises(InputError) as caught:
+            build(OLD, folder)
+        said.extend(codes(caught.value.diagnostics))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", start_another)
+    build(NEW, folder)
+    assert said == ["output-busy"]
+    assert contents(folder) == NEW
+
+
 def test_a_build_that_another_one_has_done_already_is_done(out: Path) -> None:
     made = plan(NEW, folder=out, head=HEAD)
     build(NEW, out)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
 
 from acpgen.cli.app import make_app
 from acpgen.cli.printing import print_diagnostics
-from acpgen.diagnostics import AcpgenError, internal_error
+from acpgen.diagnostics import AcpgenError, input_error, internal_error
 from acpgen.printable import printable
 
 _BETWEEN_COLLECTIONS = 50_000
@@ -20,18 +23,40 @@ _BETWEEN_COLLECTIONS = 50_000
 
 def main() -> None:
     """Run the command line and exit: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen."""
+    _open_closed_streams()
     try:
-        with _collecting_seldom():
-            make_app(sys.argv[1:])()
+        try:
+            with _collecting_seldom():
+                make_app(sys.argv[1:])()
+        finally:
+            sys.stdout.flush()
     except AcpgenError as error:
-        print_diagnostics(error.diagnostics)
-        sys.exit(error.exit_code)
+        _refuse(error)
+    except OSError as error:
+        if error.filename is not None:
+            _report_bug(error)
+        # all that acpgen writes to without a name are its standard streams
+        _refuse(input_error("stdout-unwritable", f"cannot write to stdout: {error.strerror or error}"))
     except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a report to send
-        for line in traceback.format_exc().splitlines():
-            print(printable(line), file=sys.stderr)
-        found = internal_error(f"{type(error).__name__}: {error}")
-        print_diagnostics(found.diagnostics)
-        sys.exit(found.exit_code)
+        _report_bug(error)
+
+
+def _refuse(error: AcpgenError) -> NoReturn:
+    print_diagnostics(error.diagnostics)
+    sys.exit(error.exit_code)
+
+
+def _report_bug(error: Exception) -> NoReturn:
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        print(printable(line), file=sys.stderr)
+    _refuse(internal_error(f"{type(error).__name__}: {error}"))
+
+
+def _open_closed_streams() -> None:
+    """Give the program the streams that it was started without: Python has None for them."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import typer
 from acpgen.build import Built, build
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
+from acpgen.cli.tables import print_data
 from acpgen.config.resolve import Output
 from acpgen.diagnostics import AcpgenError, Diagnostic
 from acpgen.output import Kind, Plan
@@ -110,10 +111,13 @@ def _write(plans: Sequence[tuple[Plan, Timings]]) -> None:
 
 def _print_plan(planned: Plan | None, output: Output | None) -> None:
     """Print what would change, with the folder where there are several."""
-    for change in planned.changes if planned else ():
-        if change.kind is not Kind.KEEP:
-            path = change.path if output is None else (output.options.out / change.path).as_posix()
-            print(f"{change.kind.value} {printable(path)}")
+    lines = [
+        f"{change.kind.value} {printable((output.options.out / change.path).as_posix() if output else change.path)}"
+        for change in (planned.changes if planned else ())
+        if change.kind is not Kind.KEEP
+    ]
+    if lines:
+        print_data("\n".join(lines))
 
 
 def _print_result(built: Built, output: Output, *, verbose: bool, dry_run: bool) -> None:

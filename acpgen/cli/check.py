@@ -14,7 +14,7 @@ from acpgen.cli import options
 from acpgen.cli.printing import CAP, DiagnosticFormat, annotation, print_diagnostics
 from acpgen.cli.tables import print_data
 from acpgen.config.resolve import Output
-from acpgen.diagnostics import AcpgenError, Diagnostic
+from acpgen.diagnostics import AcpgenError
 from acpgen.printable import printable
 from acpgen.renames import check_new_names
 
@@ -35,14 +35,14 @@ def check_command(
         list[str] | None, typer.Argument(help="The configured outputs to check; all by default.", metavar="OUTPUT")
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show what a build would change, line by line.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Compile even where the manifest says nothing changed.")] = False,
     form: Annotated[
         DiagnosticFormat, typer.Option("--format", help="How findings are printed.")
     ] = DiagnosticFormat.TEXT,
 ) -> None:
     """Compare packages with what a build would write: exit code 1 if one is stale, edited, missing or has extra files.
 
-    Nothing is written. Files that no build wrote are findings, too; caches and hidden files are not.
+    Nothing is written, and `acpgen.lock` is not relied on: the packages are compiled. Files that no build wrote are
+    findings, too; caches and hidden files are not.
 
     **Examples**
 
@@ -51,17 +51,16 @@ def check_command(
     - `acpgen check --role agent --out src/my_agent/acp --format github`
     """
     try:
-        verdicts = [
-            _Verdict(output, check(output.options, full=full, parallel=True)) for output in asked.outputs(names)
-        ]
-        if asked.is_everything(names) and all(verdict.checked.names for verdict in verdicts):
+        verdicts = [_Verdict(output, check(output.options, parallel=True)) for output in asked.outputs(names)]
+        if asked.is_everything(names):
             check_new_names((verdict.output.options.renames, verdict.checked.names) for verdict in verdicts)
     except AcpgenError as error:
         print_diagnostics(error.diagnostics, form, notes=False)
         raise typer.Exit(error.exit_code) from None
-    if obstacles := [found for verdict in verdicts for found in _obstacles(verdict.checked)]:
+    if obstacles := [found for verdict in verdicts for found in verdict.checked.plan.problems]:
         print_diagnostics(obstacles, form, notes=False)
-    mend = asked.build_command(names)
+    # without --full, the build would rely on a manifest that says that nothing has changed
+    mend = asked.build_command(names) + (" --full" if any(verdict.checked.is_hidden for verdict in verdicts) else "")
     match form:
         case DiagnosticFormat.TEXT:
             print_data("\n".join(_text(verdicts, mend, diff=diff)))
@@ -72,11 +71,6 @@ def check_command(
                 print_data("\n".join(lines))
     if any(verdict.checked.findings for verdict in verdicts):
         raise typer.Exit(FINDINGS)
-
-
-def _obstacles(checked: Checked) -> Sequence[Diagnostic]:
-    """Why a build would be refused."""
-    return checked.diagnostics if checked.plan is None else ()
 
 
 def _text(verdicts: Sequence[_Verdict], mend: str, *, diff: bool) -> Iterator[str]:

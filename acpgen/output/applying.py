@@ -31,18 +31,26 @@ def apply(plan: Plan) -> None:
     folder takes no changes, or if the system refuses midway.
     """
     root = real_root(plan.folder)
-    with writing_alone(root):
-        now = compare(plan.folder, plan.files)
-        sweep(root)
-        if now.is_clean:  # perhaps because another run was faster
-            return
-        if now != plan:
-            raise _changed(plan)
-        check_writable(plan)
-        if root.exists():
-            _update(plan, root)
-        else:
-            _create(plan, root)
+    check_writable(plan)
+    try:
+        with writing_alone(root):
+            _apply(plan, root)
+    except OSError as error:  # of the folders above
+        raise _write_failed(plan, error, "no folder was left behind") from error
+
+
+def _apply(plan: Plan, root: Path) -> None:
+    now = compare(plan.folder, plan.files)
+    now.raise_problems()
+    sweep(root)
+    if now.is_clean:  # perhaps because another run was faster
+        return
+    if now != plan:
+        raise _changed(plan)
+    if root.exists():
+        _update(plan, root)
+    else:
+        _create(plan, root)
 
 
 def check_writable(plan: Plan) -> None:
@@ -102,10 +110,9 @@ def _put_new(staged: Path, target: Path) -> None:
 
 
 def _create(plan: Plan, root: Path) -> None:
-    """Build the package beside its place and rename it in one step; parents made on the way go again on failure."""
+    """Build the package beside its place and rename it in one step."""
     try:
         with ExitStack() as undo:
-            make_folders(root.parent, undo)
             stage = make_stage(root.parent, suffix=f".{root.name}")
             undo.callback(remove_tree, stage)
             for path, text in plan.files.items():

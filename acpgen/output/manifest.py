@@ -1,7 +1,7 @@
 """The manifest: what the package was made from, and the hash of every file in it.
 
 It has no time stamp and no absolute path, so that the same input gives the same bytes. What is read back is untrusted:
-it says which files may be deleted.
+no file is deleted or left alone because of it.
 """
 
 from __future__ import annotations
@@ -28,26 +28,25 @@ from acpgen.output.paths import (
 _NOTE_KEY = "//"
 _FILES_KEY = "files"
 _NAMES_KEY = "names"
-_SEAL_KEY = "sha256"
-"""The hash of all that stands before it: a manifest that was edited, or merged, says something that acpgen did not."""
-_OWN_KEYS = frozenset({_NOTE_KEY, _FILES_KEY, _NAMES_KEY, _SEAL_KEY})
+_OWN_KEYS = frozenset({_NOTE_KEY, _FILES_KEY, _NAMES_KEY})
+_MOST_READ = 16 * 1024 * 1024
+"""Bytes of a manifest; that of the largest bundled schema has 10 KiB."""
 _NOTE_START = MARKER.removeprefix("# ")
-_NOTE = f"{_NOTE_START} Commit it with the package: acpgen tells its own files by it."
+_NOTE = f"{_NOTE_START} Commit it with the package: it says what the package was made from."
 _HEX_DIGITS = frozenset(string.digits + "abcdef")
-_BROKEN_HINT = f"delete {LOCK_NAME} and build again: generated files are also recognised by their first line"
+_BROKEN_HINT = f"delete {LOCK_NAME} and build again: generated files are recognised by their first line"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """A manifest as read: the inputs and options of the build, and the SHA-256 of each file by its path.
 
-    `names` are the public names of the package, and `is_sealed` tells whether it is as acpgen wrote it.
+    `names` are the public names of the package.
     """
 
     head: Mapping[str, object]
     files: Mapping[str, str]
     names: tuple[str, ...] = ()
-    is_sealed: bool = False
 
 
 def is_manifest(data: bytes) -> bool:
@@ -68,11 +67,7 @@ def render_manifest(head: Mapping[str, object], files: Mapping[str, str], names:
         raise internal_error(f"the head of the manifest is not JSON: {error}") from error
     hashes = {path: digest(files[path].encode()) for path in sorted(files)}
     content = {_NOTE_KEY: _NOTE, **sorted_head, _FILES_KEY: hashes, _NAMES_KEY: sorted(names)}
-    return json.dumps({**content, _SEAL_KEY: _seal(content)}, indent=2) + "\n"
-
-
-def _seal(content: Mapping[str, object]) -> str:
-    return digest(json.dumps(content, indent=2).encode())
+    return json.dumps(content, indent=2) + "\n"
 
 
 def read_manifest(folder: StrPath) -> Manifest | None:
@@ -82,7 +77,7 @@ def read_manifest(folder: StrPath) -> Manifest | None:
     `manifest-broken` for one that cannot be relied on.
     """
     try:
-        data = read_below(folder, LOCK_NAME)
+        data = read_below(folder, LOCK_NAME, limit=_MOST_READ + 1)
     except ObstacleError as obstacle:
         raise InputError([obstacle.diagnostic(folder)]) from None
     except OSError as error:
@@ -99,15 +94,26 @@ def usable_manifest(folder: StrPath) -> Manifest | None:
 
 
 def unchanged(folder: StrPath, head: Mapping[str, object]) -> bool:
-    """Whether `folder` holds, untouched, a package that was built from `head`; False where that is not certain."""
+    """Whether `folder` holds a package that was built from `head`, by its manifest; False where that is not certain.
+
+    A manifest can be forged: only a comparison with what a build would write tells what the files are.
+    """
     try:
         manifest = read_manifest(folder)
-        # Compared as text, because in Python `1 == True` and a tuple differs from the list it was written as.
-        if manifest is None or not manifest.is_sealed or _canonical(manifest.head) != _canonical(head):
+        if manifest is None or not same_head(manifest.head, head):
             return False
         return all(_has_digest(folder, path, wanted) for path, wanted in manifest.files.items())
-    except (InputError, ObstacleError, OSError, ValueError, RecursionError):
-        # The last two: a manifest may hold `NaN`, or be nested too deep, which reading lets pass and writing does not.
+    except (InputError, ObstacleError, OSError):
+        return False
+
+
+def same_head(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether two heads say the same; False for one that is no JSON."""
+    try:
+        # Compared as text, because in Python `1 == True` and a tuple differs from the list it was written as.
+        return _canonical(one) == _canonical(other)
+    except (ValueError, RecursionError):
+        # A manifest may hold `NaN`, or be nested too deep, which reading lets pass and writing does not.
         return False
 
 
@@ -125,6 +131,8 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
     # Looked for in the bytes first: our own manifest with a merge conflict in it is broken, not foreign.
     if not is_manifest(data):
         raise InputError([foreign_file(folder, LOCK_NAME)])
+    if len(data) > _MOST_READ:
+        raise _broken(folder, f"it is larger than {_MOST_READ // 1024**2} MiB")
     try:
         text = data.decode()
         raw = json.loads(text)
@@ -137,14 +145,7 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
         raise InputError([foreign_file(folder, LOCK_NAME)])
     head = {key: value for key, value in raw.items() if key not in _OWN_KEYS}
     files = _parse_files(raw.get(_FILES_KEY), text, folder=folder)
-    return Manifest(head=head, files=files, names=_parse_names(raw.get(_NAMES_KEY)), is_sealed=_is_sealed(raw))
-
-
-def _is_sealed(raw: Mapping[str, object]) -> bool:
-    try:
-        return raw.get(_SEAL_KEY) == _seal({key: value for key, value in raw.items() if key != _SEAL_KEY})
-    except RecursionError:  # nested too deep, which reading lets pass and writing does not
-        return False
+    return Manifest(head=head, files=files, names=_parse_names(raw.get(_NAMES_KEY)))
 
 
 def _parse_names(raw: object) -> tuple[str, ...]:

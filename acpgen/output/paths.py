@@ -15,6 +15,9 @@ LOCK_NAME = "acpgen.lock"
 STAGE_PREFIX = ".acpgen-stage-"
 """How the name of a staging folder starts."""
 
+MOST_READ = 64 * 1024 * 1024
+"""Bytes of a file in the output folder; none that acpgen writes is near that, but anybody's may be there."""
+
 StrPath = str | os.PathLike[str]
 
 
@@ -64,10 +67,11 @@ def prefixes(path: str) -> Iterator[str]:
     return ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
 
 
-def read_below(root: StrPath, path: str) -> bytes | None:
-    """The bytes of the regular file at `path` below `root`, or None if there is nothing; follows no link below `root`.
+def read_below(root: StrPath, path: str, *, limit: int = MOST_READ) -> bytes | None:
+    """The first `limit` bytes of the regular file at `path` below `root`, or None if there is nothing.
 
-    Raises `ObstacleError` where something else is in the way, and `OSError` where the disk refuses.
+    Follows no link below `root`. Raises `ObstacleError` where something else is in the way, and `OSError` where the
+    disk refuses.
     """
     for prefix in prefixes(path):
         try:
@@ -78,7 +82,7 @@ def read_below(root: StrPath, path: str) -> bytes | None:
         if not wanted:
             raise ObstacleError(prefix, is_symlink=stat.S_ISLNK(mode))
     with open(os.path.join(root, path), "rb") as file:
-        return file.read()
+        return file.read(limit)
 
 
 def real_root(folder: StrPath) -> Path:
@@ -110,13 +114,13 @@ def shown(folder: StrPath, path: str) -> str:
 def foreign_file(folder: StrPath, path: str, *, is_recorded: bool = False) -> Diagnostic:
     """The error for something that acpgen would have to overwrite but did not write.
 
-    `is_recorded` says that it did write a file of that name: this one was edited, its first line, too.
+    `is_recorded` says that the manifest has a file of that name, whose first line must have been edited.
     """
     if is_recorded:
         return Diagnostic(
             code="foreign-file",
             severity=Severity.ERROR,
-            message=f"{shown(folder, path)} was edited so much that acpgen does not know it for its own",
+            message=f"{shown(folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker any more",
             hint="delete it and build again; keep a copy if there is something in it that you need",
         )
     return Diagnostic(

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.output.paths import STAGE_PREFIX, missing_folders, nearest_existing
+from acpgen.output.paths import STAGE_PREFIX, missing_folders
 
 _LEFTOVER_AGE = 3600.0
 """Seconds after which a staging folder is taken for one of a run that was killed."""
@@ -30,7 +30,10 @@ def make_stage(parent: Path, *, suffix: str = "") -> Path:
 def make_folders(folder: Path, undo: ExitStack) -> None:
     """Make `folder` and what is missing above it; `undo` removes those again that are empty then."""
     for missing in missing_folders(folder):
-        os.mkdir(missing)
+        try:
+            os.mkdir(missing)
+        except FileExistsError:  # another run was faster
+            continue
         undo.callback(remove_folder, missing)
 
 
@@ -94,17 +97,30 @@ def _names(folder: Path) -> list[str]:
 def writing_alone(root: Path) -> Iterator[None]:
     """Keep other runs of acpgen from writing to `root` within the block; the system forgets a run that is killed.
 
-    Where the system or the disk knows no such locks, there is none. Raises `InputError` if another run does not end.
+    The folders above `root` are made first, so that all runs lock the same one; they go again where the block raises,
+    unless something is in them. Where the system or the disk knows no such locks, there is none. Raises `InputError`
+    if another run does not end, and `OSError` where the folders cannot be made.
     """
-    handle = _open_folder(nearest_existing(root.parent))
-    if handle is None:
+    with ExitStack() as held, ExitStack() as undo:
+        while True:
+            make_folders(root.parent, undo)
+            handle = _open_folder(root.parent)
+            if handle is None:
+                break
+            held.callback(os.close, handle)
+            _wait_for_lock(handle, root)
+            if _is_open(handle, root.parent):
+                break
         yield
-        return
+        undo.pop_all()
+
+
+def _is_open(handle: int, folder: Path) -> bool:
+    """Whether `handle` is one on `folder`: the run that made it may have failed meanwhile, and removed it."""
     try:
-        _wait_for_lock(handle, root)
-        yield
-    finally:
-        os.close(handle)
+        return os.path.samestat(os.fstat(handle), os.stat(folder))
+    except FileNotFoundError:
+        return False
 
 
 def _open_folder(folder: Path) -> int | None:
