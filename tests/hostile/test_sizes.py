@@ -222,6 +222,7 @@ CASES = {
     "an integer of 4,000 digits": Case(lambda: _number("9" * 4_000), 0),
     "an integer of 5,000 digits": Case(lambda: _number("9" * 5_000), 2, "bad-json"),
     "an integer of a million digits": Case(lambda: _number("9" * 1_000_000), 2, "bad-json"),
+    "400 digits before the point": Case(lambda: _number("9" * 400 + ".0"), 2, "bad-json"),
     "an exponent out of range": Case(lambda: _number("1e999999999"), 2, "bad-json"),
     "an exponent out of range below": Case(lambda: _number("1e-999999999"), 2),
     "a duplicate among 500,000 names": Case(lambda: _twice(500_000), 2, "duplicate-name"),
