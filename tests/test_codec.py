@@ -73,6 +73,27 @@ def made(packages: Packages) -> ModuleType:
     return packages.of(SCHEMA)
 
 
+def test_aliases_of_null(packages: Packages) -> None:
+    nothing, void = ({"$ref": f"#/$defs/{name}"} for name in ("Nothing", "Void"))
+    properties = {"both": {"anyOf": [nothing, void]}, "or_null": {"anyOf": [void, {"type": "null"}]}}
+    made = packages.of(
+        schema_of(
+            Nothing={"type": "null"},
+            Void={"const": None},
+            Both={"anyOf": [nothing, void]},
+            More={"oneOf": [{"$ref": "#/$defs/Both"}, void, {"type": "string"}]},
+            Holder={"type": "object", "properties": properties, "required": ["both"]},
+        )
+    )
+    for name in ("Nothing", "Void", "Both", "More"):
+        assert made.decode(getattr(made, name), None) is None
+        with pytest.raises(made.DecodeError):
+            made.decode(getattr(made, name), 1)
+    assert made.decode(made.More, "text") == "text"
+    raw = {"both": None, "or_null": None}
+    assert made.encode(made.decode(made.Holder, raw)) == raw
+
+
 @pytest.fixture(scope="module")
 def acp(packages: Packages) -> ModuleType:
     return packages(Sources(release="2026-11-02"))

@@ -342,7 +342,7 @@ def views(model: Model) -> list[DefinitionView]:
 
 def decodable(model: Model) -> list[DefinitionView]:
     """The definitions that the generic `decode` knows: of several names for one type, the first."""
-    seen: set[str] = {"str", "int", "float", "bool", "Any", "None"}
+    seen: set[str] = {"str", "int", "float", "bool", "Any"}
     found: list[DefinitionView] = []
     for view in views(model):
         key = _annotation(view.definition, model)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
 from acpgen.ir.coverage import Coverage
 from acpgen.ir.model import (
+    Alias,
     Candidate,
     Definition,
     Enum,
@@ -17,10 +18,13 @@ from acpgen.ir.model import (
     MapOf,
     Model,
     Nullable,
+    Ref,
     Struct,
     TaggedUnion,
+    TypeExpr,
     UntaggedUnion,
 )
+from acpgen.ir.order import members
 
 MAX_MEMBERS = 400
 """Of one union; Python parses `A | B | …` as deep as it is long. Published unions have some twenty."""
@@ -29,6 +33,10 @@ MAX_VALUES = 10_000
 """Of one enumeration; black takes half a millisecond for each. Published ones have some ten."""
 MAX_PROPERTIES = 10_000
 """Of one object, formatted in one piece of 70 MiB a thousand. Published ones have some ten."""
+MAX_READINGS = 10_000
+"""Of one value as one type: the members of a union, of the unions among its members, and so on. Published unions have
+some thirty. Decoders try them in turn, and Python hashes each at import.
+"""
 
 
 def check_model(model: Model, report: Report) -> None:
@@ -38,6 +46,7 @@ def check_model(model: Model, report: Report) -> None:
     """
     _check_names(model, report)
     _check_gates(model, report)
+    _check_readings(model, report)
     coverage = Coverage(model)
     for definition in model.definitions:
         match definition:
@@ -46,8 +55,8 @@ def check_model(model: Model, report: Report) -> None:
             case Struct():
                 for field in definition.fields:
                     _check_leniency(field, coverage, report)
-            case UntaggedUnion(members=members):
-                _check_candidates(definition, members, coverage, report)
+            case UntaggedUnion(members=candidates):
+                _check_candidates(definition, candidates, coverage, report)
             case TaggedUnion():
                 _check_candidates(definition, definition.untagged, coverage, report)
 
@@ -104,6 +113,37 @@ def _check_gates(model: Model, report: Report) -> None:
                 at=method.gate.pointer or method.pointer,
                 hint="name the params or the result of the request that exchanges capabilities",
             )
+
+
+def _check_readings(model: Model, report: Report) -> None:
+    """Refuse unions of unions that multiply; a definition comes after those that it needs."""
+    readings: dict[str, int] = {}
+    for definition in model.definitions:
+        match definition:
+            case Alias(type=target):
+                inner = [_readings(target, readings)]
+            case TaggedUnion() | UntaggedUnion():
+                inner = [_readings(each, readings) for each in members(definition)]
+            case Struct() | Enum():
+                continue
+        readings[definition.name] = sum(inner)
+        if max(inner) <= MAX_READINGS < sum(inner):
+            report.error(
+                "too-many-readings",
+                f"{definition.name} contains unions of unions that come to more than {MAX_READINGS:,} alternatives",
+                at=definition.pointer,
+                hint="put fewer unions into one another",
+            )
+
+
+def _readings(expression: TypeExpr, known: Mapping[str, int]) -> int:
+    match expression:
+        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+            return _readings(inner, known)
+        case Ref(name):
+            return known.get(name, 1)
+        case _:
+            return 1
 
 
 def _check_leniency(field: Field, coverage: Coverage, report: Report) -> None:

@@ -103,7 +103,9 @@ class Expressions:
 
     def _union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
         members = [(join(pointer, key, index), member) for index, member in enumerate(node[key])]
-        rest = [(where, member) for where, member in members if not _is_null(member)]
+        rest = [(where, member) for where, member in members if not self._context.definitions.is_null(member)]
+        if not rest:
+            return Scalar(primitive=Primitive.NULL)
         if len(rest) == 1:
             inner = self.read(rest[0][1], rest[0][0], name)
         else:
@@ -111,7 +113,11 @@ class Expressions:
         return Nullable(inner) if len(rest) < len(members) else inner
 
     def _named_union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
-        self._define({**node, key: [member for member in node[key] if not _is_null(member)]}, pointer, name)
+        self._define(
+            {**node, key: [member for member in node[key] if not self._context.definitions.is_null(member)]},
+            pointer,
+            name,
+        )
         return Ref(name)
 
     def choice_of(self, members: list[Any]) -> Choice | None:
@@ -172,10 +178,6 @@ class Expressions:
             min_length=node.get("minLength"),
             annotations=tuple((key, node[key]) for key in _ANNOTATING if key in node),
         )
-
-
-def _is_null(node: Any) -> bool:
-    return isinstance(node, dict) and (node.get("type") == "null" or ("const" in node and node["const"] is None))
 
 
 def refines(narrow: TypeExpr, wide: TypeExpr) -> bool:

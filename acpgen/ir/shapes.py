@@ -79,6 +79,7 @@ class Definitions:
 
     nodes: Mapping[str, Any]
     _objects: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _nulls: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
     _shapes: dict[str, Shape] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def shape(self, node: Any, pointer: str, owners: tuple[str, ...] = ()) -> Shape:
@@ -134,6 +135,19 @@ class Definitions:
         if unions or parts:
             return all(all(map(self.is_object, union)) for union in unions) and all(map(self.is_object, parts))
         return False
+
+    def is_null(self, node: Any) -> bool:
+        """Whether null is the only instance of `node`, as far as its types, constants and unions say."""
+        if not isinstance(node, dict):
+            return False
+        if (name := referenced_definition(node)) is not None:
+            if name not in self._nulls:
+                self._nulls[name] = self.is_null(self.nodes[name])
+            return self._nulls[name]
+        if "const" in node:
+            return node["const"] is None
+        members = [member for key in ("oneOf", "anyOf", "allOf") for member in node.get(key, [])]
+        return node.get("type") == "null" or (bool(members) and all(map(self.is_null, members)))
 
     @cached_property
     def envelopes(self) -> frozenset[str]:

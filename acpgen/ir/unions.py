@@ -64,7 +64,10 @@ class Unions:
     def of_values(self, name: str, node: dict[str, Any], key: str, pointer: str) -> Definition:
         """A union of which not every member is an object."""
         members = []
+        nulls = [index for index, member in enumerate(node[key]) if self._context.definitions.is_null(member)]
         for index, member in enumerate(node[key]):
+            if index in nulls[1:]:  # adds nothing, and `None | None` is an error at import
+                continue
             where = join(pointer, key, index)
             label = self._label(Member(node=member, pointer=where))
             inline = name + label if label else ""

@@ -9,7 +9,7 @@ from bisect import bisect
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from acpgen.digests import digest
 from acpgen.diagnostics import Location, input_error
@@ -24,7 +24,8 @@ MAX_DEPTH = 100
 
 _EXCERPT = 200
 """How much of a line a location carries; a schema may well stand on a single one."""
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]|-?Infinity|NaN|-?[0-9.]+[eE][-+]?[0-9]+')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]|-?Infinity|NaN|-?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?')
+_SHOWN_DIGITS = 40
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
@@ -167,25 +168,32 @@ def _parse(text: str, label: str) -> Any:
             )
         return members
 
-    def refuse(token: str, why: str) -> Any:
+    def refuse(token: str, why: str) -> NoReturn:
         offset = next(match.start() for match in _TOKEN.finditer(text) if match[0] == token)
-        raise input_error("bad-json", f"{token} {why}", location=_location(label, text, offset))
+        shown = token if len(token) <= _SHOWN_DIGITS else f"{token[:_SHOWN_DIGITS]}…"
+        raise input_error("bad-json", f"{shown} {why}", location=_location(label, text, offset))
 
-    def no_constant(name: str) -> Any:
-        return refuse(name, "is not JSON")
+    def no_constant(name: str) -> NoReturn:
+        refuse(name, "is not JSON")
 
     def finite(number: str) -> float:
         found = float(number)
         return found if math.isfinite(found) else refuse(number, "is out of range")
 
+    def whole(number: str) -> int:
+        try:
+            return int(number)
+        except ValueError:
+            refuse(number, f"has {len(number):,} digits, more than Python reads")
+
     try:
-        return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant, parse_float=finite)
+        return json.loads(
+            text, object_pairs_hook=no_duplicates, parse_constant=no_constant, parse_float=finite, parse_int=whole
+        )
     except json.JSONDecodeError as error:
         raise input_error("bad-json", f"not JSON: {error.msg}", location=_location(label, text, error.pos)) from None
     except RecursionError:
         raise _too_deep(label) from None
-    except ValueError as error:  # an integer of more digits than Python converts
-        raise input_error("bad-json", f"{label}: {error}") from None
 
 
 def _offset_of_duplicate(text: str) -> int:

@@ -119,6 +119,28 @@ def _doubled(depth: int) -> Node:
     return {**chain, f"D{depth}": STRING}
 
 
+def _paired(depth: int) -> Node:
+    """Two unions on each level, both of which lead to both of the next."""
+    both = [{"oneOf": [ref(f"A{n + 1}"), ref(f"B{n + 1}"), {"type": "null"}]} for n in range(depth)]
+    ends = {f"DA{depth}": obj({"a": STRING}, required=["a"]), f"DB{depth}": obj({"b": STRING}, required=["b"])}
+    return {f"D{letter}{n}": node for n, node in enumerate(both) for letter in "AB"} | ends
+
+
+def _paired_objects(depth: int) -> Node:
+    """The same, with an object between one level and the next."""
+    found: Node = {f"D{letter}{depth}": STRING for letter in "AB"}
+    for n in range(depth):
+        members = [{**obj({"a": ref(f"{letter}{n + 1}")}, required=["a"]), "title": letter} for letter in "AB"]
+        found |= {f"D{letter}{n}": {"anyOf": members} for letter in "AB"}
+    return found
+
+
+def _nothing(depth: int) -> Node:
+    """Unions that come to null on every way."""
+    chain = {f"D{n}": {"anyOf": [ref(n + 1), {"type": "null"}]} for n in range(depth)}
+    return {**chain, f"D{depth}": {"type": "null"}}
+
+
 def _tower(depth: int, width: int) -> Node:
     """Classes that inherit from one another, each with properties of its own."""
     found = {
@@ -200,6 +222,7 @@ CASES = {
     "an integer of 4,000 digits": Case(lambda: _number("9" * 4_000), 0),
     "an integer of 5,000 digits": Case(lambda: _number("9" * 5_000), 2, "bad-json"),
     "an integer of a million digits": Case(lambda: _number("9" * 1_000_000), 2, "bad-json"),
+    "400 digits before the point": Case(lambda: _number("9" * 400 + ".0"), 2, "bad-json"),
     "an exponent out of range": Case(lambda: _number("1e999999999"), 2, "bad-json"),
     "an exponent out of range below": Case(lambda: _number("1e-999999999"), 2),
     "a duplicate among 500,000 names": Case(lambda: _twice(500_000), 2, "duplicate-name"),
@@ -227,7 +250,13 @@ CASES = {
     "allOf 1,000 wide": Case(
         lambda: text_of(schema_of(Thing={"allOf": [obj({f"p{name}": STRING}) for name in _letter_names(1_000)]})), 0
     ),
-    "unions that may be gone through in 2**45 ways": Case(lambda: text_of(schema_of(**_doubled(45))), 0),
+    "unions and arrays of them, 45 levels": Case(
+        lambda: text_of(schema_of(**_doubled(45))), 2, "too-many-readings", seconds=5
+    ),
+    "pairs of unions, 24 levels": Case(lambda: text_of(schema_of(**_paired(24))), 2, "too-many-readings", seconds=5),
+    "pairs of unions, as many levels as may be": Case(lambda: text_of(schema_of(**_paired(12))), 0),
+    "pairs of unions with objects between, 40 levels": Case(lambda: text_of(schema_of(**_paired_objects(40))), 0),
+    "unions of nothing but null, 45 levels": Case(lambda: text_of(schema_of(**_nothing(45))), 0),
     "10,000 references to nothing": Case(
         lambda: text_of(
             schema_of(**{f"Dsome{name}": obj({"a": ref(f"other{name}")}) for name in _letter_names(10_000)})
