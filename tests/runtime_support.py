@@ -28,7 +28,7 @@ BASES = {"v1": V1, "v2": V2, "old v1": OLD}
 EVERY_BASE = pytest.mark.parametrize("sources", BASES.values(), ids=BASES.keys())
 """For tests that hold for every bundled base: `packages(sources)` is its package."""
 
-SECONDS = 30.0
+SECONDS = 120.0
 
 
 def run(main: Coroutine[Any, Any, T], *, seconds: float = SECONDS) -> T:

@@ -19,7 +19,7 @@ def call(way: str, coroutine: Any) -> Any:
     if way == "directly":
         return coroutine
     if way == "wait_for":
-        return asyncio.wait_for(coroutine, 20)
+        return asyncio.wait_for(coroutine, 120)
     return asyncio.gather(coroutine) if way == "gather" else asyncio.create_task(coroutine)
 
 

@@ -19,7 +19,7 @@ from tests.interop.pairs import SETUPS, Json, Pair, Setup, Stage, open_pair
 from tests.support import Packages, require
 from tests.test_dataclasses import SOURCES
 
-SECONDS = 20
+SECONDS = 120
 """How long a flow may take; all but the first take milliseconds."""
 VALUES = {1: values_v1, 2: values_v2}
 SIDES = ("client", "agent")

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds after which a test gives up to wait for a process."""
 
 COMPLAINTS = ("Warning", "never awaited", "never retrieved", "unclosed", "was destroyed", "Exception ignored")
