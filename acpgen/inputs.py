@@ -11,7 +11,7 @@ from acpgen.config import BuildOptions, Sources
 from acpgen.config.keys import is_path
 from acpgen.diagnostics import input_error
 from acpgen.digests import digest
-from acpgen.schema.bundled import Release, find_release, locate_fragment
+from acpgen.schema.bundled import Release, find_release, locate_fragment, newest_release
 from acpgen.schema.document import read_bytes
 
 
@@ -27,7 +27,10 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The files of a build; `release` is None for a schema that is not bundled."""
+    """The files of a build; `release` is None for a schema that is not bundled.
+
+    `facts` are those of the release, or, for a schema that is not bundled, of the newest release of its protocol.
+    """
 
     protocol: int
     release: Release | None
@@ -51,9 +54,10 @@ def find_inputs(sources: Sources) -> Inputs:
         schema = _input(sources.schema, sources.schema.as_posix(), sources.schema.name)
     else:
         schema = _input(release.schema, release.label, f"v{release.protocol}/{release.name}")
+    known = release or newest_release(sources.protocol)
     facts = None
-    if release is not None and release.facts.exists():
-        facts = _input(release.facts, release.facts_label, f"{schema.name} facts")
+    if known is not None and known.facts.exists():
+        facts = _input(known.facts, known.facts_label, f"{schema.name} facts")
     return Inputs(
         protocol=sources.protocol,
         release=release,

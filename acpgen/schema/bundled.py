@@ -18,8 +18,8 @@ from acpgen.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from acpgen.schema.document import Document
+    from acpgen.schema.facts import Facts
     from acpgen.schema.fragment import Fragment
-    from acpgen.schema.gates import Gate
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PROTOCOL = re.compile(r"v(\d+)")
@@ -101,15 +101,19 @@ def load_release(release: Release) -> Document:
     return read_document(release.schema, label=release.label, origin=release.origin)
 
 
-def load_gates(release: Release) -> dict[str, Gate]:
-    """The gates that the facts of `release` state; none where there are no facts."""
-    if not release.facts.exists():
-        return {}
-    from acpgen.schema.document import read_document
-    from acpgen.schema.gates import read_gates
+def newest_release(protocol: int, *, data: Path | None = None) -> Release | None:
+    """The newest bundled release of a protocol; None where there is none."""
+    return next((known for known in reversed(list_releases(data)) if known.protocol == protocol), None)
 
-    facts = read_document(release.facts, label=release.facts_label, origin=release.origin)
-    return read_gates(facts.root.get("gates", {}))
+
+def load_facts(release: Release) -> Facts:
+    """The facts about `release`; empty where there is no file of them."""
+    from acpgen.schema.document import read_document
+    from acpgen.schema.facts import Facts, read_facts
+
+    if not release.facts.exists():
+        return Facts()
+    return read_facts(read_document(release.facts, label=release.facts_label, origin=release.origin).root)
 
 
 def _fragment_files(protocol: int, data: Path | None) -> dict[tuple[str, str], Path]:
