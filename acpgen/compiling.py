@@ -10,11 +10,10 @@ from acpgen.inputs import Inputs, find_inputs
 from acpgen.ir.lower import lower
 from acpgen.ir.model import Model
 from acpgen.ir.options import Options
-from acpgen.schema.bundled import Release, load_facts, newest_release
+from acpgen.schema.bundled import Release, known_facts
 from acpgen.schema.compose import Composed, compose
 from acpgen.schema.dialect import check_dialect
 from acpgen.schema.document import Document, read_document
-from acpgen.schema.facts import Facts, fitting_facts, ungated
 from acpgen.schema.fragment import Fragment, load_fragments
 from acpgen.schema.gates import check_gates
 from acpgen.schema.negotiation import check_negotiation
@@ -93,19 +92,6 @@ def compose_loaded(loaded: Loaded, timings: Timings) -> tuple[Composed, Report]:
         if without_gate:
             _note_ungated(without_gate, report)
         return composed, report
-
-
-def known_facts(base: Document, protocol: int, release: Release | None) -> tuple[Facts, list[str]]:
-    """What is known of a schema beyond what it says itself, and its methods that lose their gate.
-
-    For a schema that is not bundled, these are the facts of the newest release of its protocol that hold in it, too.
-    """
-    if release is not None:
-        return load_facts(release), []
-    newest = newest_release(protocol)
-    known = load_facts(newest) if newest is not None else Facts()
-    kept = fitting_facts(base.root, known)
-    return kept, ungated(base.root, known, kept)
 
 
 def _note_ungated(methods: list[str], report: Report) -> None:

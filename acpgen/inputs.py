@@ -11,7 +11,7 @@ from acpgen.config import BuildOptions, Sources
 from acpgen.config.keys import is_path
 from acpgen.diagnostics import input_error
 from acpgen.digests import digest
-from acpgen.schema.bundled import Release, find_release, locate_fragment, newest_release
+from acpgen.schema.bundled import Release, find_release, is_bare, known_facts, locate_fragment, newest_release
 from acpgen.schema.document import read_bytes
 
 
@@ -41,7 +41,11 @@ class Inputs:
     @property
     def origin(self) -> str:
         """The base schema in docstrings and messages."""
-        return self.release.origin if self.release else f"ACP v{self.protocol}, {self.schema.name}"
+        return _origin(self.protocol, self.release, self.schema)
+
+
+def _origin(protocol: int, release: Release | None, schema: InputFile) -> str:
+    return release.origin if release else f"ACP v{protocol}, {schema.name}"
 
 
 def find_inputs(sources: Sources) -> Inputs:
@@ -63,13 +67,30 @@ def find_inputs(sources: Sources) -> Inputs:
         release=release,
         schema=schema,
         facts=facts,
-        extensions=tuple(_extension(spec, sources.protocol) for spec in sources.extensions),
+        extensions=_extensions(sources, schema, release),
     )
 
 
-def _extension(spec: str, protocol: int) -> InputFile:
-    path, label = locate_fragment(spec, protocol)
-    return _input(path, label, path.stem)
+def _extensions(sources: Sources, schema: InputFile, release: Release | None) -> tuple[InputFile, ...]:
+    located = [
+        (
+            _locate_bare(spec, schema, sources.protocol, release)
+            if is_bare(spec)
+            else locate_fragment(spec, sources.protocol)
+        )
+        for spec in sources.extensions
+    ]
+    return tuple(_input(path, label, path.stem) for path, label in located)
+
+
+def _locate_bare(spec: str, schema: InputFile, protocol: int, release: Release | None) -> tuple[Path, str]:
+    # imported here: what fits can only be told by composing, which takes longer than all else in here
+    from acpgen.schema.document import read_document
+    from acpgen.schema.fitting import choose_fragment
+
+    origin = _origin(protocol, release, schema)
+    base = read_document(schema.path, label=schema.label, origin=origin)
+    return choose_fragment(spec, base, protocol=protocol, gates=known_facts(base, protocol, release)[0].gates)
 
 
 def _input(path: Path, label: str, name: str) -> InputFile:

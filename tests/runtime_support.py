@@ -84,7 +84,7 @@ def stub_of(acp: ModuleType, kind: type[Any], connection: Any) -> Any:
 def started(
     acp: ModuleType, kind: type[Any], transport: Any, options: Any = None, *, initialized: bool = True
 ) -> tuple[Any, Any]:
-    """A connection for a handler of the class `kind`, and that handler; as if `initialize` had been answered already."""
+    """A connection for a handler of the class `kind`, and that handler; as if `initialize` was answered already."""
     connection = acp.Connection(transport, options)
     handler = kind(stub_of(acp, kind, connection))
     connection.start(handler)

@@ -10,9 +10,9 @@ import typer
 
 from acpgen.cli import options
 from acpgen.cli.tables import print_data, print_table
-from acpgen.compiling import known_facts, load_base
+from acpgen.compiling import load_base
 from acpgen.inputs import find_inputs
-from acpgen.schema.bundled import bundled_fragments
+from acpgen.schema.bundled import bundled_fragments, known_facts
 from acpgen.schema.compose import Summary, summarise
 
 COLUMNS = ("extension", "status", "here", "adds", "title")

@@ -14,10 +14,11 @@ import typer
 from acpgen.cli import options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.cli.tables import print_data
-from acpgen.compiling import known_facts, load_base
+from acpgen.compiling import load_base
 from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
 from acpgen.inputs import find_inputs
 from acpgen.output import write_file
+from acpgen.schema.bundled import known_facts
 from acpgen.schema.layers import schema_map
 from acpgen.schema.marks import find_marks
 

@@ -116,6 +116,21 @@ def load_facts(release: Release) -> Facts:
     return read_facts(read_document(release.facts, label=release.facts_label, origin=release.origin).root)
 
 
+def known_facts(base: Document, protocol: int, release: Release | None) -> tuple[Facts, list[str]]:
+    """What is known of a schema beyond what it says itself, and its methods that lose their gate.
+
+    For a schema that is not bundled, these are the facts of the newest release of its protocol that hold in it, too.
+    """
+    from acpgen.schema.facts import Facts, fitting_facts, ungated
+
+    if release is not None:
+        return load_facts(release), []
+    newest = newest_release(protocol)
+    known = load_facts(newest) if newest is not None else Facts()
+    kept = fitting_facts(base.root, known)
+    return kept, ungated(base.root, known, kept)
+
+
 def _fragment_files(protocol: int, data: Path | None) -> dict[tuple[str, str], Path]:
     """The bundled fragment files of a protocol by id and revision, in this order, oldest revision first."""
     folder = (data or data_folder()) / "schema" / "extensions" / f"v{protocol}"
@@ -140,6 +155,11 @@ def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Frag
     from acpgen.schema.fragment import load_fragment
 
     return load_fragment(path, label=label)
+
+
+def is_bare(spec: str) -> bool:
+    """Whether a user names an extension without its revision."""
+    return not is_path(spec) and "@" not in spec
 
 
 def locate_fragment(spec: str, protocol: int, *, data: Path | None = None) -> tuple[Path, str]:
