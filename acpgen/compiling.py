@@ -10,12 +10,13 @@ from acpgen.inputs import Inputs, find_inputs
 from acpgen.ir.lower import lower
 from acpgen.ir.model import Model
 from acpgen.ir.options import Options
-from acpgen.schema.bundled import Release, load_gates
+from acpgen.schema.bundled import Release, known_facts
 from acpgen.schema.compose import Composed, compose
 from acpgen.schema.dialect import check_dialect
 from acpgen.schema.document import Document, read_document
 from acpgen.schema.fragment import Fragment, load_fragments
 from acpgen.schema.gates import check_gates
+from acpgen.schema.negotiation import check_negotiation
 from acpgen.timings import Timings
 
 
@@ -77,16 +78,29 @@ def compile_loaded(
 def compose_loaded(loaded: Loaded, timings: Timings) -> tuple[Composed, Report]:
     """Compose, with what there is to say so far. Raises `InputError` where the result is not to be lowered."""
     with timings.stage("load"):
-        gates = load_gates(loaded.release) if loaded.release else {}
+        facts, without_gate = known_facts(loaded.base, loaded.protocol, loaded.release)
     with timings.stage("compose"):
         composed = compose(
             loaded.base,
             loaded.fragments,
             protocol=loaded.protocol,
             release=loaded.release.name if loaded.release else None,
-            gates=gates,
+            gates=facts.gates,
+            negotiation=facts.negotiation,
         )
-        return composed, check_composed(composed)
+        report = check_composed(composed)
+        if without_gate:
+            _note_ungated(without_gate, report)
+        return composed, report
+
+
+def _note_ungated(methods: list[str], report: Report) -> None:
+    report.note(
+        "no-gate",
+        f"these methods have no gate here, so stubs call them without a check: {', '.join(methods)}",
+        at="",
+        hint="the schema lacks the capabilities that open them in the bundled release; an extension can state `gates`",
+    )
 
 
 def load_base(inputs: Inputs) -> Document:
@@ -101,6 +115,8 @@ def check_composed(composed: Composed) -> Report:
     check_dialect(composed.root, report)
     report.raise_errors()
     check_gates(composed.root, composed.gates, report)
+    if composed.negotiation is not None:
+        check_negotiation(composed.root, composed.negotiation, report)
     report.raise_errors()
     return report
 

@@ -11,7 +11,7 @@ from acpgen.config import BuildOptions, Sources
 from acpgen.config.keys import is_path
 from acpgen.diagnostics import input_error
 from acpgen.digests import digest
-from acpgen.schema.bundled import Release, find_release, locate_fragment
+from acpgen.schema.bundled import Release, find_release, is_bare, known_facts, locate_fragment, newest_release
 from acpgen.schema.document import read_bytes
 
 
@@ -27,7 +27,10 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The files of a build; `release` is None for a schema that is not bundled."""
+    """The files of a build; `release` is None for a schema that is not bundled.
+
+    `facts` are those of the release, or, for a schema that is not bundled, of the newest release of its protocol.
+    """
 
     protocol: int
     release: Release | None
@@ -38,7 +41,11 @@ class Inputs:
     @property
     def origin(self) -> str:
         """The base schema in docstrings and messages."""
-        return self.release.origin if self.release else f"ACP v{self.protocol}, {self.schema.name}"
+        return _origin(self.protocol, self.release, self.schema)
+
+
+def _origin(protocol: int, release: Release | None, schema: InputFile) -> str:
+    return release.origin if release else f"ACP v{protocol}, {schema.name}"
 
 
 def find_inputs(sources: Sources) -> Inputs:
@@ -51,21 +58,39 @@ def find_inputs(sources: Sources) -> Inputs:
         schema = _input(sources.schema, sources.schema.as_posix(), sources.schema.name)
     else:
         schema = _input(release.schema, release.label, f"v{release.protocol}/{release.name}")
+    known = release or newest_release(sources.protocol)
     facts = None
-    if release is not None and release.facts.exists():
-        facts = _input(release.facts, release.facts_label, f"{schema.name} facts")
+    if known is not None and known.facts.exists():
+        facts = _input(known.facts, known.facts_label, f"{schema.name} facts")
     return Inputs(
         protocol=sources.protocol,
         release=release,
         schema=schema,
         facts=facts,
-        extensions=tuple(_extension(spec, sources.protocol) for spec in sources.extensions),
+        extensions=_extensions(sources, schema, release),
     )
 
 
-def _extension(spec: str, protocol: int) -> InputFile:
-    path, label = locate_fragment(spec, protocol)
-    return _input(path, label, path.stem)
+def _extensions(sources: Sources, schema: InputFile, release: Release | None) -> tuple[InputFile, ...]:
+    located = [
+        (
+            _locate_bare(spec, schema, sources.protocol, release)
+            if is_bare(spec)
+            else locate_fragment(spec, sources.protocol)
+        )
+        for spec in sources.extensions
+    ]
+    return tuple(_input(path, label, path.stem) for path, label in located)
+
+
+def _locate_bare(spec: str, schema: InputFile, protocol: int, release: Release | None) -> tuple[Path, str]:
+    # imported here: what fits can only be told by composing, which takes longer than all else in here
+    from acpgen.schema.document import read_document
+    from acpgen.schema.fitting import choose_fragment
+
+    origin = _origin(protocol, release, schema)
+    base = read_document(schema.path, label=schema.label, origin=origin)
+    return choose_fragment(spec, base, protocol=protocol, gates=known_facts(base, protocol, release)[0].gates)
 
 
 def _input(path: Path, label: str, name: str) -> InputFile:

@@ -21,8 +21,9 @@ from acpgen.ir.options import Options
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
 from acpgen.printable import cut
-from acpgen.schema.bundled import Release, find_release, list_releases, load_release, locate_fragment
+from acpgen.schema.bundled import Release, find_release, known_facts, list_releases, load_release, locate_fragment
 from acpgen.schema.document import Document, parse_document, read_bytes
+from acpgen.schema.fitting import choose_fragment
 from acpgen.schema.fragment import Fragment, load_fragment, load_fragments
 
 T = TypeVar("T")
@@ -205,7 +206,9 @@ def _extended(subject: Subject, extensions: Sequence[str]) -> Subject:
     """The subject with extensions on top, but for those that it has already."""
     loaded = subject.loaded
     known = {fragment.document.digest for fragment in loaded.fragments}
-    given = load_fragments([locate_fragment(each, loaded.protocol) for each in extensions])
+    gates = known_facts(loaded.base, loaded.protocol, loaded.release)[0].gates
+    files = [choose_fragment(each, loaded.base, protocol=loaded.protocol, gates=gates) for each in extensions]
+    given = load_fragments(files)
     added = tuple(fragment for fragment in given if fragment.document.digest not in known)
     return replace(subject, loaded=replace(loaded, fragments=(*loaded.fragments, *added)))
 

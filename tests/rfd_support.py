@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from acpgen.rfd import Base, Extraction, extract, parse_source
-from acpgen.schema.bundled import find_release, load_gates, load_release
+from acpgen.schema.bundled import find_release, load_facts, load_release
 
 
 @cache
@@ -15,7 +15,7 @@ def base(protocol: int = 1, release: str = "0.10.8") -> Base:
     found = find_release(protocol, release)
     document = load_release(found)
     definitions = document.root["$defs"]
-    return Base(origin=document.origin, protocol=protocol, definitions=definitions, gates=load_gates(found))
+    return Base(origin=document.origin, protocol=protocol, definitions=definitions, gates=load_facts(found).gates)
 
 
 def extraction(text: str, name: str = "text.md", against: Base | None = None) -> Extraction:

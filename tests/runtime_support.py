@@ -81,11 +81,15 @@ def stub_of(acp: ModuleType, kind: type[Any], connection: Any) -> Any:
     return (acp.RemoteClient if issubclass(kind, acp.Agent) else acp.RemoteAgent)(connection)
 
 
-def started(acp: ModuleType, kind: type[Any], transport: Any, options: Any = None) -> tuple[Any, Any]:
-    """A connection for a handler of the class `kind`, and that handler."""
+def started(
+    acp: ModuleType, kind: type[Any], transport: Any, options: Any = None, *, initialized: bool = True
+) -> tuple[Any, Any]:
+    """A connection for a handler of the class `kind`, and that handler; as if `initialize` was answered already."""
     connection = acp.Connection(transport, options)
     handler = kind(stub_of(acp, kind, connection))
     connection.start(handler)
+    if initialized:
+        connection._awaited = None
     return connection, handler
 
 
@@ -143,11 +147,11 @@ class RawPeer:
 
 @asynccontextmanager
 async def raw_peer(
-    acp: ModuleType, kind: type[Any], *, options: Any = None, max_messages: int = 64
+    acp: ModuleType, kind: type[Any], *, options: Any = None, max_messages: int = 64, initialized: bool = True
 ) -> AsyncGenerator[RawPeer, None]:
     """A peer by hand, of a handler of the class `kind`; afterwards both ends are closed."""
     near, far = acp.memory_transports(max_messages)
-    connection, handler = started(acp, kind, near, options)
+    connection, handler = started(acp, kind, near, options, initialized=initialized)
     try:
         yield RawPeer(far, connection, handler, stub_of(acp, kind, connection))
     finally:

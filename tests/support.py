@@ -22,7 +22,7 @@ from acpgen.inputs import find_inputs
 from acpgen.ir.model import Model
 from acpgen.ir.options import Options
 from acpgen.ir.role import Role
-from acpgen.schema.bundled import Release, bundled_fragments, load_gates, load_release
+from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release
 from acpgen.schema.compose import summarise
 from acpgen.schema.data import data_folder
 from acpgen.timings import Timings
@@ -56,7 +56,7 @@ def protocol_of(schema: Path) -> int:
 def fitting_fragments(release: Release) -> tuple[str, ...]:
     """The bundled extensions that apply to a release, each in its newest revision that does."""
     fragments = bundled_fragments(release.protocol)
-    base, gates = load_release(release), load_gates(release)
+    base, gates = load_release(release), load_facts(release).gates
     summaries = [
         summarise(base, fragment, protocol=release.protocol, gates=gates, others=fragments) for fragment in fragments
     ]

@@ -192,7 +192,7 @@ def test_releases_are_sorted_by_age(tmp_path: Path) -> None:
         "schema/v1/2026-11-02/schema.json",
     )
     assert bundled.load_release(newest).label == newest.label
-    assert bundled.load_gates(newest) == {}
+    assert bundled.load_facts(newest).gates == {}
 
 
 def test_an_unknown_release_is_answered_with_the_list(tmp_path: Path) -> None:

@@ -9,7 +9,20 @@ from typing import Any
 import pytest
 
 from acpgen.config import Sources
-from tests.runtime_support import V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, started, stub_of, texts
+from tests.runtime_support import (
+    V1,
+    V2,
+    acp_log,
+    agent_of,
+    client_of,
+    pair,
+    raw_peer,
+    run,
+    started,
+    stub_of,
+    texts,
+    unchecked,
+)
 from tests.support import Packages
 
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
@@ -290,7 +303,7 @@ def test_serve_agent_and_connect_end_together(packages: Packages) -> None:
 
     async def main() -> Any:
         near, far = acp.memory_transports()
-        serving = asyncio.create_task(acp.serve_agent(agent_of(acp, ext_method=echo), near))
+        serving = asyncio.create_task(acp.serve_agent(agent_of(acp, ext_method=echo), near, options=unchecked(acp)))
         async with acp.connect(client_of(acp), far) as agent:
             answer = await agent.ext_method("_a", 1)
         await serving
@@ -309,7 +322,9 @@ def test_cancelling_serve_agent_ends_the_connection(packages: Packages) -> None:
 
     async def main() -> None:
         near, far = acp.memory_transports()
-        serving = asyncio.create_task(acp.serve_agent(agent_of(acp, ext_method=never_ending(ends)), near))
+        serving = asyncio.create_task(
+            acp.serve_agent(agent_of(acp, ext_method=never_ending(ends)), near, options=unchecked(acp))
+        )
         async with acp.connect(client_of(acp), far) as agent:
             waiter = asyncio.create_task(agent.ext_method("_wait", "cleaned up"))
             assert await agent.ext_method("_begun", None) == "_begun"

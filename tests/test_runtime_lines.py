@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime_support import OLD, agent_of, run, streams
+from tests.runtime_support import OLD, agent_of, run, streams, unchecked
 from tests.support import Packages
 
 PARSE = -32700
@@ -29,7 +29,7 @@ def over_stream(packages: Packages, data: bytes) -> list[Any]:
         near, (reader, writer) = await streams()
         writer.write(data)
         writer.write_eof()
-        await acp.serve_agent(agent_of(acp, ext_method=echo), acp.StreamTransport(*near))
+        await acp.serve_agent(agent_of(acp, ext_method=echo), acp.StreamTransport(*near), options=unchecked(acp))
         answers = await reader.read()
         writer.close()
         await writer.wait_closed()

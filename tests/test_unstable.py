@@ -16,7 +16,7 @@ import pytest
 from acpgen.config import Sources
 from acpgen.diagnostics import Severity
 from acpgen.ir.model import Enum, Model
-from acpgen.schema.bundled import Release, bundled_fragments, find_release, load_gates, load_release
+from acpgen.schema.bundled import Release, bundled_fragments, find_release, load_facts, load_release
 from acpgen.schema.compose import Composed, compose, summarise
 from acpgen.schema.document import read_document
 from acpgen.schema.fragment import Fragment
@@ -68,7 +68,7 @@ def extensions(protocol: int) -> tuple[Fragment, ...]:
 
 def put(protocol: int, *fragments: Fragment) -> Composed:
     release = release_of(protocol)
-    base, gates = load_release(release), load_gates(release)
+    base, gates = load_release(release), load_facts(release).gates
     return compose(base, fragments, protocol=protocol, release=DATE, gates=gates)
 
 
@@ -142,7 +142,7 @@ def test_each_is_superseded_by_the_unstable_schema(protocol: int, extension: Fra
     path = UPSTREAM / f"v{protocol}" / DATE / "schema.unstable.json"
     require(path.exists(), "the published schemas")
     document = read_document(path, label=path.name, origin="unstable")
-    gates = {**load_gates(release_of(protocol)), **extension.gates}
+    gates = {**load_facts(release_of(protocol)).gates, **extension.gates}
     found = summarise(document, extension, protocol=protocol, gates=gates)
     filled_in = {name for each in extensions(protocol) for name, change in each.changes.items() if change.optional}
     if filled_in & extension.definitions.keys():
@@ -324,7 +324,7 @@ def test_each_brings_its_methods_with_their_gates(protocol: int, extension: Frag
     path = f"{place}.{name}" if place else f"{OTHERS[protocol]}.{capability}"
     gates = fine(protocol, extension).gates
     assert {wire: str(gates[wire]) for wire in new} == dict.fromkeys(wires, f"{path} of InitializeResponse")
-    assert gates.keys() - load_gates(release_of(protocol)).keys() == new
+    assert gates.keys() - load_facts(release_of(protocol)).gates.keys() == new
 
 
 @pytest.mark.deep

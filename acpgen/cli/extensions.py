@@ -12,7 +12,7 @@ from acpgen.cli import options
 from acpgen.cli.tables import print_data, print_table
 from acpgen.compiling import load_base
 from acpgen.inputs import find_inputs
-from acpgen.schema.bundled import bundled_fragments, load_gates
+from acpgen.schema.bundled import bundled_fragments, known_facts
 from acpgen.schema.compose import Summary, summarise
 
 COLUMNS = ("extension", "status", "here", "adds", "title")
@@ -32,7 +32,8 @@ def extensions_command(
     """
     inputs = find_inputs(replace(asked.sources(), extensions=()))
     protocol = inputs.protocol
-    base, gates = load_base(inputs), load_gates(inputs.release) if inputs.release else {}
+    base = load_base(inputs)
+    gates = known_facts(base, protocol, inputs.release)[0].gates
     fragments = bundled_fragments(protocol)
     summaries = [summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments]
     if form is options.DataFormat.JSON:

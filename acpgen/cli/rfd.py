@@ -18,7 +18,7 @@ from acpgen.compiling import load_base
 from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
 from acpgen.inputs import find_inputs
 from acpgen.output import write_file
-from acpgen.schema.bundled import load_gates
+from acpgen.schema.bundled import known_facts
 from acpgen.schema.layers import schema_map
 from acpgen.schema.marks import find_marks
 
@@ -94,7 +94,7 @@ def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str)
         origin=document.origin,
         protocol=inputs.protocol,
         definitions=schema_map(document.root, "$defs"),
-        gates=load_gates(inputs.release) if inputs.release else {},
+        gates=known_facts(document, inputs.protocol, inputs.release)[0].gates,
     )
     found = extract(read_source(file), base, rfd=rfd)
     text = _draft_text(found.draft)

@@ -15,7 +15,7 @@ from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.pieces import names_in
-from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
+from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table, negotiation
 from acpgen.emit.runtime import runtime_exports, runtime_files
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Struct
@@ -160,7 +160,8 @@ def _methods(environment: Environment, model: Model) -> str:
         )
         for role in Role
     ]
-    return _render(environment, "methods.py", {"protocol": literal(model.protocol), "tables": tables})
+    context = {"protocol": literal(model.protocol), "negotiation": negotiation(model), "tables": tables}
+    return _render(environment, "methods.py", context)
 
 
 def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:

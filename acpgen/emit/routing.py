@@ -8,6 +8,7 @@ from acpgen.emit.folding import call
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, docstring, identifier, literal, tuple_of
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
+from acpgen.emit.values import value
 from acpgen.ir import names
 from acpgen.ir.model import (
     AnyJson,
@@ -138,6 +139,15 @@ class MethodView:
         return _function(encoder, self.method.result or AnyJson())
 
     @property
+    def negotiates(self) -> bool:
+        """Whether it is the request that negotiates the version."""
+        return (
+            self._model.negotiation is not None
+            and self.is_request
+            and self.method.wire == self._model.negotiation.method
+        )
+
+    @property
     def takes_object(self) -> bool:
         """Whether the parameters are an object, so that leaving them out means an empty one."""
         return self._is_object(self.method.params)
@@ -158,7 +168,8 @@ class MethodView:
     @property
     def route(self) -> Code:
         """How dispatch calls the handler."""
-        arguments = [self.handler, self.decode_params, self.encode_result if self.is_request else Code("anything")]
+        read = Code(f"negotiated({self.decode_params})") if self.negotiates else self.decode_params
+        arguments = [self.handler, read, self.encode_result if self.is_request else Code("anything")]
         if not self.takes_object:
             arguments.append(Code("takes_object=False"))
         return call("Route", arguments, indent=8, beside=len(f"{self.wire}: ,"))
@@ -263,6 +274,11 @@ class RoleView:
         return self._views(self._role)
 
     @property
+    def negotiates(self) -> bool:
+        """Whether it handles the request that negotiates the version."""
+        return any(view.negotiates for view in self.handled)
+
+    @property
     def answers(self) -> bool:
         """Whether it handles requests."""
         return any(view.is_request for view in self.handled)
@@ -290,6 +306,19 @@ class RoleView:
     def uses_any(self) -> bool:
         """Whether a signature says `Any`."""
         return any("Any" in (view.params, view.result) for view in self.handled + self.called)
+
+
+def negotiation(model: Model) -> Code:
+    """The record of what is negotiated, as an expression; None where nothing is known of it."""
+    found = model.negotiation
+    if found is None:
+        return Code("None")
+    arguments = [Code(f"method={literal(found.method)}"), Code(f"version={literal(found.version)}")]
+    arguments.append(Code(f"least={value(found.least)}"))
+    if (error := found.unsupported) is not None:
+        names = f"{literal(error.code)}, {literal(error.requested)}, {literal(error.supported)}"
+        arguments.append(Code(f"unsupported=Unsupported({names})"))
+    return call("Negotiation", arguments, indent=0, beside=len("NEGOTIATION: Final[Negotiation | None] = "))
 
 
 def _article(role: Role) -> str:

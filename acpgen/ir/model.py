@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from acpgen.ir.conditions import Condition
 from acpgen.ir.role import Role
 from acpgen.schema.gates import Gate
+from acpgen.schema.negotiation import Unsupported
 
 # --- Types of values ------------------------------------------------------------------------------------------------
 
@@ -365,6 +366,19 @@ class Envelope:
     null_ids: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negotiation:
+    """The request `method` that negotiates the version, and the property of its params that holds it.
+
+    `least` are the properties that the params must have besides, each with the least value of its type.
+    """
+
+    method: str
+    version: str
+    least: MapValue
+    unsupported: Unsupported | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """A whole protocol as the emitter sees it. Definitions stand in an order in which each base precedes its use."""
@@ -377,6 +391,7 @@ class Model:
     methods: tuple[Method, ...]
     errors: Errors
     envelope: Envelope
+    negotiation: Negotiation | None
 
     @cached_property
     def by_name(self) -> Mapping[str, Definition]:

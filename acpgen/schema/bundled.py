@@ -18,8 +18,8 @@ from acpgen.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from acpgen.schema.document import Document
+    from acpgen.schema.facts import Facts
     from acpgen.schema.fragment import Fragment
-    from acpgen.schema.gates import Gate
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PROTOCOL = re.compile(r"v(\d+)")
@@ -101,15 +101,34 @@ def load_release(release: Release) -> Document:
     return read_document(release.schema, label=release.label, origin=release.origin)
 
 
-def load_gates(release: Release) -> dict[str, Gate]:
-    """The gates that the facts of `release` state; none where there are no facts."""
-    if not release.facts.exists():
-        return {}
-    from acpgen.schema.document import read_document
-    from acpgen.schema.gates import read_gates
+def newest_release(protocol: int, *, data: Path | None = None) -> Release | None:
+    """The newest bundled release of a protocol; None where there is none."""
+    return next((known for known in reversed(list_releases(data)) if known.protocol == protocol), None)
 
-    facts = read_document(release.facts, label=release.facts_label, origin=release.origin)
-    return read_gates(facts.root.get("gates", {}))
+
+def load_facts(release: Release) -> Facts:
+    """The facts about `release`; empty where there is no file of them."""
+    from acpgen.schema.document import read_document
+    from acpgen.schema.facts import Facts, read_facts
+
+    if not release.facts.exists():
+        return Facts()
+    return read_facts(read_document(release.facts, label=release.facts_label, origin=release.origin).root)
+
+
+def known_facts(base: Document, protocol: int, release: Release | None) -> tuple[Facts, list[str]]:
+    """What is known of a schema beyond what it says itself, and its methods that lose their gate.
+
+    For a schema that is not bundled, these are the facts of the newest release of its protocol that hold in it, too.
+    """
+    from acpgen.schema.facts import Facts, fitting_facts, ungated
+
+    if release is not None:
+        return load_facts(release), []
+    newest = newest_release(protocol)
+    known = load_facts(newest) if newest is not None else Facts()
+    kept = fitting_facts(base.root, known)
+    return kept, ungated(base.root, known, kept)
 
 
 def _fragment_files(protocol: int, data: Path | None) -> dict[tuple[str, str], Path]:
@@ -136,6 +155,11 @@ def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Frag
     from acpgen.schema.fragment import load_fragment
 
     return load_fragment(path, label=label)
+
+
+def is_bare(spec: str) -> bool:
+    """Whether a user names an extension without its revision."""
+    return not is_path(spec) and "@" not in spec
 
 
 def locate_fragment(spec: str, protocol: int, *, data: Path | None = None) -> tuple[Path, str]:

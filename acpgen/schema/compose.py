@@ -13,6 +13,7 @@ from acpgen.schema.fragment import Fragment
 from acpgen.schema.gates import Gate
 from acpgen.schema.layers import schema_map
 from acpgen.schema.merge import Merger
+from acpgen.schema.negotiation import Negotiation
 from acpgen.schema.origins import Source, find_source
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import definition_pointer, referenced_definition, walk
@@ -22,12 +23,13 @@ from acpgen.schema.walk import definition_pointer, referenced_definition, walk
 class Composed:
     """A schema with its extensions. With an error among the `diagnostics`, `root` is not to be compiled.
 
-    `gates` are those of the base and of the fragments by method; `fragments` are sorted, and without those that could
-    not take part at all.
+    `gates` are those of the base and of the fragments by method, `negotiation` is that of the base; `fragments` are
+    sorted, and without those that could not take part at all.
     """
 
     root: dict[str, Any]
     gates: Mapping[str, Gate]
+    negotiation: Negotiation | None
     base: Document
     fragments: tuple[Fragment, ...]
     protocol: int
@@ -69,13 +71,15 @@ def compose(
     protocol: int,
     release: str | None = None,
     gates: Mapping[str, Gate] | None = None,
+    negotiation: Negotiation | None = None,
     catalogue: Catalogue = BUNDLED,
 ) -> Composed:
-    """`base` with `fragments`; `gates` are what is known of the base, `catalogue` what hints may point to.
+    """`base` with `fragments`; `gates` and `negotiation` are known of the base, `catalogue` is what hints may point to.
 
     All problems are in the diagnostics of the result; nothing is raised.
     """
-    return _composed(_merge(base, fragments, protocol=protocol, gates=gates, catalogue=catalogue), protocol, release)
+    merger = _merge(base, fragments, protocol=protocol, gates=gates, catalogue=catalogue)
+    return _composed(merger, protocol=protocol, release=release, negotiation=negotiation)
 
 
 def _merge(
@@ -103,11 +107,12 @@ def _merge(
     return merger
 
 
-def _composed(merger: Merger, protocol: int, release: str | None) -> Composed:
+def _composed(merger: Merger, *, protocol: int, release: str | None, negotiation: Negotiation | None) -> Composed:
     found = {found for log in merger.logs.values() for found in [*log.errors, *_notes(merger, log.fragment)]}
     return Composed(
         root=merger.root,
         gates=merger.gates,
+        negotiation=negotiation,
         base=merger.base,
         fragments=tuple(merger.fragments),
         protocol=protocol,

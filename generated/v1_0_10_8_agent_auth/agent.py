@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._wire import anything
-from .dispatch import Handler, Remote, Route
+from .dispatch import Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
@@ -223,7 +223,9 @@ class Agent(Handler):
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {
         "authenticate": Route("authenticate", codec.decode_authenticate_request, codec.encode_authenticate_response),
-        "initialize": Route("initialize", codec.decode_initialize_request, codec.encode_initialize_response),
+        "initialize": Route(
+            "initialize", negotiated(codec.decode_initialize_request), codec.encode_initialize_response
+        ),
         "session/load": Route("session_load", codec.decode_load_session_request, codec.encode_load_session_response),
         "session/new": Route("session_new", codec.decode_new_session_request, codec.encode_new_session_response),
         "session/prompt": Route("session_prompt", codec.decode_prompt_request, codec.encode_prompt_response),

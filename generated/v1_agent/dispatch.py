@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from ._wire import DecodeError, Drop, path_text, reporting_drops
-from .errors import InvalidParamsError, MethodNotFoundError
-from .methods import Method
+from ._wire import DecodeError, Drop, drop, path_text, reporting_drops
+from .errors import InvalidParamsError, MethodNotFoundError, RequestError
+from .methods import NEGOTIATION, PROTOCOL_VERSION, Method, Negotiation, Unsupported
 from .transport import ConnectionClosed
 
 T = TypeVar("T")
@@ -42,6 +43,51 @@ class Route(NamedTuple):
     decode: Callable[[Any], Any]
     encode: Callable[[Any], Any]
     takes_object: bool = True
+
+
+def negotiated(decode: Callable[[Any], T]) -> Callable[[Any], T]:
+    """How to read the params of the request that negotiates the version; `decode` reads those for this version.
+
+    Params for a later version are forgiven what does not fit this one. An earlier version is an error where the protocol
+    has one for it, and gets this version otherwise.
+    """
+    return partial(_read_negotiated, decode, NEGOTIATION) if NEGOTIATION is not None else decode
+
+
+def _read_negotiated(decode: Callable[[Any], T], how: Negotiation, raw: Any) -> T:
+    params: Any = raw
+    asked = params.get(how.version) if isinstance(raw, dict) else None
+    if type(asked) is not int or asked == PROTOCOL_VERSION:
+        return decode(raw)
+    decode({**how.least, how.version: asked})  # raises where no version is like that
+    if asked > PROTOCOL_VERSION:
+        return _forgiving(decode, params, how.least)
+    if how.unsupported is not None:
+        raise _unsupported(asked, how.unsupported)
+    return decode(raw)
+
+
+def _forgiving(decode: Callable[[Any], T], raw: dict[str, Any], least: Mapping[str, Any]) -> T:
+    """Read `raw` without the properties that do not fit; the least value stands for those that must be there."""
+    kept, changed = dict(raw), set[str]()
+    while True:
+        try:
+            return decode(kept)
+        except DecodeError as error:
+            name = str(error.path[0]) if error.path else ""
+            if name in changed or name not in {*raw, *least}:
+                raise
+            drop(raw, name, error)
+        changed.add(name)
+        kept.pop(name, None)
+        if name in least:
+            kept[name] = least[name]
+
+
+def _unsupported(asked: int, error: Unsupported) -> RequestError:
+    title = f"Unsupported protocol version: {asked}"
+    data = {error.requested: asked, error.supported: [PROTOCOL_VERSION]}
+    return RequestError.from_json({"code": error.code, "message": title, "data": data})
 
 
 class Handler:

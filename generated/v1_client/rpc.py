@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from .capabilities import Advertised, CapabilityError, gates_of, without_handler
 from .dispatch import Handler, dispatch_notification, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, ParseError, RequestError
-from .methods import Gate
+from .methods import NEGOTIATION, Gate
 from .options import ConnectionOptions
 from .tasks import Tasks, logger
 from .transport import ConnectionClosed, MessageTooLarge, Transport
@@ -67,6 +67,8 @@ class Connection:
         self._advertised = Advertised()
         self._request_gates: dict[str, Gate] = {}
         self._notification_gates: dict[str, Gate] = {}
+        self._awaited: str | None = None  # the request that must come before all else, until it has succeeded
+        self._opening = 0  # how many of these run
         self._next_id = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}  # for answers of the peer, by id
         self._running: dict[object, asyncio.Task[None]] = {}  # handlers of requests, by id
@@ -88,6 +90,8 @@ class Connection:
         self._handler = handler
         self._request_gates = gates_of(handler.PEER_METHODS, "request")
         self._notification_gates = gates_of(handler.PEER_METHODS, "notification")
+        if NEGOTIATION is not None and NEGOTIATION.method in handler.REQUESTS and self.options.check_capabilities:
+            self._awaited = NEGOTIATION.method
         self._read_on()
         self._closed = asyncio.create_task(self._live())
 
@@ -367,6 +371,9 @@ class Connection:
     async def _take_notification(self, method: str, params: Any) -> None:
         if method == "$/cancel_request":
             self._cancel(params)
+        if self._awaited is not None and not self._opening:
+            logger.debug("the notification %.200r is ignored: it came before %s", method, self._awaited)
+            return
         turn = _Turn()
         token = _turn.set(turn)
         try:
@@ -399,15 +406,29 @@ class Connection:
             limit = f"more than {self.options.max_requests} requests at the same time"
             await self._refuse(InternalError(f"Too many requests: {limit}"), reply, number)
             return None
+        if self._awaited is not None and not self._may_begin(method):
+            await self._refuse(InvalidRequestError(f"Invalid request: {self._awaited} must come first"), reply, number)
+            return None
         self._advertised.note_params(method, params)
         task = self._running[key] = self._begin(self._answer(key, number, method, params, reply))
         self._fall_behind()  # it has begun when the next message is looked at, such as one that cancels it
         return task
 
+    def _may_begin(self, method: str) -> bool:
+        """Whether `method` is the request that is awaited, or comes after it: peers need not wait for its answer."""
+        if method != self._awaited:
+            return self._opening > 0
+        self._opening += 1
+        return True
+
     async def _answer(self, key: object, number: Any, method: str, params: Any, reply: _Reply | None) -> None:
         start = perf_counter()
         try:
             outcome = await self._outcome(method, params)
+            if method == self._awaited:
+                self._opening -= 1
+                if "result" in outcome:
+                    self._awaited = None
         finally:
             del self._running[key]
             self._withdrawn.discard(key)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._wire import anything
-from .dispatch import Handler, Remote, Route
+from .dispatch import Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS
 from .types import (
@@ -225,7 +225,9 @@ class Agent(Handler):
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {
-        "initialize": Route("initialize", codec.decode_initialize_request, codec.encode_initialize_response),
+        "initialize": Route(
+            "initialize", negotiated(codec.decode_initialize_request), codec.encode_initialize_response
+        ),
         "auth/login": Route("auth_login", codec.decode_login_auth_request, codec.encode_login_auth_response),
         "auth/logout": Route("auth_logout", codec.decode_logout_auth_request, codec.encode_logout_auth_response),
         "session/new": Route("session_new", codec.decode_new_session_request, codec.encode_new_session_response),

@@ -54,7 +54,7 @@ class ConnectionOptions:
     cleanup_seconds: float = 2.0
     """How long cancelled handlers may take to clean up before they are left behind."""
     check_capabilities: bool = True
-    """Whether stubs refuse to call what the peer has not advertised."""
+    """Whether the handshake comes first, and stubs refuse to call what the peer has not advertised."""
     on_message: Callable[[Literal["in", "out"], bytes], object] | None = None
     """Sees every message, as it is on the wire."""
     on_drop: OnDrop | None = None

@@ -12,7 +12,7 @@ from acpgen.compiling import load_base
 from acpgen.config import Sources
 from acpgen.inputs import find_inputs
 from acpgen.ir.options import Options
-from acpgen.schema.bundled import find_fragment, find_release, list_releases, load_gates
+from acpgen.schema.bundled import find_fragment, find_release, list_releases, load_facts
 from acpgen.schema.compose import compose
 from acpgen.schema.fragment import load_fragments
 from acpgen.schema.walk import definition_pointer
@@ -91,7 +91,7 @@ def composed_root(sources: Sources) -> dict[str, Any]:
     """The schema that `sources` compose to."""
     inputs = find_inputs(sources)
     fragments = load_fragments([(each.path, each.label) for each in inputs.extensions])
-    gates = load_gates(inputs.release) if inputs.release else {}
+    gates = load_facts(inputs.release).gates if inputs.release else {}
     release = inputs.release.name if inputs.release else None
     composed = compose(load_base(inputs), fragments, protocol=inputs.protocol, release=release, gates=gates)
     return composed.root

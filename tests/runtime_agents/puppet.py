@@ -106,6 +106,7 @@ class Puppet(acp.Agent):  # type: ignore[misc]
 
 if __name__ == "__main__":
     logging.getLogger("asyncio").addFilter(lambda record: not record.msg.startswith("Executing "))
-    options = acp.ConnectionOptions(**json.loads(os.environ.get("ACP_OPTIONS", "{}")))
+    chosen = json.loads(os.environ.get("ACP_OPTIONS", "{}"))
+    options = acp.ConnectionOptions(**{"check_capabilities": False, **chosen})  # what its peers send is no protocol
     acp.run_agent(Puppet, options=options)
     note("returned")

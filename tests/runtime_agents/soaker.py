@@ -66,4 +66,4 @@ def soaker(acp: ModuleType | Any) -> type[Any]:
 
 if __name__ == "__main__":
     package: Any = importlib.import_module(os.environ["ACP_PACKAGE"])
-    package.run_agent(soaker(package))
+    package.run_agent(soaker(package), options=package.ConnectionOptions(check_capabilities=False))

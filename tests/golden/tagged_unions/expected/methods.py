@@ -8,7 +8,35 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 PROTOCOL_VERSION: Final = 1
-"""What both peers put into `initialize`."""
+"""The version of the protocol that both peers have to agree on."""
+
+
+class Unsupported(NamedTuple):
+    """The error for a version that cannot be met, and the properties of its `data`.
+
+    `requested` names the version asked for, `supported` the array of those that there are.
+    """
+
+    code: int
+    requested: str
+    supported: str
+
+
+class Negotiation(NamedTuple):
+    """How the peers agree on a version: by the request `method`, whose params have it as the property `version`.
+
+    `least` holds the other properties that the params must have, each with the least value of its type: params for a
+    later version need not have them. Without `unsupported`, a peer that asks for an earlier version gets this one.
+    """
+
+    method: str
+    version: str
+    least: Mapping[str, Any]
+    unsupported: Unsupported | None = None
+
+
+NEGOTIATION: Final[Negotiation | None] = None
+"""None where nothing is known of it."""
 
 
 class Gate(NamedTuple):

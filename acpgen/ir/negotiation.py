@@ -1,0 +1,95 @@
+"""The request that negotiates the version, with the values that stand for properties which a peer left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from acpgen.ir.model import (
+    Alias,
+    AnyJson,
+    Choice,
+    Const,
+    Definition,
+    Enum,
+    Kind,
+    ListOf,
+    ListValue,
+    Literal,
+    MapOf,
+    MapValue,
+    Method,
+    Negotiation,
+    Nullable,
+    Primitive,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+    Value,
+)
+from acpgen.schema.negotiation import Negotiation as Facts
+
+
+def lower_negotiation(
+    facts: Facts | None, definitions: Iterable[Definition], methods: Sequence[Method]
+) -> Negotiation | None:
+    """The negotiation that `facts` tell of; None where there are none, or its request is not routed."""
+    requests = [each for each in methods if facts and each.wire == facts.method and each.kind is Kind.REQUEST]
+    if facts is None or not requests:
+        return None
+    params = _least(requests[0].params, {definition.name: definition for definition in definitions})
+    members = params.items if isinstance(params, MapValue) else ()
+    return Negotiation(
+        method=facts.method,
+        version=facts.version,
+        least=MapValue(tuple((wire, value) for wire, value in members if wire != facts.version)),
+        unsupported=facts.unsupported,
+    )
+
+
+def _least(expression: TypeExpr, known: Mapping[str, Definition]) -> Value:
+    """The value of `expression` that says as little as possible, as JSON."""
+    match expression:
+        case Scalar():
+            return Literal(_least_scalar(expression))
+        case Const(value=value) | Choice(values=(value, *_)):
+            return Literal(value)
+        case ListOf(item=item, min_items=count):
+            return ListValue((_least(item, known),) * count)
+        case MapOf():
+            return MapValue(())
+        case Ref(name):
+            return _least_defined(known[name], known)
+        case Nullable() | AnyJson() | Choice():
+            return Literal(None)
+
+
+def _least_scalar(scalar: Scalar) -> str | float | bool | None:
+    match scalar.primitive:
+        case Primitive.STRING:
+            return " " * (scalar.min_length or 0)
+        case Primitive.BOOLEAN:
+            return False
+        case Primitive.NULL:
+            return None
+        case Primitive.INTEGER | Primitive.NUMBER:
+            least = max(0, scalar.minimum or 0)
+            bounded = least if scalar.maximum is None else min(least, scalar.maximum)
+            return math.ceil(bounded) if scalar.primitive is Primitive.INTEGER else bounded
+
+
+def _least_defined(definition: Definition, known: Mapping[str, Definition]) -> Value:
+    match definition:
+        case Alias(type=expression):
+            return _least(expression, known)
+        case Enum(members=members):
+            return Literal(members[0].value)
+        case Struct(fields=fields):
+            return MapValue(tuple((field.wire, _least(field.type, known)) for field in fields if field.required))
+        case TaggedUnion(variants=variants):
+            return _least(Ref(variants[0].target), known)
+        case UntaggedUnion(members=members):
+            return _least(members[0].type, known)

@@ -1,0 +1,218 @@
+"""The facts about releases: checked against schemas, and applied to schema files of the user's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acpgen.config import Sources
+from acpgen.diagnostics import Report, Severity
+from acpgen.ir.model import Literal, MapValue, Negotiation
+from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
+from acpgen.schema.data import data_folder
+from acpgen.schema.facts import fitting_facts, read_facts
+from acpgen.schema.negotiation import Unsupported, check_negotiation, read_negotiation
+from tests.command_line import build_package, run_acpgen
+from tests.support import UPSTREAM, model_of, require
+
+Node = dict[str, Any]
+NEWEST = {protocol: newest_release(protocol) for protocol in (1, 2)}
+
+
+def raw_schema(protocol: int) -> Node:
+    release = NEWEST[protocol]
+    assert release is not None
+    return load_release(release).root
+
+
+def own(folder: Path, root: Node) -> Path:
+    path = folder / "own.json"
+    path.write_text(json.dumps(root, indent=4), encoding="utf-8")
+    return path
+
+
+def gated(*arguments: str | Path, cwd: Path) -> dict[str, str | None]:
+    """The capability of each method, as `acpgen methods` has it."""
+    ran = run_acpgen("methods", "--role", "both", "--format", "json", *arguments, cwd=cwd)
+    assert ran.code == 0, ran.stderr
+    return {row["method"]: row["capability"] for row in json.loads(ran.stdout)}
+
+
+@pytest.mark.parametrize(("protocol", "gates", "methods"), [(1, 16, 25), (2, 11, 18)])
+def test_a_copy_of_a_bundled_schema_has_its_gates(tmp_path: Path, protocol: int, gates: int, methods: int) -> None:
+    path = own(tmp_path, raw_schema(protocol))
+    of_copy = gated("--schema", path, "--protocol", str(protocol), cwd=tmp_path)
+    assert of_copy == gated("--protocol", str(protocol), cwd=tmp_path)
+    assert (len([gate for gate in of_copy.values() if gate]), len(of_copy)) == (gates, methods)
+    copied, bundled = (model_of(Sources(schema=each, protocol=protocol))[0] for each in (path, None))
+    assert copied.negotiation == bundled.negotiation
+
+
+@pytest.mark.parametrize(("protocol", "gates", "methods"), [(1, 16, 25), (2, 11, 18)])
+def test_so_has_the_official_file(tmp_path: Path, protocol: int, gates: int, methods: int) -> None:
+    path = UPSTREAM / f"v{protocol}" / "2026-11-02" / "schema.json"
+    require(path.exists(), "the published schemas")
+    found = gated("--schema", path, "--protocol", str(protocol), cwd=tmp_path)
+    assert (len([gate for gate in found.values() if gate]), len(found)) == (gates, methods)
+
+
+def test_a_comparison_with_a_copy_finds_no_gates_that_are_gone(tmp_path: Path) -> None:
+    own(tmp_path, raw_schema(1))
+    ran = run_acpgen("diff", "v1/2026-11-02", "own.json", "--all", "--format", "json", cwd=tmp_path)
+    assert ran.code == 0, ran.stderr
+    assert "gate" not in ran.stdout
+
+
+def test_a_path_that_is_not_there_leaves_its_methods_without_a_gate(tmp_path: Path) -> None:
+    root = deepcopy(raw_schema(1))
+    del root["$defs"]["SessionCapabilities"]["properties"]["list"]
+    del root["$defs"]["ElicitationCapabilities"]["properties"]["url"]
+    path = own(tmp_path, root)
+    found = gated("--schema", path, cwd=tmp_path)
+    assert found["session/list"] is None
+    assert found["elicitation/create"] == "clientCapabilities.elicitation.form of InitializeRequest"
+    _, diagnostics = model_of(Sources(schema=path))
+    (note,) = [found for found in diagnostics if found.code == "no-gate"]
+    assert note.severity is Severity.NOTE
+    assert note.message.endswith(": elicitation/complete, session/list")
+
+
+def test_the_note_is_there_for_whoever_wants_to_see_notes(tmp_path: Path) -> None:
+    root = deepcopy(raw_schema(1))
+    del root["$defs"]["SessionCapabilities"]["properties"]["list"]
+    path = own(tmp_path, root)
+    arguments = ("build", "--schema", path, "--out", tmp_path / "acp", "--dry-run")
+    assert "no gate" not in run_acpgen(*arguments, cwd=tmp_path).stderr
+    assert "no gate here" in run_acpgen(*arguments, "--verbose", cwd=tmp_path).stderr
+
+
+def test_methods_of_ones_own_are_no_news(tmp_path: Path) -> None:
+    small = {"$defs": {"WaveNotification": {"type": "object", "x-side": "agent", "x-method": "_wave"}}}
+    _, diagnostics = model_of(Sources(schema=own(tmp_path, small)))
+    assert diagnostics == ()
+
+
+def test_the_manifest_knows_the_facts(tmp_path: Path) -> None:
+    path = own(tmp_path, raw_schema(1))
+    lock = json.loads((build_package(tmp_path / "acp", "--schema", path) / "acpgen.lock").read_text())
+    bundled = json.loads((build_package(tmp_path / "bundled") / "acpgen.lock").read_text())
+    assert lock["schema"]["facts_sha256"] == bundled["schema"]["facts_sha256"]
+
+
+def test_a_protocol_of_which_nothing_is_known(tmp_path: Path) -> None:
+    model, _ = model_of(Sources(schema=own(tmp_path, raw_schema(1)), protocol=7))
+    assert model.negotiation is None
+    assert {method.gate for method in model.methods} == {None}
+
+
+# --- What is negotiated ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", list_releases(), ids=lambda release: release.label)
+def test_bundled_negotiations_hold_in_the_schema_of_their_release(release: Any) -> None:
+    negotiation = load_facts(release).negotiation
+    assert negotiation is not None
+    report = Report()
+    check_negotiation(load_release(release).root, negotiation, report)
+    assert report.found == []
+
+
+def test_the_model_has_it_with_the_least_that_must_be_there() -> None:
+    names = MapValue((("name", Literal("")), ("version", Literal(""))))
+    assert model_of(Sources(protocol=2))[0].negotiation == Negotiation(
+        method="initialize",
+        version="protocolVersion",
+        least=MapValue((("info", names),)),
+        unsupported=Unsupported(
+            code=-32022,
+            definition="UnsupportedProtocolVersionErrorData",
+            requested="requested",
+            supported="supported",
+        ),
+    )
+
+
+def test_the_least_values_of_every_type_can_be_read(tmp_path: Path) -> None:
+    root = deepcopy(raw_schema(1))
+    request = root["$defs"]["InitializeRequest"]
+    types = {
+        "text": {"type": "string", "minLength": 2},
+        "whole": {"type": "integer", "minimum": 3},
+        "below": {"type": "integer", "maximum": -4},
+        "part": {"type": "number", "minimum": 0.5},
+        "yes": {"type": "boolean"},
+        "list": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/ContentBlock"}},
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        "maybe": {"type": ["string", "null"]},
+        "any": {},
+        "one": {"const": "this"},
+        "reason": {"$ref": "#/$defs/StopReason"},
+        "block": {"$ref": "#/$defs/ContentBlock"},
+        "resource": {"$ref": "#/$defs/EmbeddedResourceResource"},
+        "session": {"$ref": "#/$defs/SessionId"},
+    }
+    request["properties"] |= types
+    request["required"] = [*request["required"], *types]
+    package = build_package(tmp_path / "least_acp", "--schema", own(tmp_path, root))
+    script = "import json, least_acp as acp; from least_acp.methods import NEGOTIATION as n; " + (
+        "acp.decode(acp.InitializeRequest, {'protocolVersion': 1, **n.least}); print(json.dumps(n.least))"
+    )
+    least = json.loads(python(script, cwd=package.parent))
+    assert least.keys() == types.keys()
+    assert (least["whole"], least["below"], least["part"], least["one"]) == (3, -4, 0.5, "this")
+
+
+def python(script: str, *, cwd: Path) -> str:
+    """What a program prints that imports packages from `cwd`."""
+    return subprocess.run([sys.executable, "-c", script], cwd=cwd, check=True, capture_output=True, text=True).stdout
+
+
+def without_request(root: Node) -> None:
+    del root["$defs"]["InitializeRequest"]["x-method"]
+
+
+def without_version(root: Node) -> None:
+    del root["$defs"]["InitializeRequest"]["properties"]["protocolVersion"]
+
+
+def with_text_as_version(root: Node) -> None:
+    root["$defs"]["InitializeRequest"]["properties"]["protocolVersion"] = {"type": "string"}
+
+
+def without_data(root: Node) -> None:
+    del root["$defs"]["UnsupportedProtocolVersionErrorData"]
+
+
+def without_supported(root: Node) -> None:
+    del root["$defs"]["UnsupportedProtocolVersionErrorData"]["properties"]["supported"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "fits"),
+    [
+        (without_request, "negotiation-method", False),
+        (without_version, "negotiation-property", False),
+        (with_text_as_version, "negotiation-property", False),
+        (without_data, "negotiation-data", True),
+        (without_supported, "negotiation-property", True),
+    ],
+)
+def test_what_the_schema_lacks_is_found(
+    tmp_path: Path, change: Callable[[Node], None], code: str, *, fits: bool
+) -> None:
+    """In the schema of the release it is an error; of a file of the user's own, the rest is taken."""
+    root = deepcopy(raw_schema(2))
+    change(root)
+    stated = json.loads((data_folder() / "schema/v2/2026-11-02/facts.json").read_text())["negotiation"]
+    report = Report()
+    check_negotiation(root, read_negotiation(stated), report)
+    assert [found.code for found in report.errors] == [code]
+    found = fitting_facts(root, read_facts({"negotiation": stated})).negotiation
+    assert (found is not None and found.unsupported is None) is fits
