@@ -10,6 +10,8 @@ Both capabilities are advertised because the methods are here.
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from acp_auth import (
     PROTOCOL_VERSION,
     Agent,
@@ -20,6 +22,7 @@ from acp_auth import (
     AuthMethodState,
     GetAuthStateRequest,
     GetAuthStateResponse,
+    Implementation,
     InitializeRequest,
     InitializeResponse,
     InvalidParamsError,
@@ -43,7 +46,12 @@ class GuardedAgent(Agent):
         self._has_credentials = False
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
-        return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION, auth_methods=[KEYRING]))
+        message = InitializeResponse(
+            protocol_version=PROTOCOL_VERSION,
+            agent_info=Implementation(name="guarded", version="1"),
+            auth_methods=[KEYRING],
+        )
+        return advertise(self, message)
 
     async def authenticate(self, params: AuthenticateRequest) -> AuthenticateResponse:
         if params.method_id != KEYRING.id:
@@ -62,7 +70,7 @@ class GuardedAgent(Agent):
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         if not self._has_credentials:
             raise AuthenticationRequiredError
-        return NewSessionResponse(session_id="session-1")
+        return NewSessionResponse(session_id=uuid4().hex)
 
 
 if __name__ == "__main__":

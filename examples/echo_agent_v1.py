@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 from acp_echo_v1 import (
     PROTOCOL_VERSION,
     Agent,
     CancelNotification,
+    Implementation,
     InitializeRequest,
     InitializeResponse,
     NewSessionRequest,
@@ -35,15 +37,14 @@ class EchoAgent(Agent):
 
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
-        self._sessions = 0
         self._turns: dict[str, asyncio.Task[Any] | None] = {}
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
-        return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
+        info = Implementation(name="echo", version="1")
+        return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION, agent_info=info))
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
-        self._sessions += 1
-        return NewSessionResponse(session_id=f"session-{self._sessions}")
+        return NewSessionResponse(session_id=uuid4().hex)
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         session_id = params.session_id

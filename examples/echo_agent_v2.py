@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from uuid import uuid4
 
 from acp_echo_v2 import (
     PROTOCOL_VERSION,
@@ -63,12 +64,14 @@ class EchoAgent(Agent):
         return advertise(self, message)
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
-        session = SessionInfo(session_id=f"session-{len(self._sessions) + 1}", cwd=params.cwd)
+        session = SessionInfo(session_id=uuid4().hex, cwd=params.cwd)
         self._sessions[session.session_id] = session
         return NewSessionResponse(session_id=session.session_id)
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
-        return ListSessionsResponse(sessions=list(self._sessions.values()))
+        wanted = params.cwd if isinstance(params.cwd, str) else None
+        found = [session for session in self._sessions.values() if wanted in (None, session.cwd)]
+        return ListSessionsResponse(sessions=found)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         busy = params.session_id in self._turns

@@ -494,12 +494,12 @@ def test_extensions_are_a_table_with_a_head(folder: Folder) -> None:
     ran = folder.run("extensions", "--release", "0.10.8")
     assert (ran.code, ran.stderr) == (0, "")
     head, *rows = (re.split(r"  +", line) for line in ran.stdout.splitlines())
-    assert head == ["extension", "status", "here", "adds", "title"]
-    verdicts = {row[0]: row[2] for row in rows}
-    assert list(verdicts)[:4] == [
+    assert head == ["extension", "here", "title", "status", "adds"]
+    verdicts = {row[0]: row[1] for row in rows}
+    assert list(verdicts)[1:5] == [
         *("auth-methods@2026-01-14", "auth-state@2026-03-07", "auth-state@2026-11-02", "logout@2026-02-02")
     ]
-    assert list(verdicts.values())[:4] == ["applies", "applies", "lacks a definition", "applies"]
+    assert list(verdicts.values())[1:5] == ["applies", "applies", "lacks a definition", "applies"]
 
 
 def test_extensions_as_json(folder: Folder) -> None:

@@ -97,7 +97,8 @@ def test_logout_conflicts_with_the_release_that_has_it_in_another_form() -> None
 @pytest.mark.parametrize(
     ("release", "others"),
     [
-        ("v1/0.10.8", {"auth-state@2026-11-02": LACKS, "session-archive@2026-11-02": LACKS,
+        ("v1/0.10.8", {"auth-env-var@2026-11-02": "conflicts", "auth-state@2026-11-02": LACKS,
+                       "session-archive@2026-11-02": LACKS,
                        "subagents@2026-11-02": LACKS, "system-prompt@2026-11-02": LACKS}),
         ("v1/2026-11-02", {"auth-methods@2026-01-14": "conflicts", "logout@2026-02-02": "conflicts"}),
         ("v2/2026-11-02", {}),

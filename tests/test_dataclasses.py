@@ -19,6 +19,7 @@ from acpgen.ir.model import (
     Choice,
     Const,
     Enum,
+    Field,
     ListOf,
     MapOf,
     Model,
@@ -69,7 +70,7 @@ class Samples:
         definition = self._model.by_name[name]
         match definition:
             case Struct(fields=fields):
-                return {each.wire: self.of(each.type) for each in fields if each.required or self._full}
+                return {each.wire: self._property(each) for each in fields if each.required or self._full}
             case TaggedUnion(variants=(first, *_)):
                 return self.named(first.target)
             case UntaggedUnion(members=(first, *_)):
@@ -79,6 +80,11 @@ class Samples:
             case Alias(type=target):
                 return self.of(target)
         raise AssertionError(definition)
+
+    def _property(self, field: Field) -> Any:
+        """The version that is negotiated is that of the model: another one is answered in another way."""
+        negotiation = self._model.negotiation
+        return self._model.protocol if negotiation and field.wire == negotiation.version else self.of(field.type)
 
     def _scalar(self, scalar: Scalar) -> Any:
         match scalar.primitive:

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -130,49 +130,96 @@ def lines(*messages: dict[str, Any]) -> str:
 PROMPT = [{"type": "text", "text": word} for word in ("one", "two", "three")]
 
 
-def conversation(hello: dict[str, Any]) -> str:
-    """A prompt that is cancelled at once."""
-    return lines(
-        {"id": 0, "method": "initialize", "params": hello},
-        {"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}},
-        {"id": 2, "method": "session/prompt", "params": {"sessionId": "session-1", "prompt": PROMPT}},
-        {"method": "session/cancel", "params": {"sessionId": "session-1"}},
-    )
+class Talk:
+    """An example that runs, with one session open."""
+
+    def __init__(self, example: Example, hello: dict[str, Any]) -> None:
+        command = [sys.executable, "-X", "dev", example.script]
+        self._agent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.agreed = self.ask("initialize", hello)
+        self.session_id = self.ask("session/new", {"cwd": "/", "mcpServers": []})["sessionId"]
+
+    def __enter__(self) -> Talk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._agent:
+            pass
+        assert self._agent.returncode == 0
+
+    def ask(self, method: str, params: dict[str, Any]) -> Any:
+        """The result of a request; nothing may come before it."""
+        self.write({"id": method, "method": method, "params": params})
+        answer = self.read()
+        assert answer["id"] == method
+        return answer["result"]
+
+    def write(self, *messages: dict[str, Any]) -> None:
+        """Send messages in one piece."""
+        assert self._agent.stdin is not None
+        self._agent.stdin.write(lines(*messages))
+        self._agent.stdin.flush()
+
+    def read(self) -> Any:
+        """The next message."""
+        assert self._agent.stdout is not None
+        return json.loads(self._agent.stdout.readline())
+
+    def prompt(self, *, cancelled: bool) -> None:
+        """Send a prompt, with its cancellation in one piece."""
+        session = {"sessionId": self.session_id}
+        prompt = {"id": "prompt", "method": "session/prompt", "params": {**session, "prompt": PROMPT}}
+        self.write(prompt, *([{"method": "session/cancel", "params": session}] if cancelled else []))
+
+    def updates(self) -> list[Any]:
+        """The updates until the agent is idle."""
+        found: list[Any] = []
+        while not found or found[-1].get("state") != "idle":
+            message = self.read()
+            if "method" in message:
+                found.append(message["params"]["update"])
+        return found
 
 
 def test_the_echo_agent_can_be_cancelled(examples: Examples) -> None:
-    messages = list(map(json.loads, examples("echo_agent_v1.py").run(text=conversation(HELLO)).stdout.splitlines()))
-    assert messages[-1] == {"jsonrpc": "2.0", "id": 2, "result": {"stopReason": "cancelled"}}
-    assert len([message for message in messages if "method" in message]) < len(PROMPT)
+    with Talk(examples("echo_agent_v1.py"), HELLO) as talk:
+        talk.prompt(cancelled=True)
+        messages = [talk.read()]
+        while "method" in messages[-1]:
+            messages.append(talk.read())
+    assert messages[-1]["result"] == {"stopReason": "cancelled"}
+    assert len(messages) <= len(PROMPT)
 
 
-def updates_of(example: Example, messages: Sequence[dict[str, Any]]) -> list[Any]:
-    """The updates that the agent sends to raw messages until it is idle."""
-    with subprocess.Popen(
-        [sys.executable, "-X", "dev", example.script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as agent:
-        assert agent.stdin is not None
-        assert agent.stdout is not None
-        agent.stdin.write(lines(*messages))
-        agent.stdin.flush()
-        found: list[Any] = []
-        while not found or found[-1].get("state") != "idle":
-            message = json.loads(agent.stdout.readline())
-            if "method" in message:
-                found.append(message["params"]["update"])
-    assert agent.returncode == 0
-    return found
+def test_the_echo_agent_says_who_it_is_and_names_each_session_anew(examples: Examples) -> None:
+    ids = set()
+    for _ in range(2):
+        with Talk(examples("echo_agent_v1.py"), HELLO) as talk:
+            assert talk.agreed["agentInfo"] == {"name": "echo", "version": "1"}
+            ids |= {talk.session_id, talk.ask("session/new", {"cwd": "/", "mcpServers": []})["sessionId"]}
+    assert len(ids) == 4
 
 
 @pytest.mark.parametrize(("cancelled", "reason"), [(False, "end_turn"), (True, "cancelled")])
 def test_the_echo_agent_for_protocol_2_tells_how_it_goes(examples: Examples, cancelled: bool, reason: str) -> None:
-    messages = [json.loads(line) for line in conversation(HELLO_V2).splitlines()]
-    updates = updates_of(examples("echo_agent_v2.py"), messages if cancelled else messages[:-1])
-    said, *_, idle = updates
-    assert (said["sessionUpdate"], said["content"]) == ("user_message", PROMPT)
-    assert idle["stopReason"] == reason
-    chunks = [update["content"] for update in updates if update["sessionUpdate"] == "agent_message_chunk"]
-    assert (chunks == PROMPT) is not cancelled
+    with Talk(examples("echo_agent_v2.py"), HELLO_V2) as talk:
+        for _ in range(2):  # another prompt may follow
+            talk.prompt(cancelled=cancelled)
+            said, *more, idle = talk.updates()
+            assert (said["sessionUpdate"], said["content"]) == ("user_message", PROMPT)
+            assert idle["stopReason"] == reason
+            chunks = [update["content"] for update in more if update["sessionUpdate"] == "agent_message_chunk"]
+            assert (chunks == PROMPT) is not cancelled
+
+
+def test_the_echo_agent_for_protocol_2_lists_the_sessions_of_a_folder(examples: Examples) -> None:
+    with Talk(examples("echo_agent_v2.py"), HELLO_V2) as talk:
+        other = talk.ask("session/new", {"cwd": "/tmp", "mcpServers": []})["sessionId"]
+        found = {
+            cwd: [each["sessionId"] for each in talk.ask("session/list", {"cwd": cwd})["sessions"]]
+            for cwd in ("/", "/tmp", "/nowhere", None)
+        }
+    assert found == {"/": [talk.session_id], "/tmp": [other], "/nowhere": [], None: [talk.session_id, other]}
 
 
 def test_one_logs_in_and_out_of_the_auth_agent(examples: Examples) -> None:
@@ -195,7 +242,7 @@ def test_one_logs_in_and_out_of_the_auth_agent(examples: Examples) -> None:
     assert [method["id"] for method in hello["authMethods"]] == ["keyring"]
     outside, refused, unknown, logged_in, inside, opened, logged_out, refused_again = rest
     assert (outside["authenticated"], refused, unknown, logged_in) == (False, -32000, -32602, {})
-    assert (inside["authenticated"], opened["sessionId"], logged_out) == (True, "session-1", {})
+    assert (inside["authenticated"], list(opened), logged_out) == (True, ["sessionId"], {})
     assert inside["authMethods"] == [{"authMethodId": "keyring", "authenticated": True}]
     assert refused_again == -32000
 

@@ -205,7 +205,7 @@ def test_stdin_and_stdout_are_back_afterwards(acp: ModuleType) -> None:
         check=True,
     )
     before, answer, after = done.stdout.splitlines()
-    assert (before, json.loads(answer)["error"]["code"], after) == ("before", -32601, "after ''")
+    assert (before, json.loads(answer)["error"]["code"], after) == ("before", -32600, "after ''")
     assert done.stderr == ""
 
 

@@ -62,8 +62,10 @@ def release_of(protocol: int) -> Release:
 
 @cache
 def extensions(protocol: int) -> tuple[Fragment, ...]:
-    """The extensions in the form of the unstable schema, which has their revision."""
-    return tuple(found for found in bundled_fragments(protocol) if found.revision == DATE)
+    """The extensions in the form of the unstable schema, which has their revision; withdrawn ones have left it."""
+    return tuple(
+        found for found in bundled_fragments(protocol) if found.revision == DATE and found.status != "withdrawn"
+    )
 
 
 def put(protocol: int, *fragments: Fragment) -> Composed:

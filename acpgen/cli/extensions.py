@@ -15,7 +15,7 @@ from acpgen.inputs import find_inputs
 from acpgen.schema.bundled import bundled_fragments, known_facts
 from acpgen.schema.compose import Summary, summarise
 
-COLUMNS = ("extension", "status", "here", "adds", "title")
+COLUMNS = ("extension", "here", "title", "status", "adds")
 
 
 @options.takes_schema
@@ -45,7 +45,7 @@ def extensions_command(
 def _row(summary: Summary) -> list[str]:
     added = [*summary.methods, *(f"{name} (changed)" for name in summary.changed)]
     fragment = summary.fragment
-    return [fragment.spec, fragment.status, summary.verdict, ", ".join(added) or "-", fragment.title]
+    return [fragment.spec, summary.verdict, fragment.title, fragment.status, ", ".join(added) or "-"]
 
 
 def _as_json(summary: Summary) -> dict[str, object]:

@@ -7,11 +7,14 @@ What it imports is built by this command, given in this folder:
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from acp_acme import (
     PROTOCOL_VERSION,
     AddNoteRequest,
     AddNoteResponse,
     Agent,
+    Implementation,
     InitializeRequest,
     InitializeResponse,
     NewSessionRequest,
@@ -31,10 +34,11 @@ class NotingAgent(Agent):
         self._notes: list[str] = []
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
-        return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
+        info = Implementation(name="notes", version="1")
+        return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION, agent_info=info))
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
-        return NewSessionResponse(session_id="session-1")
+        return NewSessionResponse(session_id=uuid4().hex)
 
     async def acme_add_note(self, params: AddNoteRequest) -> AddNoteResponse:
         self._notes.append(params.text)

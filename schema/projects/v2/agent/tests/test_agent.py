@@ -72,8 +72,8 @@ class Editor:
 
 
 class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
-    async def start(self, kind: type[EchoAgent]) -> Editor:
-        ours, theirs = memory_transports()
+    async def start(self, kind: type[EchoAgent], max_messages: int = 64) -> Editor:
+        ours, theirs = memory_transports(max_messages)
         agent = asyncio.create_task(serve_agent(kind, theirs))
 
         async def stop() -> None:
@@ -114,6 +114,15 @@ class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
             await editor.cancel()
             message, *_, idle = await editor.updates()
             self.assertEqual((message["sessionUpdate"], idle["stopReason"]), ("user_message", "cancelled"))
+
+    async def test_a_client_that_does_not_read_can_cancel_too(self) -> None:
+        editor = await self.start(SlowAgent, max_messages=1)
+        await editor.prompt("Hello, my world")
+        await editor.cancel()
+        for _ in range(2):  # there is room for one message: when the second is on its way, the first has been read
+            await editor.send(method="session/cancel", params={"sessionId": "none"})
+        *_, idle = await editor.updates()
+        self.assertEqual(idle["stopReason"], "cancelled")
 
     async def test_a_question_can_be_cancelled(self) -> None:
         editor = await self.start(QuickAgent)

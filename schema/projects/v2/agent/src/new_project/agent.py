@@ -145,16 +145,16 @@ class EchoAgent(Agent):
     async def _turn(self, session_id: str, message_id: str, prompt: list[ContentBlock]) -> None:
         with contextlib.suppress(ConnectionClosed):  # then nobody is there to tell
             try:
-                await self._tell(session_id, SessionUpdateUserMessage(message_id=message_id, content=prompt))
-                await self._tell(session_id, SessionUpdateStateUpdateRunning())
-                end = await self._outcome(session_id, prompt)
+                end = await self._outcome(session_id, message_id, prompt)
             finally:
                 del self._turns[session_id]
             await self._tell(session_id, end)
 
-    async def _outcome(self, session_id: str, prompt: list[ContentBlock]) -> SessionUpdate:
-        """How the work ended, once it has."""
+    async def _outcome(self, session_id: str, message_id: str, prompt: list[ContentBlock]) -> SessionUpdate:
+        """How the work ended, once it has; it may be cancelled at any line."""
         try:
+            await self._tell(session_id, SessionUpdateUserMessage(message_id=message_id, content=prompt))
+            await self._tell(session_id, SessionUpdateStateUpdateRunning())
             await self._work(session_id, prompt)
         except asyncio.CancelledError:
             return SessionUpdateStateUpdateIdleCancelled()
