@@ -636,7 +636,7 @@ def test_a_terminal_of_any_width_shows_names_that_can_be_copied(command: str, wi
 def on_a_terminal(arguments: list[str], folder: Path, *, width: int) -> str:
     """What `acpgen ARGUMENTS` shows on a terminal, without its colours."""
     master, slave = os.openpty()
-    environment = {**os.environ, "COLUMNS": str(width), "TERM": "dumb"}
+    environment = {**os.environ, "COLUMNS": str(width), "TERM": "xterm"}
     with subprocess.Popen(
         [sys.executable, "-m", "acpgen", *arguments], cwd=folder, stdout=slave, stderr=slave, env=environment
     ):
