@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -618,3 +619,31 @@ def test_a_full_disk_behind_stdout_is_no_bug(command: str, tmp_path: Path) -> No
         )
     assert ran.returncode == 2
     assert ran.stderr == "error: cannot write to stdout: No space left on device [stdout-unwritable]\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
+@pytest.mark.parametrize("width", [60, 80, 140, 400])
+@pytest.mark.parametrize("command", ["methods", "extensions"])
+def test_a_terminal_of_any_width_shows_names_that_can_be_copied(command: str, width: int, tmp_path: Path) -> None:
+    rows = json.loads(run_acpgen(command, "--format", "json", cwd=tmp_path).stdout)
+    wanted = {row[key] for row in rows for key in ("method", "params", "capability") if row.get(key)}
+    wanted |= {f"{row['extension']}@{row['revision']}" for row in rows if "extension" in row}
+    shown = on_a_terminal([command], tmp_path, width=width).split()
+    assert wanted
+    assert {word for each in wanted for word in each.split()} <= set(shown)
+
+
+def on_a_terminal(arguments: list[str], folder: Path, *, width: int) -> str:
+    """What `acpgen ARGUMENTS` shows on a terminal, without its colours."""
+    master, slave = os.openpty()
+    environment = {**os.environ, "COLUMNS": str(width), "TERM": "xterm"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "acpgen", *arguments], cwd=folder, stdout=slave, stderr=slave, env=environment
+    ):
+        os.close(slave)
+        shown = b""
+        with suppress(OSError):  # as Linux says that the other end is closed
+            while found := os.read(master, 65536):
+                shown += found
+    os.close(master)
+    return plain(shown.decode())

@@ -56,7 +56,7 @@ def _open_closed_streams() -> None:
     """Give the program the streams that it was started without: Python has None for them."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 @contextmanager

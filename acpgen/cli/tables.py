@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from acpgen.printable import printable
 
@@ -28,14 +28,26 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _print_drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table where every word of it fits into its column, else each row in lines of its own."""
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*head)
+    console, table = Console(), Table(*head)
     for row in rows:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    if Measurement.get(console, console.options.update(max_width=sys.maxsize), table).minimum <= console.width:
+        console.print(table)
+    else:
+        print_data("\n".join(line for row in rows for line in _stacked(head, row)))
+
+
+def _stacked(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
+    """The first cell as a title; then the others that are not empty, each with the head of its column."""
+    width = max(map(len, head))
+    yield row[0]
+    yield from (f"  {name.ljust(width)}  {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell != "-")
 
 
 def _print_plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
