@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from acpgen.config import Sources
+from tests.runtime_agents import environment
 from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, texts
 from tests.support import Packages
 
@@ -225,3 +229,199 @@ def test_a_notification_handler_that_fails(packages: Packages, sources: Sources,
     assert "_first" in log
     assert "_second" in log
     assert isinstance(fault, asyncio.CancelledError) or SECRET in log
+
+
+# --- Exceptions that are no `Exception` -----------------------------------------------------------------------------
+
+
+class Stop(BaseException):
+    """As pytest's `Failed` and trio's `Cancelled` are."""
+
+
+BASE_FAULTS = {
+    "a class of its own": Stop(SECRET),
+    "the end of a generator": GeneratorExit(SECRET),
+    "pytest": pytest.fail.Exception(SECRET),
+}
+EVERY_FAULT = pytest.mark.parametrize("fault", BASE_FAULTS.values(), ids=BASE_FAULTS.keys())
+
+
+@EVERY_FAULT
+@pytest.mark.parametrize("pause", [False, True])
+def test_a_base_exception_is_an_internal_error(packages: Packages, fault: BaseException, *, pause: bool) -> None:
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        if method == "_fail":
+            if pause:
+                await asyncio.sleep(0)
+            raise fault
+        return params
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            return [await peer.ask(1, "_fail"), *await peer.ping()]
+
+    with acp_log() as records:
+        assert codes(run(main())) == [(1, INTERNAL)]
+    assert SECRET in texts(records, logging.ERROR)
+    assert "_fail" in texts(records, logging.ERROR)
+
+
+@EVERY_FAULT
+@pytest.mark.parametrize("pause", [False, True])
+def test_a_base_exception_in_a_notification(packages: Packages, fault: BaseException, *, pause: bool) -> None:
+    acp = packages(V1)
+
+    async def ext_notification(self: Any, method: str, params: Any) -> None:
+        if pause:
+            await asyncio.sleep(0)
+        raise fault
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_notification=ext_notification)) as peer:
+            await peer.notify("_first")
+            await peer.notify("_second")
+            return await peer.ping()
+
+    with acp_log() as records:
+        assert run(main()) == []
+    log = texts(records, logging.ERROR)
+    assert "_first" in log
+    assert "_second" in log
+    assert SECRET in log
+
+
+@EVERY_FAULT
+@pytest.mark.parametrize("hook", ["on_message", "on_drop", "loads", "dumps", "connection_closed"])
+def test_a_base_exception_in_a_hook(packages: Packages, fault: BaseException, hook: str) -> None:
+    """It fails the first time that it is called, and the connection goes on."""
+    acp = packages(V1)
+    calls: list[Any] = []
+
+    def failing(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise fault
+        return {"loads": json.loads, "dumps": lambda message: json.dumps(message).encode()}.get(hook, print)(
+            *arguments[:1]
+        )
+
+    async def connection_closed(self: Any, reason: Any) -> None:
+        failing()
+
+    async def initialize(self: Any, params: Any) -> Any:
+        return acp.InitializeResponse(protocol_version=1)
+
+    async def main() -> list[Any]:
+        options = acp.ConnectionOptions(**({} if hook == "connection_closed" else {hook: failing}))
+        more = {"connection_closed": connection_closed} if hook == "connection_closed" else {}
+        async with raw_peer(acp, agent_of(acp, initialize=initialize, **more), options=options) as peer:
+            await peer.request(1, "initialize", {"protocolVersion": 1, "clientCapabilities": "none"})
+            return [await peer.receive(), *await peer.ping()]
+
+    with acp_log() as records:
+        (answer,) = run(main())
+    assert calls
+    expected = {"loads": -32700, "dumps": INTERNAL, "on_drop": INTERNAL}
+    assert answer.get("error", {}).get("code") == expected.get(hook)
+    assert hook == "loads" or SECRET in texts(records)
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("method", ["_request", "_notification"])
+def test_the_end_of_the_program_is_not_caught(packages: Packages, fault: type[BaseException], method: str) -> None:
+    acp = packages(V1)
+
+    async def end(self: Any, name: str, params: Any) -> None:
+        raise fault
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        connection = acp.Connection(near)
+        connection.start(agent_of(acp, ext_method=end, ext_notification=end)(acp.RemoteClient(connection)))
+        number = {"id": 1} if method == "_request" else {}
+        await far.write(json.dumps({"jsonrpc": "2.0", "method": method, **number}).encode())
+        await connection.wait_closed()
+
+    with pytest.raises(fault):
+        asyncio.run(asyncio.wait_for(main(), 60))
+
+
+THROWN_AWAY = """
+import asyncio, importlib, os
+acp = importlib.import_module(os.environ["ACP_PACKAGE"])
+
+class Waiting(acp.Agent):
+    async def ext_method(self, method, params):
+        await asyncio.Event().wait()
+
+    ext_notification = ext_method
+
+async def main():
+    near, far = acp.memory_transports()
+    connection = acp.Connection(near)
+    connection.start(Waiting(acp.RemoteClient(connection)))
+    await far.write(b'{"jsonrpc": "2.0", "id": 1, "method": "_wait"}')
+    await far.write(b'{"jsonrpc": "2.0", "method": "_wait"}')
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+loop = asyncio.new_event_loop()
+loop.set_exception_handler(lambda *_: None)
+loop.run_until_complete(main())
+loop.close()
+"""
+
+
+def test_a_loop_that_is_thrown_away_is_no_failure_of_a_handler(packages: Packages) -> None:
+    """Its coroutines are closed unfinished, which raises `GeneratorExit` in handlers."""
+    done = subprocess.run(
+        [sys.executable, "-c", THROWN_AWAY], env=environment(packages(V1)), capture_output=True, text=True, check=True
+    )
+    assert "failed" not in done.stderr
+    assert "could not be handled" not in done.stderr
+
+
+def test_a_log_that_fails_ends_the_connection_visibly(packages: Packages) -> None:
+    """Nothing is left to read on and to say so: but calls must not wait for ever."""
+    acp = packages(V1)
+
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.levelno >= logging.WARNING and "cannot be handled" in record.getMessage():
+                raise OSError("the disk is full")
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            waiter = asyncio.create_task(peer.stub.ext_method("_ask", None))
+            await peer.receive()
+            await peer.send_line(b"no JSON")
+            with pytest.raises(acp.ConnectionClosed):
+                await waiter
+
+    handler = Broken()
+    logging.getLogger("acp").addHandler(handler)
+    try:
+        run(main())
+    finally:
+        logging.getLogger("acp").removeHandler(handler)
+
+
+def test_a_message_that_cannot_be_refused_is_one_message(packages: Packages) -> None:
+    acp = packages(V1)
+
+    def dumps(message: Any) -> bytes:
+        if message.get("error", {}).get("code") == -32600:
+            raise TypeError("cannot write this")
+        return json.dumps(message).encode()
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp), options=acp.ConnectionOptions(dumps=dumps)) as peer:
+            await peer.send({"jsonrpc": "1.0", "id": 5, "method": "_a"})
+            await peer.send([])
+            return await peer.ping()
+
+    with acp_log() as records:
+        assert codes(run(main())) == [(5, INTERNAL)]
+    assert texts(records).count("TypeError: cannot write this") == 2

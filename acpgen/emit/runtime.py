@@ -14,6 +14,8 @@ from acpgen.ir.role import Role
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "capabilities": ("CapabilityError", "advertise"),
+    "checks": (),
+    "limits": (),
     "options": ("ConnectionOptions",),
     "rpc": ("Connection",),
     "tasks": (),
