@@ -13,7 +13,7 @@ import pytest
 
 from acpgen.config import Sources
 from tests.runtime_agents import environment
-from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, texts
+from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, started, texts
 from tests.support import Packages
 
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
@@ -338,8 +338,7 @@ def test_the_end_of_the_program_is_not_caught(packages: Packages, fault: type[Ba
 
     async def main() -> None:
         near, far = acp.memory_transports()
-        connection = acp.Connection(near)
-        connection.start(agent_of(acp, ext_method=end, ext_notification=end)(acp.RemoteClient(connection)))
+        connection, _ = started(acp, agent_of(acp, ext_method=end, ext_notification=end), near)
         number = {"id": 1} if method == "_request" else {}
         await far.write(json.dumps({"jsonrpc": "2.0", "method": method, **number}).encode())
         await connection.wait_closed()
@@ -360,7 +359,7 @@ class Waiting(acp.Agent):
 
 async def main():
     near, far = acp.memory_transports()
-    connection = acp.Connection(near)
+    connection = acp.Connection(near, acp.ConnectionOptions(check_capabilities=False))
     connection.start(Waiting(acp.RemoteClient(connection)))
     await far.write(b'{"jsonrpc": "2.0", "id": 1, "method": "_wait"}')
     await far.write(b'{"jsonrpc": "2.0", "method": "_wait"}')
