@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
+import select
 import signal
 import stat
 import sys
@@ -35,12 +37,17 @@ def run_agent(factory: AgentFactory, *, options: ConnectionOptions | None = None
     """Run an agent on stdin and stdout until the client closes them, or until SIGINT or SIGTERM.
 
     While it runs, `print` writes to stderr, as do the processes that the agent starts, and stdin is empty: nothing but
-    messages gets on the wire.
+    messages gets on the wire. Raises `SystemExit` with a message where stdin cannot be read or stdout cannot be
+    written, as on a full disk; that the client has gone is no such failure.
     """
+    failure: str | None = None
+    _open_closed()
     with _private_wire() as (stdin, stdout):
         # where there are no signal handlers (Windows), Ctrl-C arrives like this, after the clean-up
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_run(factory, stdin, stdout, options or ConnectionOptions()))
+            failure = asyncio.run(_run(factory, stdin, stdout, options or ConnectionOptions()))
+    if failure is not None:
+        sys.exit(failure)
 
 
 async def serve_agent(factory: AgentFactory, transport: Transport, *, options: ConnectionOptions | None = None) -> None:
@@ -63,13 +70,16 @@ async def _started(factory: AgentFactory, transport: Transport, options: Connect
     return connection
 
 
-async def _run(factory: AgentFactory, stdin: int, stdout: int, options: ConnectionOptions) -> None:
-    connection = await _started(factory, await _open(stdin, stdout, options), options)
+async def _run(factory: AgentFactory, stdin: int, stdout: int, options: ConnectionOptions) -> str | None:
+    """Run an agent until its end; returns what failed, if anything did."""
+    transport = await _open(stdin, stdout, options)
+    connection = await _started(factory, transport, options)
     with _signals_for(connection.stop):
         try:
             await connection.wait_closed()
         finally:
             await connection.close()
+    return transport.failure if isinstance(transport, ThreadTransport) else None
 
 
 @contextlib.contextmanager
@@ -95,6 +105,18 @@ def _signals_for(stop: Callable[[], None]) -> Generator[None, None, None]:
     finally:
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
             forget()
+
+
+def _open_closed() -> None:
+    """Open those of stdin, stdout and stderr that are closed, or the next files to be opened would take their places.
+
+    stdin is empty then, and stdout cannot be written, which is a failure as soon as there is something to say.
+    """
+    for descriptor, mode in ((_STDIN, os.O_RDONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest that is free, which is this one
 
 
 @contextlib.contextmanager
@@ -231,9 +253,13 @@ class _ReadPipe(asyncio.ReadTransport):
 
 
 class ThreadTransport:
-    """Lines over file descriptors for which asyncio has no streams: files, terminals, and all of them on Windows."""
+    """Lines over file descriptors for which asyncio has no streams: files, terminals, and all of them on Windows.
+
+    `failure` says why one of them was of no use, if the reason is not that the peer has gone.
+    """
 
     def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int) -> None:
+        self.failure: str | None = None
         self._stdin = stdin
         self._stdout = stdout
         self._lines = LineBuffer(max_message_bytes)
@@ -244,7 +270,8 @@ class ThreadTransport:
     async def read(self) -> bytes | None:
         """The next line that is not blank; None at the end."""
         while (line := self._lines.next_line()) is None and not self._at_end:
-            chunk = await self._reads.do(lambda: os.read(self._stdin, _CHUNK))
+            with self._noting("cannot read from stdin", self._stdin):
+                chunk = await self._reads.do(lambda: _read_some(self._stdin))
             if chunk:
                 self._lines.feed(chunk)
             else:
@@ -254,17 +281,46 @@ class ThreadTransport:
 
     async def write(self, message: bytes) -> None:
         """Send a line; returns when all of it is written."""
-        await self._writes.do(lambda: _write_all(self._stdout, message + b"\n"))
+        with self._noting("cannot write to stdout", self._stdout):
+            await self._writes.do(lambda: _write_all(self._stdout, message + b"\n"))
 
     async def close(self) -> None:
         """Close stdout. stdin stays as it is, for a thread may be reading it."""
         await self._writes.do(lambda: os.close(self._stdout))
 
+    @contextlib.contextmanager
+    def _noting(self, what: str, descriptor: int) -> Generator[None, None, None]:
+        try:
+            yield
+        except OSError as error:
+            if not _is_gone(error, descriptor):
+                self.failure = f"{what}: {error.strerror}"
+            raise
+
+
+def _is_gone(error: OSError, descriptor: int) -> bool:
+    """Whether the other end is closed. For a terminal that is EIO, and on Windows EINVAL."""
+    if sys.platform == "win32":
+        return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
+    is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
+    return isinstance(error, ConnectionError) or (error.errno == errno.EIO and is_device)
+
+
+def _read_some(descriptor: int) -> bytes:
+    while True:
+        try:
+            return os.read(descriptor, _CHUNK)
+        except BlockingIOError:  # others may have set it so, and share it: wait instead of setting it back
+            select.select([descriptor], [], [])
+
 
 def _write_all(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(descriptor, rest) :]
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
 
 
 class _Worker:
