@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import logging
 import os
@@ -60,14 +61,17 @@ class Spawner:
         self.env = environment(acp, ACP_DIARY=str(diary.path))
         self.clients: list[Any] = []
 
-    def __call__(self, script: str, *arguments: str, **options: Any) -> AbstractAsyncContextManager[Any]:
+    def __call__(
+        self, script: str, *arguments: str, shim: tuple[str, ...] = (), **options: Any
+    ) -> AbstractAsyncContextManager[Any]:
         kind = type("TestClient", (Editor, self.acp.Client), {})
 
         def factory(agent: Any) -> Any:
             self.clients.append(kind(agent))
             return self.clients[-1]
 
-        return self.acp.spawn_agent(factory, command(script, *arguments), **{"env": self.env} | options)
+        argv = [*shim, *command(script, *arguments)]
+        return self.acp.spawn_agent(factory, argv, **{"env": self.env} | options)
 
     @property
     def client(self) -> Any:
@@ -92,6 +96,10 @@ def spawn(acp: ModuleType, diary: Diary, capfd: pytest.CaptureFixture[str]) -> I
 
 async def next_entry(diary: Diary) -> str:
     return str(await asyncio.to_thread(diary.next))
+
+
+SHIM = ("sh", "-c", '"$@"; true', "sh")
+"""Starts the agent as its child, and waits for it, as the launchers of package managers do."""
 
 
 def _children() -> set[int]:
@@ -142,6 +150,37 @@ def test_environment_and_folder(spawn: Spawner, tmp_path: Path, monkeypatch: pyt
     assert (Path(folder).resolve(), greeting) == (tmp_path.resolve(), "hello")
     assert pid == group
     assert run(describe(cwd=str(tmp_path)))[1] == "None"
+    assert run(describe(extra_env={"ACP_GREETING": "more"}))[1] == "more"
+    assert run(describe(env=None, extra_env={"ACP_GREETING": "more"}))[:2] == [str(Path.cwd()), "more"]
+
+
+def test_the_handler_and_the_process(acp: ModuleType, spawn: Spawner) -> None:
+    kind = type("TestClient", (Editor, acp.Client), {})
+    spawned = acp.spawn_agent(kind, command("puppet.py"), env=spawn.env)
+
+    async def main() -> None:
+        async with spawned as agent:
+            assert type(spawned.handler) is kind
+            assert spawned.handler.agent is agent
+            assert (spawned.returncode, is_running(spawned.pid)) == (None, True)
+            await spawn.prompt(agent, "describe")
+            assert int((await spawned.handler.texts.get()).split()[2]) == spawned.pid
+
+    run(main())
+    assert spawned.returncode == 0
+    assert not is_running(spawned.pid)
+
+
+def test_the_handler_of_a_connection(acp: ModuleType) -> None:
+    async def main() -> None:
+        here, there = acp.memory_transports()
+        await there.close()
+        connected = acp.connect(type("TestClient", (Editor, acp.Client), {}), here)
+        async with connected as agent:
+            assert connected.handler.agent is agent
+        assert len(connected.handler.reasons) == 1
+
+    run(main())
 
 
 def test_stderr_is_inherited(spawn: Spawner, capfd: pytest.CaptureFixture[str]) -> None:
@@ -268,6 +307,106 @@ def test_rubbish_on_stdout(spawn: Spawner, caplog: pytest.LogCaptureFixture) -> 
 
     run(main())
     assert "cannot be handled" in caplog.text
+    assert "on stdout: 'Welcome to this agent!'" in caplog.text
+    assert "on stdout: '\ufffd\ufffd\\x00'" in caplog.text
+
+
+def test_what_an_agent_prints_before_it_ends(acp: ModuleType, spawn: Spawner, caplog: pytest.LogCaptureFixture) -> None:
+    """The user has to learn of it, and the terminal must not take it for commands."""
+
+    async def main() -> None:
+        async with spawn("odd.py", "says_goodbye") as agent:
+            with pytest.raises(acp.ConnectionClosed) as caught:
+                await spawn.initialize(agent)
+        error = caught.value
+        assert (error.exit_code, error.stderr, len(error.stdout)) == (0, (), 20)
+        assert error.stdout[0] == "line 11"
+        assert "no longer maintained" in error.stdout[-1]
+        assert len(error.stdout[-1]) <= 1000
+        assert str(error).startswith("the agent has ended with exit code 0; its last lines on stdout:\n  line 26\n")
+        assert "is no longer maintained: install another one" in str(error)
+        assert spawn.client.reasons[0].stdout == error.stdout
+
+    run(main())
+    assert "on stdout: 'line 3'" in caplog.text
+    assert "\x1b" not in caplog.text
+    assert len(caplog.text) < 10_000
+
+
+def test_what_an_agent_prints_is_not_answered(acp: ModuleType, spawn: Spawner) -> None:
+    seen = []
+    options = acp.ConnectionOptions(on_message=lambda direction, line: seen.append((direction, line)))
+    program = r"import sys; print('Welcome!\n[INFO] ready\n \t{}', flush=True); sys.stdin.read()"
+
+    async def main() -> None:
+        async with acp.spawn_agent(acp.Client, [sys.executable, "-c", program], options=options):
+            while len(seen) < 2:
+                await asyncio.sleep(0.01)
+
+    run(main())
+    assert seen[0] == ("in", b" \t{}")
+    assert [json.loads(line)["error"]["code"] for _, line in seen[1:]] == [-32600]
+
+
+# --- Agents that leave processes behind -----------------------------------------------------------------------------
+
+
+def test_a_process_that_holds_stdout_does_not_hold_up_calls(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
+    async def main() -> int:
+        async with spawn("odd.py", "leaves_a_child", stderr="discard", terminate_seconds=0.3) as agent:
+            started = int(await next_entry(diary))
+            # more than fits in the pipe that nobody reads any more
+            with pytest.raises(acp.ConnectionClosed, match="exit code 3, and has left") as caught:
+                await spawn.prompt(agent, "x" * 1_000_000)
+            assert (caught.value.exit_code, caught.value.stderr) == (3, ("no key is set",))
+            assert is_running(started)
+        return started
+
+    wait_until_gone(run(main()))
+
+
+def test_what_was_written_before_the_end_is_read(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
+    """It is in the pipe, which is not read while the client is behind."""
+
+    class Slow(Editor, acp.Client):  # type: ignore[name-defined, misc]
+        async def session_update(self, params: Any) -> None:
+            await super().session_update(params)
+            if self.texts.qsize() == 1:
+                spawned._process._control.get_pipe_transport(1).pause_reading()
+                await self.agent.ext_notification("_go", None)
+                while spawned.returncode is None:
+                    await asyncio.sleep(0.01)
+
+    argv = command("odd.py", "answers_and_leaves_a_child")
+    spawned = acp.spawn_agent(Slow, argv, env=spawn.env, terminate_seconds=0.3)
+
+    async def main() -> int:
+        async with spawned as agent:
+            assert (await spawn.prompt(agent, "hello")).stop_reason == "end_turn"
+            assert spawned.handler.texts.qsize() == 51
+            return int(await next_entry(diary))
+
+    wait_until_gone(run(main()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process take orphans in")
+def test_orphans_that_become_children_of_the_client(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
+    """As it is for the first process of a container; `_nothing_is_left` looks whether they are zombies."""
+    prctl, set_child_subreaper = ctypes.CDLL(None).prctl, 36
+
+    async def main() -> int:
+        async with spawn("odd.py", "leaves_a_child", terminate_seconds=0.3, stderr="discard") as agent:
+            started = int(await next_entry(diary))
+            with pytest.raises(acp.ConnectionClosed):
+                await spawn.initialize(agent)
+        return started
+
+    prctl(set_child_subreaper, 1)
+    try:
+        started = run(main())
+    finally:
+        prctl(set_child_subreaper, 0)
+    assert not is_running(started)
 
 
 # --- The end --------------------------------------------------------------------------------------------------------
@@ -290,6 +429,36 @@ def test_an_agent_that_ignores_everything_is_killed_with_what_it_started(spawn: 
     started = run(main())
     assert diary.rest() == ["SIGTERM"]
     wait_until_gone(started)
+
+
+def test_an_agent_behind_a_shim_is_terminated(spawn: Spawner, diary: Diary) -> None:
+    async def main() -> None:
+        async with spawn("odd.py", "ignores_eof", shim=SHIM, terminate_seconds=0.3):
+            assert await next_entry(diary) == "ready"
+
+    run(main())
+    assert diary.rest() == ["SIGTERM"]
+
+
+def test_an_agent_behind_a_shim_is_killed(spawn: Spawner, diary: Diary) -> None:
+    """The shim ends by SIGTERM, and the agent does not."""
+
+    async def main() -> int:
+        async with spawn("odd.py", "ignores_everything", shim=SHIM, terminate_seconds=0.3):
+            return int(await next_entry(diary))
+
+    started = run(main())
+    assert diary.rest() == ["SIGTERM"]
+    wait_until_gone(started)
+
+
+def test_an_agent_behind_a_shim_ends_in_good_order(spawn: Spawner, diary: Diary) -> None:
+    async def main() -> None:
+        async with spawn("puppet.py", shim=SHIM) as agent:
+            assert (await spawn.initialize(agent)).protocol_version == 1
+
+    run(main())
+    assert diary.rest() == ["closed: the peer has closed the connection", "returned"]
 
 
 def test_what_an_agent_leaves_behind_does_not_hold_up_the_end(spawn: Spawner, diary: Diary) -> None:

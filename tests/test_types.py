@@ -46,7 +46,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_package(package_files(Sources(), tuple(Role), options), home / "with_options")
     for folder in generated_packages():
         shutil.copytree(folder, home / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")
-    write_package(package_files(Sources(), (Role.AGENT,)), home / "acp")
+    write_package(package_files(Sources(), tuple(Role)), home / "acp")
     return home
 
 
@@ -124,6 +124,8 @@ RIGHT = """
 from acp import (
     UNSET,
     Agent,
+    AgentProcess,
+    Client,
     ContentBlock,
     ContentBlockText,
     InitializeRequest,
@@ -133,8 +135,11 @@ from acp import (
     ReadTextFileRequest,
     SessionNotification,
     SessionUpdateAgentMessageChunk,
+    connect,
     decode,
     encode,
+    memory_transports,
+    spawn_agent,
 )
 
 
@@ -161,6 +166,19 @@ def lines(request: ReadTextFileRequest) -> int:
     if request.limit is UNSET or request.limit is None:
         return 0
     return request.limit
+
+
+class Editor(Client):
+    texts: list[str]
+
+
+async def texts_of(command: list[str]) -> list[str]:
+    spawned: AgentProcess[Editor] = spawn_agent(Editor, command, extra_env={"KEY": "1"})
+    async with spawned as agent:
+        await agent.initialize(InitializeRequest(protocol_version=1))
+        print(spawned.pid, spawned.returncode)
+    async with (connected := connect(Editor, memory_transports()[0])):
+        return spawned.handler.texts + connected.handler.texts
 
 
 request: PromptRequest = decode(PromptRequest, {"sessionId": "1", "prompt": []})

@@ -32,7 +32,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 
 _ROLE_MODULES: Mapping[Role, tuple[str, tuple[str, ...]]] = {
     Role.AGENT: ("stdio", ("run_agent", "serve_agent")),
-    Role.CLIENT: ("process", ("connect", "spawn_agent")),
+    Role.CLIENT: ("process", ("AgentConnection", "AgentProcess", "connect", "spawn_agent")),
 }
 
 

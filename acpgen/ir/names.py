@@ -72,7 +72,7 @@ RESERVED_CLASSES = frozenset(
         *(name for name in dir(builtins) if name[0].isupper()),
         # builtins of later versions than the oldest that runs acpgen: its answer must not depend on which one does
         *("BaseExceptionGroup", "EncodingWarning", "ExceptionGroup", "PythonFinalizationError", "WindowsError"),
-        *("Agent", "Client", "RemoteAgent", "RemoteClient", "Handler", "Peer"),
+        *("Agent", "AgentConnection", "AgentProcess", "Client", "RemoteAgent", "RemoteClient", "Handler", "Peer"),
         *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
         *("AgentFactory", "ClientFactory", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions"),
         *("LineBuffer", "MemoryTransport", "MessageTooLarge", "ProcessTransport", "StreamTransport", "Transport"),

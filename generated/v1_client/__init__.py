@@ -256,6 +256,8 @@ from .transport import (
     memory_transports,
 )
 from .process import (
+    AgentConnection,
+    AgentProcess,
     connect,
     spawn_agent,
 )
@@ -264,6 +266,8 @@ __all__ = [
     "AGENT_METHODS",
     "AgentAuthCapabilities",
     "AgentCapabilities",
+    "AgentConnection",
+    "AgentProcess",
     "Annotations",
     "AuthCapabilities",
     "AuthMethod",

@@ -14,17 +14,26 @@ _CHUNK: Final = 2**16
 class ConnectionClosed(ConnectionError):
     """The connection has ended: what waits for an answer will not get one.
 
-    Where the peer is a process that was started here, `exit_code` and `stderr`, its last lines, tell more.
+    Where the peer is a process that was started here, `exit_code`, `stderr`, its last lines there, and `stdout`, the
+    last lines there that were no messages, tell more.
     """
 
-    def __init__(self, message: str, *, exit_code: int | None = None, stderr: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        stderr: tuple[str, ...] = (),
+        stdout: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.exit_code = exit_code
         self.stderr = stderr
+        self.stdout = stdout
 
     def again(self) -> ConnectionClosed:
         """The same, to be raised elsewhere."""
-        return ConnectionClosed(str(self), exit_code=self.exit_code, stderr=self.stderr)
+        return ConnectionClosed(str(self), exit_code=self.exit_code, stderr=self.stderr, stdout=self.stdout)
 
 
 class MessageTooLarge(Exception):

@@ -317,6 +317,8 @@ from .stdio import (
     serve_agent,
 )
 from .process import (
+    AgentConnection,
+    AgentProcess,
     connect,
     spawn_agent,
 )
@@ -327,6 +329,8 @@ __all__ = [
     "Agent",
     "AgentAuthCapabilities",
     "AgentCapabilities",
+    "AgentConnection",
+    "AgentProcess",
     "Annotations",
     "AuthAccount",
     "AuthMethod",

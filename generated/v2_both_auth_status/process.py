@@ -11,64 +11,148 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from types import TracebackType
+from typing import Final, Generic, Literal, TypeVar
 
 from .client import Client, RemoteAgent
 from .options import ConnectionOptions
 from .rpc import Connection
 from .transport import ConnectionClosed, LineBuffer, MessageTooLarge, StreamTransport, Transport
 
-ClientFactory = Callable[[RemoteAgent], Client]
+C = TypeVar("C", bound=Client)
+
+ClientFactory = Callable[[RemoteAgent], C]
 """What makes a client for an agent, such as a subclass of `Client`."""
 
 logger: Final = logging.getLogger("acp.agent")
-"""Where the lines go that an agent writes to stderr, with `stderr="log"`."""
+"""Where the lines go that an agent writes to stderr, with `stderr="log"`, and those on stdout that are no messages."""
 
 _KEPT_LINES: Final = 20
+_KEPT_CHARACTERS: Final = 1000
 _SHOWN_LINES: Final = 5
 _CHUNK: Final = 2**16
+_PIPE_CHUNKS: Final = 16  # 1 MiB, the most that Linux lets a pipe hold
 _EXIT_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.02
 
 
-@contextlib.asynccontextmanager
-async def connect(
-    factory: ClientFactory, transport: Transport, *, options: ConnectionOptions | None = None
-) -> AsyncGenerator[RemoteAgent, None]:
+def connect(
+    factory: ClientFactory[C], transport: Transport, *, options: ConnectionOptions | None = None
+) -> AgentConnection[C]:
     """Talk to the agent at the other end of `transport`; the end of the block ends the connection."""
-    options = options or ConnectionOptions()
-    connection = Connection(transport, options)
-    agent = RemoteAgent(connection, on_drop=options.on_drop)
-    try:
-        connection.start(factory(agent))
-        yield agent
-    finally:
-        await connection.close()
+    return AgentConnection(factory, contextlib.nullcontext(transport), options or ConnectionOptions())
 
 
-@contextlib.asynccontextmanager
-async def spawn_agent(
-    factory: ClientFactory,
+def spawn_agent(
+    factory: ClientFactory[C],
     command: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None = None,
+    extra_env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
     stderr: Literal["inherit", "log", "discard"] = "inherit",
     terminate_seconds: float = 3.0,
     options: ConnectionOptions | None = None,
-) -> AsyncGenerator[RemoteAgent, None]:
+) -> AgentProcess[C]:
     """Start an agent and talk to it over its stdin and stdout; the end of the block ends it.
 
-    `command` is the program and its arguments. `env` is its whole environment; that of this process by default.
-    `stderr` says what becomes of the lines that it writes there.
+    `command` is the program and its arguments. `env` is its whole environment, by default that of this process;
+    `extra_env` adds to it. `stderr` says what becomes of the lines that it writes there.
 
-    To end, the agent gets the end of its stdin; if it still runs after `terminate_seconds`, SIGTERM; and after as long
-    again SIGKILL, as do the processes that it started. Where it dies before, calls raise a `ConnectionClosed` that has
-    its exit code and its last lines. Raises `OSError` where it cannot be started.
+    To end, the agent gets the end of its stdin; what still runs of its process group after `terminate_seconds` gets
+    SIGTERM, and after as long again SIGKILL. A process in a session of its own is out of reach, and on Windows so are
+    all but the agent itself.
+
+    Where the process of `command` exits before, the agent has ended, even if others that it started hold on to its
+    stdout: what has been written is read, and calls raise a `ConnectionClosed` that has its exit code and its last
+    lines. So a command that starts the agent has to wait for it. Raises `OSError` where it cannot be started.
     """
     if isinstance(command, str):
         raise TypeError("command is a list: the program and its arguments")
+    if extra_env is not None:
+        env = {**(os.environ if env is None else env), **extra_env}
     options = options or ConnectionOptions()
+    start = partial(
+        _start, command, env=env, cwd=cwd, stderr=stderr, terminate_seconds=terminate_seconds, options=options
+    )
+    return AgentProcess(factory, start, options)
+
+
+class AgentConnection(Generic[C]):
+    """A connection to an agent, to be used in one `async with`, which gives the stub that calls the agent.
+
+    `handler` is what the factory has made for it, once the block is entered.
+    """
+
+    handler: C
+
+    def __init__(
+        self, factory: ClientFactory[C], opening: AbstractAsyncContextManager[Transport], options: ConnectionOptions
+    ) -> None:
+        self._block = self._talk(factory, opening, options)
+
+    @contextlib.asynccontextmanager
+    async def _talk(
+        self, factory: ClientFactory[C], opening: AbstractAsyncContextManager[Transport], options: ConnectionOptions
+    ) -> AsyncGenerator[RemoteAgent, None]:
+        async with opening as transport:
+            connection = Connection(transport, options)
+            agent = RemoteAgent(connection, on_drop=options.on_drop)
+            try:
+                self.handler = factory(agent)
+                connection.start(self.handler)
+                yield agent
+            finally:
+                await connection.close()
+
+    async def __aenter__(self) -> RemoteAgent:
+        return await self._block.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._block.__aexit__(kind, error, traceback)
+
+
+class AgentProcess(AgentConnection[C]):
+    """A connection to an agent that runs as a process; `pid` and `returncode` are known once the block is entered."""
+
+    def __init__(
+        self, factory: ClientFactory[C], start: Callable[[], Awaitable[ProcessTransport]], options: ConnectionOptions
+    ) -> None:
+        super().__init__(factory, self._run(start), options)
+
+    @contextlib.asynccontextmanager
+    async def _run(self, start: Callable[[], Awaitable[ProcessTransport]]) -> AsyncGenerator[Transport, None]:
+        self._process = await start()
+        try:
+            yield self._process
+        finally:
+            await self._process.end_process()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
+        return self._process.returncode
+
+
+async def _start(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str] | None,
+    stderr: Literal["inherit", "log", "discard"],
+    terminate_seconds: float,
+    options: ConnectionOptions,
+) -> ProcessTransport:
     loop = asyncio.get_running_loop()
     control, process = await loop.subprocess_exec(
         lambda: _Process(limit=_CHUNK, loop=loop),
@@ -80,12 +164,7 @@ async def spawn_agent(
         cwd=cwd,
         start_new_session=True,  # Ctrl-C is for this process, which then ends the agent in good order
     )
-    transport = ProcessTransport(control, process, stderr=stderr, terminate_seconds=terminate_seconds, options=options)
-    try:
-        async with connect(factory, transport, options=options) as agent:
-            yield agent
-    finally:
-        await transport.end_process()
+    return ProcessTransport(control, process, stderr=stderr, terminate_seconds=terminate_seconds, options=options)
 
 
 class _Process(asyncio.subprocess.SubprocessStreamProtocol):
@@ -93,12 +172,12 @@ class _Process(asyncio.subprocess.SubprocessStreamProtocol):
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=limit, loop=loop)
-        self.exited = asyncio.Event()
+        self.exited: asyncio.Future[None] = loop.create_future()
 
     def process_exited(self) -> None:
         """Called by asyncio."""
         super().process_exited()
-        self.exited.set()
+        self.exited.set_result(None)
 
 
 class ProcessTransport:
@@ -115,24 +194,55 @@ class ProcessTransport:
     ) -> None:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._control = control
-        self._process = process
+        self._exited = process.exited
         self._stdin, self._stdout = process.stdin, process.stdout
         self._terminate_seconds = terminate_seconds
+        self._loads = options.loads
         self._lines = StreamTransport(
             process.stdout,
             process.stdin,
             max_message_bytes=options.max_message_bytes,
             max_write_buffer_bytes=options.max_write_buffer_bytes,
         )
-        self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._printed: deque[str] = deque(maxlen=_KEPT_LINES)  # on stdout
+        self._printed_count = 0
+        self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)  # on stderr
         self._stderr = asyncio.create_task(self._read_stderr(process.stderr, stderr))
+        self._group_is_gone = False
+        self._exited.add_done_callback(lambda _: self._let_go())
+
+    @property
+    def pid(self) -> int:
+        """The number of the process, and of its group."""
+        return self._control.get_pid()
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._control.get_returncode()
 
     async def read(self) -> bytes | None:
         """The next message. Raises `ConnectionClosed` with all that is known where the process has ended."""
-        line = await self._lines.read()
-        if line is None:
-            raise await self._death()
-        return line
+        while (line := await self._lines.read()) is not None:
+            if line.startswith(b"{") or self._is_json(line):
+                return line
+            self._note_printed(line)
+        raise await self._death()
+
+    def _is_json(self, line: bytes) -> bool:
+        try:
+            self._loads(line)
+        except Exception:  # a reader from elsewhere raises what it likes
+            return False
+        return True
+
+    def _note_printed(self, line: bytes) -> None:
+        """Keep text that is no message and that nobody answers. The first lines are warnings in the log."""
+        text = line[: 4 * _KEPT_CHARACTERS].decode(errors="replace").strip()[:_KEPT_CHARACTERS]
+        self._printed.append(text)
+        self._printed_count += 1
+        level = logging.WARNING if self._printed_count <= _KEPT_LINES else logging.DEBUG
+        logger.log(level, "the agent printed on stdout: %.200r", text)
 
     async def write(self, message: bytes) -> None:
         """Send a message. Raises `ConnectionClosed` with all that is known where the process has ended."""
@@ -150,33 +260,48 @@ class ProcessTransport:
         self.flush()
         self._stdin.close()
 
+    def _let_go(self) -> None:
+        """Take what the process wrote before it exited, and wait for no other that holds on to its stdin or stdout."""
+        if not self._stdin.is_closing() or self._stdin.transport.get_write_buffer_size():
+            self._stdin.transport.abort()
+        stdout = self._control.get_pipe_transport(1)
+        pipe = None if stdout is None else stdout.get_extra_info("pipe")
+        if stdout is None or pipe is None or sys.platform == "win32":
+            return  # event loops from elsewhere do not show it
+        with contextlib.suppress(OSError, ValueError):  # there is no more, or it is closed
+            for _ in range(_PIPE_CHUNKS):
+                self._stdout.feed_data(os.read(pipe.fileno(), _CHUNK))
+        stdout.close()
+
     async def _death(self) -> ConnectionClosed:
         """Why nothing more comes: usually the process ends when its stdout does."""
-        await self._has_exited(_EXIT_SECONDS)
-        code = self._control.get_returncode()
+        await asyncio.wait([self._exited], timeout=_EXIT_SECONDS)
+        code = self.returncode
         if code is None:
-            return ConnectionClosed("the agent has closed its stdin or stdout")
-        await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
-        lines = tuple(self._last_lines)
-        how = f"was ended by signal {-code}" if code < 0 else f"has ended with exit code {code}"
-        said = "".join(f"\n  {line:.200}" for line in lines[-_SHOWN_LINES:])
-        return ConnectionClosed(
-            f"the agent {how}{'; its last lines on stderr:' if lines else ''}{said}", exit_code=code, stderr=lines
-        )
+            how = "has closed its stdin or stdout"
+        else:
+            await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
+            how = f"was ended by signal {-code}" if code < 0 else f"has ended with exit code {code}"
+            how += "" if self._is_over() else ", and has left processes behind"
+        stdout, stderr = tuple(self._printed), tuple(self._last_lines)
+        said = "\n".join(_quoted(name, lines) for name, lines in (("stdout", stdout), ("stderr", stderr)) if lines)
+        message = f"the agent {how}; {said}" if said else f"the agent {how}"
+        return ConnectionClosed(message, exit_code=code, stderr=stderr, stdout=stdout)
 
     async def end_process(self) -> None:
-        """Wait for the end of the process, and help it along. Where that is cancelled, there is no more waiting."""
+        """Wait for the end of the process and its group, and help them along.
+
+        Where that is cancelled, there is no more waiting.
+        """
         unread = asyncio.create_task(self._skip_stdout())
         try:
-            for help_it in (self._stdin.close, self._control.terminate, self._kill):
-                with contextlib.suppress(ProcessLookupError):
-                    help_it()
-                if await self._has_exited(self._terminate_seconds):
+            for help_it in (self._stdin.close, partial(self._signal, "SIGTERM"), partial(self._signal, "SIGKILL")):
+                help_it()
+                if await self._ends_in(self._terminate_seconds):
                     break
         except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
-                self._kill()
-            await self._has_exited(_EXIT_SECONDS)
+            self._signal("SIGKILL")
+            await self._ends_in(_EXIT_SECONDS)
             raise
         finally:
             await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
@@ -189,16 +314,29 @@ class ProcessTransport:
             while await self._stdout.read(_CHUNK):
                 pass
 
-    async def _has_exited(self, seconds: float) -> bool:
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._process.exited.wait(), seconds)
-        return self._process.exited.is_set()
+    async def _ends_in(self, seconds: float) -> bool:
+        """Wait for the end of the process, and then for that of its group, which only looking shows."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        await asyncio.wait([self._exited], timeout=seconds)
+        while not self._is_over() and loop.time() < deadline:
+            await asyncio.sleep(_LOOK_SECONDS)
+        return self._is_over()
 
-    def _kill(self) -> None:
-        if sys.platform == "win32":
-            self._control.kill()
-        else:
-            os.killpg(self._control.get_pid(), signal.SIGKILL)
+    def _is_over(self) -> bool:
+        """Whether neither the process nor another of its group is left. Then others may get its number."""
+        self._group_is_gone = self._group_is_gone or (self._exited.done() and not _has_members(self.pid))
+        return self._group_is_gone
+
+    def _signal(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
+        """Signal the whole group, which may outlive the process that it is named after."""
+        if self._is_over():
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._control.kill()
+            else:
+                os.killpg(self.pid, signal.Signals[name])
 
     async def _read_stderr(self, stream: asyncio.StreamReader, policy: Literal["inherit", "log", "discard"]) -> None:
         lines = LineBuffer(_CHUNK)
@@ -228,3 +366,21 @@ def _texts(lines: LineBuffer) -> Iterator[str]:
         if line is None:
             return
         yield line.decode(errors="replace").rstrip()
+
+
+def _quoted(stream: str, lines: tuple[str, ...]) -> str:
+    return f"its last lines on {stream}:" + "".join(f"\n  {line:.200}" for line in lines[-_SHOWN_LINES:])
+
+
+def _has_members(group: int) -> bool:
+    """Whether a process of the group is left when the one that it is named after has been waited for."""
+    if sys.platform == "win32":
+        return False
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass  # an orphan: they are children of this process where it is the first of a container
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):  # macOS refuses where only zombies are left
+        return False
+    return True

@@ -51,6 +51,51 @@ def leaves_a_daemon() -> None:
     os._exit(0)
 
 
+_started: list[subprocess.Popen[bytes]] = []  # Python complains of those that are forgotten
+
+
+def _start_child() -> int:
+    """Start a process that holds on to stdin, stdout and stderr, and ends by SIGKILL alone."""
+    waiting, ready = os.pipe()
+    program = (
+        f"import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.close({ready}); time.sleep(600)"
+    )
+    _started.append(subprocess.Popen([sys.executable, "-c", program], pass_fds=[ready]))
+    os.close(ready)
+    os.read(waiting, 1)
+    return _started[-1].pid
+
+
+def leaves_a_child() -> None:
+    """Ends in the middle of a request; what it started lives on."""
+    note(str(_start_child()))
+    os.read(0, 1)
+    print("no key is set", file=sys.stderr, flush=True)
+    os._exit(3)
+
+
+def answers_and_leaves_a_child() -> None:
+    """Writes an update, waits for a message, and ends after 50 more and an answer, which fit in the pipe."""
+    number = json.loads(sys.stdin.readline())["id"]
+    note(str(_start_child()))
+    content = {"type": "text", "text": "x" * 1000}
+    update = {"sessionUpdate": "agent_message_chunk", "content": content}
+    params = {"sessionId": "s", "update": update}
+    for count in range(51):
+        print(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}), flush=count == 0)
+        if count == 0:
+            sys.stdin.readline()
+    print(json.dumps({"jsonrpc": "2.0", "id": number, "result": {"stopReason": "end_turn"}}), flush=True)
+    os._exit(0)
+
+
+def says_goodbye() -> None:
+    """As an agent that nobody keeps any more."""
+    for number in range(30):
+        print(f"line {number}")
+    print("\x1b[1mThis agent\x1b[0m is no longer maintained: install another one", "y" * 5000)
+
+
 def closes_stdout() -> None:
     os.close(1)
     note("ready")

@@ -85,6 +85,8 @@ from .stdio import (
     serve_agent,
 )
 from .process import (
+    AgentConnection,
+    AgentProcess,
     connect,
     spawn_agent,
 )
@@ -92,6 +94,8 @@ from .process import (
 __all__ = [
     "AGENT_METHODS",
     "Agent",
+    "AgentConnection",
+    "AgentProcess",
     "AskRequest",
     "AskRequestChoices",
     "AskRequestText",

@@ -74,12 +74,16 @@ from .transport import (
     memory_transports,
 )
 from .process import (
+    AgentConnection,
+    AgentProcess,
     connect,
     spawn_agent,
 )
 
 __all__ = [
     "AGENT_METHODS",
+    "AgentConnection",
+    "AgentProcess",
     "BowNotification",
     "CLIENT_METHODS",
     "CapabilityError",
