@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from acpgen.config import Sources
 from acpgen.ir.options import Options
+from tests.runtime_support import V1
 from tests.support import Packages, schema_of
 
 TEXT = {"type": "text", "text": "t"}
@@ -571,3 +573,36 @@ def test_not_of_a_definition(packages: Packages) -> None:
     ):
         with pytest.raises(made.DecodeError, match="excluded"):
             made.decode(getattr(made, name), {"hint": "h", **rest})
+
+
+# --- What an error tells ----------------------------------------------------------------------------------------------
+
+
+def test_the_repr_of_an_error_has_its_path(packages: Packages) -> None:
+    acp = packages(V1)
+    with pytest.raises(acp.DecodeError) as caught:
+        acp.decode(acp.PromptRequest, {"sessionId": "s", "prompt": [{"type": "text", "text": 5}]})
+    assert repr(caught.value) == "DecodeError('$.prompt[0].text: expected a string, found 5')"
+
+
+def test_an_error_keeps_the_value_that_was_read(packages: Packages) -> None:
+    acp = packages(V1)
+    raw = {"sessionId": "s", "prompt": [{"type": "text", "text": 5}]}
+    for on_drop in (None, [].append):
+        with pytest.raises(acp.DecodeError) as caught:
+            acp.decode(acp.PromptRequest, raw, on_drop=on_drop)
+        assert caught.value.raw is raw
+    assert acp.DecodeError("a string", "5").raw is acp.UNSET
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_an_error_can_be_copied(packages: Packages, again: Any) -> None:
+    acp = packages(V1)
+    raw = {"sessionId": "s", "prompt": [{"type": "resource", "resource": {}}]}
+    with pytest.raises(acp.DecodeError) as caught:
+        acp.decode(acp.PromptRequest, raw)
+    copied = again(caught.value)
+    assert type(copied) is acp.DecodeError
+    assert (str(copied), repr(copied), copied.path) == (str(caught.value), repr(caught.value), caught.value.path)
+    assert copied.raw == raw
+    assert [str(reason) for reason in copied.reasons] == [str(reason) for reason in caught.value.reasons]

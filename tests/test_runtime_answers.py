@@ -96,8 +96,9 @@ def test_an_answer_of_another_shape_is_an_error_of_decoding(packages: Packages) 
             request = acp.NewSessionRequest(cwd="/", mcp_servers=[])
             waiter = asyncio.create_task(peer.stub.session_new(request))
             await peer.answer((await peer.receive())["id"], result={"sessionId": 5})
-            with pytest.raises(acp.DecodeError, match="sessionId"):
+            with pytest.raises(acp.DecodeError, match="sessionId") as caught:
                 await waiter
+            assert caught.value.raw == {"sessionId": 5}  # what came is not lost
             assert await peer.ping() == []
 
     run(main())

@@ -144,3 +144,28 @@ def test_a_batch_of_answers_reaches_who_asked(batching: Any) -> None:
             return await asyncio.gather(*waiters)
 
     assert run(main()) == [0, 1, 2]
+
+
+def test_a_batch_counts_once_against_the_limit_on_memory(batching: Any) -> None:
+    """As long as the last request in it is not answered."""
+    acp = batching
+
+    async def main() -> None:
+        go = asyncio.Event()
+
+        async def ext_method(self: Any, method: str, params: Any) -> Any:
+            await go.wait()
+
+        options = acp.ConnectionOptions(max_in_flight_bytes=100_000)
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method), options=options) as peer:
+            batch = [message(id=number, method="_wait", params="x" * 5_000) for number in range(10)]
+            await peer.send(batch)
+            await peer.send(batch)
+            refused = await peer.receive()
+            assert (refused["id"], refused["error"]["code"]) == (None, -32603)
+            go.set()
+            assert len(await peer.receive()) == 10
+            await peer.send(batch)
+            assert len(await peer.receive()) == 10
+
+    run(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from copy import deepcopy
 from typing import Any
 
@@ -343,4 +344,42 @@ def test_both_sides_know_after_initialize(packages: Packages, sources: Sources) 
 
     with acp_log() as records:
         run(main())
+    assert texts(records) == ""
+
+
+# --- Overridden, and not advertised ---------------------------------------------------------------------------------
+
+
+def test_what_is_overridden_and_not_advertised_is_a_warning(packages: Packages) -> None:
+    """A client forgets to advertise; the agent's call fails, and the log of each side says what to do."""
+    acp = packages(V1)
+
+    async def fs_read_text_file(self: Any, params: Any) -> Any:
+        return acp.ReadTextFileResponse(content="text")
+
+    async def initialize(self: Any, params: Any) -> Any:
+        return acp.InitializeResponse(protocol_version=1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        return (await self.client.fs_read_text_file(acp.ReadTextFileRequest(session_id="s", path="/a"))).content
+
+    async def main(advertise: Any) -> Any:
+        client = client_of(acp, fs_read_text_file=fs_read_text_file)
+        async with pair(acp, agent_of(acp, initialize=initialize, ext_method=ext_method), client) as both:
+            await both.agent.initialize(advertise(client, acp.InitializeRequest(protocol_version=1)))
+            try:
+                return await both.agent.ext_method("_read", None)
+            except acp.InternalError as error:
+                return error.message
+
+    with acp_log() as records:
+        assert run(main(lambda _, message: message)) == "Internal error"
+    warning, error = (record for record in records if record.levelno >= logging.WARNING)
+    assert warning.levelno == logging.WARNING
+    assert "not advertised: fs/read_text_file" in warning.getMessage()
+    assert "advertise()" in warning.getMessage()
+    assert "fs/read_text_file needs clientCapabilities.fs.readTextFile" in error.getMessage()
+
+    with acp_log() as records:
+        assert run(main(acp.advertise)) == "text"
     assert texts(records) == ""

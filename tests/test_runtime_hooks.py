@@ -136,6 +136,59 @@ def test_on_drop_sees_what_is_left_out_of_results(packages: Packages) -> None:
     assert [drop.path for drop in drops] == [("agentCapabilities",)]
 
 
+def test_losses_of_one_message_are_reported_up_to_a_limit(packages: Packages) -> None:
+    """A record takes a thousand times as much memory as an item."""
+    acp = packages(V1)
+    drops: list[Any] = []
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": [1] * 5_000}
+    found = acp.decode(acp.SessionNotification, {"sessionId": "s", "update": update}, on_drop=drops.append)
+    assert found.update.available_commands == []
+    assert len(drops) == 1_000
+
+
+# --- on_invalid -----------------------------------------------------------------------------------------------------
+
+
+def test_on_invalid_sees_params_that_do_not_fit(packages: Packages) -> None:
+    """Those of a notification, which is lost otherwise, and those of a request, which is answered besides."""
+    acp = packages(V1)
+    seen: list[Any] = []
+
+    def on_invalid(method: str, raw: Any, error: Exception) -> None:
+        seen.append((method, raw, error))
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp), options=acp.ConnectionOptions(on_invalid=on_invalid)) as peer:
+            await peer.notify("session/cancel", {"sessionId": 5})
+            await peer.notify("session/cancel", {"sessionId": "s"})
+            await peer.notify("session/unknown", {"sessionId": 5})
+            return [await peer.ask(1, "session/new", "text"), *await peer.ping()]
+
+    (answer,) = run(main())
+    assert answer["error"]["code"] == -32602
+    assert [(method, raw) for method, raw, _ in seen] == [("session/cancel", {"sessionId": 5}), ("session/new", "text")]
+    assert [error.path for _, _, error in seen] == [("sessionId",), ()]
+    assert all(error.raw == raw and isinstance(error, acp.DecodeError) for _, raw, error in seen)
+
+
+@pytest.mark.parametrize("fault", [ValueError("no space left"), GeneratorExit("no space left")])
+def test_an_on_invalid_that_fails_is_for_the_log(packages: Packages, fault: BaseException) -> None:
+    acp = packages(V1)
+
+    def on_invalid(method: str, raw: Any, error: Exception) -> None:
+        raise fault
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp), options=acp.ConnectionOptions(on_invalid=on_invalid)) as peer:
+            await peer.notify("session/cancel", {"sessionId": 5})
+            return [await peer.ask(1, "session/new", "text"), *await peer.ping()]
+
+    with acp_log() as records:
+        (answer,) = run(main())
+    assert answer["error"]["code"] == -32602
+    assert texts(records, logging.ERROR).count("on_invalid failed") == 2
+
+
 # --- The log --------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime_support import OLD, V1, agent_of, raw_peer, run
+from tests.runtime_support import V1, agent_of, raw_peer, run
 from tests.support import Packages
 
 SHAPES = {"arrays": ("[", "]"), "objects": ('{"a":', "}")}
@@ -82,7 +82,7 @@ def depths(opening: str, closing: str) -> list[int]:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_a_deep_value_ends_no_connection(packages: Packages, position: str, shape: str) -> None:
-    acp = packages(OLD if "batch" in position else V1)
+    acp = packages(V1)
     opening, closing = SHAPES[shape]
     template = POSITIONS[position]
 

@@ -198,3 +198,56 @@ def test_a_message_that_is_no_bytes_spoils_no_other(packages: Packages) -> None:
             return far.recv(100)
 
     assert run(main()) == b"1\n3\n4\n"
+
+
+def test_a_handler_that_streams_lets_a_cancel_in(packages: Packages) -> None:
+    """The cancel is in the pipe after the first update; nothing in the handler waits for anything but its updates."""
+    acp = packages(V1)
+    sent: list[int] = []
+
+    async def session_prompt(self: Any, params: Any) -> Any:
+        self.cancelled = False
+        for number in range(500):
+            if self.cancelled:
+                return acp.PromptResponse(stop_reason="cancelled")
+            update = acp.SessionUpdateAgentMessageChunk(content=acp.ContentBlockText(text=str(number)))
+            await self.client.session_update(acp.SessionNotification(session_id="s", update=update))
+            sent.append(number)
+            if number == 0:
+                self.far.sendall(b'{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}\n')
+        return acp.PromptResponse(stop_reason="end_turn")
+
+    async def session_cancel(self: Any, params: Any) -> None:
+        self.cancelled = True
+
+    async def main() -> Any:
+        kind = agent_of(acp, session_prompt=session_prompt, session_cancel=session_cancel)
+        connection, agent, far, _ = await opened(acp, kind)
+        agent.far = far
+        far.sendall(b'{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}\n')
+        received = b""
+        while b'"id":1' not in received:
+            received += await asyncio.get_running_loop().run_in_executor(None, far.recv, 2**16)
+        await connection.close()
+        far.close()
+        return json.loads(received.splitlines()[-1])
+
+    assert run(main())["result"]["stopReason"] == "cancelled"
+    assert len(sent) < 250
+
+
+def test_a_burst_is_written_in_few_pieces(packages: Packages) -> None:
+    """What lets others run costs two writes for 32 messages."""
+    acp = packages(V1)
+
+    async def main() -> list[bytes]:
+        connection, agent, far, writes = await opened(acp, agent_of(acp))
+        for number in range(320):
+            await agent.client.ext_notification("_n", number)
+        await connection.close()
+        far.close()
+        return writes
+
+    writes = run(main())
+    assert [number for each in writes for number in numbers(each)] == list(range(320))
+    assert len(writes) == 20

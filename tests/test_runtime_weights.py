@@ -1,0 +1,224 @@
+"""Limits on memory: of one message, of all that are in flight, and of an agent that a peer wants to fill."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runtime_agents import AgentProcess, command, environment
+from tests.runtime_support import V1, acp_log, agent_of, raw_peer, run
+from tests.support import Packages
+from tests.test_runtime_memory import peak
+
+INVALID, INTERNAL = -32600, -32603
+LIMIT = 100_000
+MIB = 2**20
+
+
+def codes(answers: list[Any]) -> list[tuple[Any, int]]:
+    return [(answer["id"], answer["error"]["code"]) for answer in answers]
+
+
+def request(number: Any, params: bytes, method: str = "_wait") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}' % (
+        json.dumps(number).encode(),
+        method.encode(),
+        params,
+    )
+
+
+def items(item: bytes, size: int) -> bytes:
+    """An array of equal items, of about so many bytes."""
+    return b"[" + b",".join([item] * (size // (len(item) + 1))) + b"]"
+
+
+def waiting_agent(acp: Any, go: asyncio.Event) -> type[Any]:
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        if method == "_wait":
+            await go.wait()
+        return None
+
+    async def ext_notification(self: Any, method: str, params: Any) -> None:
+        await self.client.ext_method("_ask", None)
+
+    return agent_of(acp, ext_method=ext_method, ext_notification=ext_notification)
+
+
+# --- The estimate ---------------------------------------------------------------------------------------------------
+
+
+def size_of(value: Any) -> int:
+    """The memory of a JSON value."""
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return sys.getsizeof(value) + sum(map(size_of, inner))
+
+
+VALUES: dict[str, Callable[[int], bytes]] = {
+    "objects": lambda size: items(b"{}", size),
+    "arrays": lambda size: items(b"[]", size),
+    "objects with arrays": lambda size: items(b'{"":[]}', size),
+    "nested objects": lambda size: items(b'{"":' * 90 + b"0" + b"}" * 90, size),
+    "different keys": lambda size: json.dumps({f"{n:x}": n + 1000 for n in range(size // 12)}).encode(),
+    "numbers": lambda size: json.dumps(list(range(1000, 1000 + size // 6))).encode(),
+    "strings": lambda size: json.dumps([f"{n:x}" for n in range(1000, 1000 + size // 8)]).encode(),
+    "texts": lambda size: b'"' + b"x" * size + b'"',
+    "a text with a wide character": lambda size: ('"\U0001f600' + "x" * size + '"').encode(),
+    "a text with an escaped one": lambda size: b'"\\uD83D\\uDE00' + b"x" * size + b'"',
+    "a text with an umlaut": lambda size: ('"\u0142' + "x" * size + '"').encode(),
+    "wide strings": lambda size: items('"\U0001f600"'.encode(), size),
+    "escapes": lambda size: b'"' + b"\\n" * (size // 2) + b'"',
+}
+
+
+@pytest.mark.parametrize("make", VALUES.values(), ids=VALUES.keys())
+@pytest.mark.parametrize("size", [900, 20_000, 1_000_000])
+def test_the_estimate_is_no_less_than_what_it_takes(packages: Packages, make: Callable[[int], bytes], size: int) -> None:
+    line = make(size)
+    taken, estimate = size_of(json.loads(line)), weigh(packages, line)
+    assert taken < estimate + 100
+
+
+def weigh(packages: Packages, line: bytes, enough: int = 0) -> int:
+    module = __import__(f"{packages(V1).__name__}.limits", fromlist=["weigh"])
+    return int(module.weigh(line, enough))
+
+
+TEXTS = {
+    "code": "if (a[1]) { b: c, d }, " * 5_000,
+    "JSON": json.dumps([{"a": [1, 2, {"b": '"'}]}] * 3_000),
+    "quotes": '",{"' * 20_000,
+    "backslashes": "\\" * 20_001 + '",{[' * 10_000,
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_what_looks_like_structure_in_a_text_does_not_count(packages: Packages, text: str) -> None:
+    line = json.dumps({"a": text, "b": [1, {"c": text}]}).encode()
+    assert weigh(packages, line) < len(line) + 1_500
+
+
+def test_an_image_beside_any_text_is_let_through(packages: Packages) -> None:
+    """One of 20 MiB in base64."""
+    image = "A" * (20 * MIB * 4 // 3)
+    for ascii_only in (False, True):
+        blocks = [{"type": "image", "data": image}, {"type": "text", "text": "\U0001f600, or {[:,]}"}]
+        line = json.dumps({"params": {"prompt": blocks}}, ensure_ascii=ascii_only).encode()
+        options = packages(V1).ConnectionOptions()
+        assert len(line) <= options.max_message_bytes
+        assert weigh(packages, line, options.max_in_flight_bytes) <= options.max_in_flight_bytes
+
+
+# --- The limit ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("item", [b"{}", b"[]", b'{"":[]}'])
+def test_a_message_that_would_take_too_much_is_not_read(packages: Packages, item: bytes) -> None:
+    acp = packages(V1)
+    read: list[bytes] = []
+
+    def loads(line: bytes) -> Any:
+        read.append(line)
+        return json.loads(line)
+
+    async def main() -> list[Any]:
+        options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT, loads=loads)
+        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+            await peer.send_line(request(1, items(item, 10_000)))
+            return await peer.ping()
+
+    with acp_log():
+        assert codes(run(main())) == [(None, INVALID)]
+    assert len(read) == 1
+
+
+def test_requests_in_flight_share_a_limit(packages: Packages) -> None:
+    """What does not fit is refused with its id; what was answered makes room."""
+    acp = packages(V1)
+
+    async def main() -> None:
+        go = asyncio.Event()
+        options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
+        async with raw_peer(acp, waiting_agent(acp, go), options=options) as peer:
+            for number in range(4):
+                await peer.send_line(request(number, b'"' + b"x" * 30_000 + b'"'))
+            refused = await peer.receive()
+            assert codes([refused]) == [(3, INTERNAL)]
+            assert f"{LIMIT} bytes" in refused["error"]["message"]
+            go.set()
+            assert sorted([(await peer.receive())["id"] for _ in range(3)]) == [0, 1, 2]
+            for number in range(4, 8):
+                await peer.send_line(request(number, b'"' + b"x" * 80_000 + b'"'))
+                assert (await peer.receive())["result"] is None
+
+    with acp_log():
+        run(main())
+
+
+def test_notifications_that_wait_for_the_peer_count(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
+        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+            numbers = []
+            for _ in range(3):
+                await peer.send_line(b'{"jsonrpc":"2.0","method":"_n","params":"' + b"x" * 30_000 + b'"}')
+                numbers.append((await peer.receive())["id"])
+            await peer.send_line(request(1, b'"' + b"x" * 30_000 + b'"'))
+            assert codes([await peer.receive()]) == [(1, INTERNAL)]
+            await peer.send_line(b'{"jsonrpc":"2.0","method":"_n","params":"' + b"x" * 30_000 + b'"}')
+            for number in numbers:
+                await peer.answer(number, result=None)
+            await peer.ping()
+            await peer.send_line(request(2, b'"' + b"x" * 80_000 + b'"', "_quick"))
+            assert (await peer.receive())["id"] == 2
+
+    with acp_log() as records:
+        run(main())
+    assert len([record for record in records if "failed" in record.getMessage()]) == 1
+
+
+# --- A whole agent --------------------------------------------------------------------------------------------------
+
+TEXT_31 = b"x" * (31 * MIB)
+EMOJI = "\U0001f600".encode()
+
+HOSTILE: dict[str, Callable[[], list[bytes]]] = {
+    "60 MiB of objects": lambda: [request(1, items(b"{}", 60 * MIB))],
+    "31 MiB of objects": lambda: [request(1, items(b"{}", 31 * MIB))],
+    "31 MiB of objects with arrays": lambda: [request(1, items(b'{"":[]}', 31 * MIB))],
+    "as many objects as are let through, twice": lambda: [request(n, items(b'{"":0}', 2_300_000)) for n in (1, 2)],
+    "waiting texts with a wide character": lambda: [request(n, b'"' + TEXT_31 + EMOJI + b'"') for n in range(4)],
+    "waiting texts": lambda: [request(n, b'"' + TEXT_31 + b'"') for n in range(8)],
+    "waiting small messages": lambda: [request(n, items(b"{}", 900)) for n in range(1_100)],
+    "answers to nothing": lambda: [b'{"id":99,"result":"' + TEXT_31 + EMOJI + b'"}'] * 4,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had")
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_peer_fills_no_memory(packages: Packages, tmp_path: Path, make: Callable[[], list[bytes]]) -> None:
+    env = environment(packages(V1))
+    with AgentProcess(command("waiter.py"), env, tmp_path / "stderr") as agent:
+        assert agent.process.stdin is not None
+        for line in (*make(), request("last", b"0", "_quick")):
+            write_all(agent.process.stdin.fileno(), line + b"\n")
+        while agent.read().get("id") != "last":
+            pass
+        used = peak(Path(f"/proc/{agent.process.pid}/status").read_text(encoding="utf-8"))
+        print(f"memory: at most {used // 1024} MiB")
+        assert used * 1024 < 512 * MIB
+
+
+def write_all(descriptor: int, line: bytes) -> None:
+    data = memoryview(line)
+    while data:
+        data = data[os.write(descriptor, data) :]
