@@ -122,13 +122,19 @@ def gated(home: Path) -> None:
         write(home / f"{name}.json", {**head, "id": name, **added, "gates": {"GreetResponse": gates}})
 
 
-def test_a_gate_that_is_not_known_is_no_gate_that_is_gone(tmp_path: Path) -> None:
-    """A schema of the user's says nothing of gates; the facts of a bundled one do."""
+def test_a_schema_of_ones_own_has_the_gates_of_the_bundled_one(tmp_path: Path) -> None:
     changed = json.loads(find_release(1).schema.read_text(encoding="utf-8"))
     changed["$comment"] = "changed"
     write(tmp_path / "mine.json", changed)
     found = data("v1/2026-11-02", "mine.json", cwd=tmp_path)
-    assert found["findings"] == []
+    assert (found["findings"], found["notes"]) == ([], [])
+
+
+def test_a_gate_that_is_not_known_is_no_gate_that_is_gone(home: Path) -> None:
+    """Nothing is known of a schema that has no capability of the bundled one, and states none."""
+    gated(home)
+    found = data("agent.json", "agent.json", "--old-extension", "./ask.json", cwd=home)
+    assert [each for each in found["findings"] if "gate" in each["rule"]] == []
     assert "NEW states no capabilities" in found["notes"][0]
 
 

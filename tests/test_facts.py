@@ -14,13 +14,12 @@ import pytest
 
 from acpgen.config import Sources
 from acpgen.diagnostics import Report, Severity
-from acpgen.ir.model import Literal, MapValue, Negotiation
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
 from acpgen.schema.facts import fitting_facts, read_facts
-from acpgen.schema.negotiation import Unsupported, check_negotiation, read_negotiation
+from acpgen.schema.negotiation import Negotiation, Unsupported, check_negotiation, read_negotiation
 from tests.command_line import build_package, run_acpgen
-from tests.support import UPSTREAM, model_of, require
+from tests.support import UPSTREAM, Packages, model_of, require
 
 Node = dict[str, Any]
 NEWEST = {protocol: newest_release(protocol) for protocol in (1, 2)}
@@ -124,12 +123,11 @@ def test_bundled_negotiations_hold_in_the_schema_of_their_release(release: Any) 
     assert report.found == []
 
 
-def test_the_model_has_it_with_the_least_that_must_be_there() -> None:
-    names = MapValue((("name", Literal("")), ("version", Literal(""))))
-    assert model_of(Sources(protocol=2))[0].negotiation == Negotiation(
+def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages: Packages) -> None:
+    model = model_of(Sources(protocol=2))[0]
+    assert model.negotiation == Negotiation(
         method="initialize",
         version="protocolVersion",
-        least=MapValue((("info", names),)),
         unsupported=Unsupported(
             code=-32022,
             definition="UnsupportedProtocolVersionErrorData",
@@ -137,6 +135,9 @@ def test_the_model_has_it_with_the_least_that_must_be_there() -> None:
             supported="supported",
         ),
     )
+    record = packages(Sources(protocol=2)).methods.NEGOTIATION
+    assert record.least == {"info": {"name": "", "version": ""}}
+    assert record.unsupported == (-32022, "requested", "supported")
 
 
 def test_the_least_values_of_every_type_can_be_read(tmp_path: Path) -> None:

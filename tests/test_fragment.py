@@ -134,6 +134,21 @@ def test_every_bundled_fragment_is_what_its_file_name_says() -> None:
         assert fragment.protocols == (int(path.parent.name[1:]),)
 
 
+@pytest.mark.parametrize(
+    ("example", "pointer"),
+    [
+        ({"method": "wave"}, "/examples/0"),
+        ({"method": "wave", "params": {}, "result": {}}, "/examples/0"),
+        ({"params": {}, "result": {}}, "/examples/0"),
+        ({"method": "wave", "parms": {}}, "/examples/0/parms"),
+        ({"method": 1, "params": {}}, "/examples/0/method"),
+    ],
+)
+def test_an_example_is_a_method_with_params_or_a_result(example: dict[str, Any], pointer: str) -> None:
+    assert load_fragment(document({**MINIMAL, "examples": [{"method": "wave", "result": None}]})).id == "wave"
+    assert [at for at, _ in problems({**MINIMAL, "examples": [example]})] == [pointer]
+
+
 def test_a_fragment_without_a_revision_is_the_newest_one() -> None:
     assert bundled.find_fragment("auth-state", 1).revision == "2026-11-02"
     assert bundled.find_fragment("auth-state@2026-03-07", 1).revision == "2026-03-07"

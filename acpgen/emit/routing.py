@@ -10,6 +10,7 @@ from acpgen.emit.literals import Code, docstring, identifier, literal, tuple_of
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
 from acpgen.emit.values import value
 from acpgen.ir import names
+from acpgen.ir.least import least_members
 from acpgen.ir.model import (
     AnyJson,
     Kind,
@@ -314,7 +315,7 @@ def negotiation(model: Model) -> Code:
     if found is None:
         return Code("None")
     arguments = [Code(f"method={literal(found.method)}"), Code(f"version={literal(found.version)}")]
-    arguments.append(Code(f"least={value(found.least)}"))
+    arguments.append(Code(f"least={value(least_members(model, found.method, found.version))}"))
     if (error := found.unsupported) is not None:
         names = f"{literal(error.code)}, {literal(error.requested)}, {literal(error.supported)}"
         arguments.append(Code(f"unsupported=Unsupported({names})"))

@@ -16,7 +16,6 @@ from acpgen.ir.errors import lower_errors
 from acpgen.ir.expressions import Expressions, refines
 from acpgen.ir.methods import lower_methods
 from acpgen.ir.model import EXTRA_FIELD, Alias, Choice, Definition, Enum, EnumMember, Field, Leniency, Model, Struct
-from acpgen.ir.negotiation import lower_negotiation
 from acpgen.ir.options import Options
 from acpgen.ir.order import in_dependency_order
 from acpgen.ir.shapes import Definitions, Property, Shape
@@ -50,7 +49,7 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
         methods=methods,
         errors=lower_errors(context),
         envelope=lower_envelope(context, composed.root, methods),
-        negotiation=lower_negotiation(composed.negotiation, definitions, methods),
+        negotiation=composed.negotiation,
     )
     check_model(model, report)
     report.raise_errors()

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from acpgen.ir.conditions import Condition
 from acpgen.ir.role import Role
 from acpgen.schema.gates import Gate
-from acpgen.schema.negotiation import Unsupported
+from acpgen.schema.negotiation import Negotiation
 
 # --- Types of values ------------------------------------------------------------------------------------------------
 
@@ -364,19 +364,6 @@ class Envelope:
     cancel: Cancel | None
     batches: bool
     null_ids: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Negotiation:
-    """The request `method` that negotiates the version, and the property of its params that holds it.
-
-    `least` are the properties that the params must have besides, each with the least value of its type.
-    """
-
-    method: str
-    version: str
-    least: MapValue
-    unsupported: Unsupported | None
 
 
 @dataclass(frozen=True, kw_only=True)

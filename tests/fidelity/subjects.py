@@ -172,7 +172,7 @@ def bundled_subjects() -> Iterator[Subject]:
         fitting = fitting_fragments(release)
         yield Subject(label=f"{label}+all", sources=Sources(**known, extensions=fitting))
         for spec in fitting:
-            if DEEP or find_fragment(spec, release.protocol).status != "landed":
+            if DEEP or find_fragment(spec, release.protocol).status == "draft":
                 yield Subject(label=f"{label}+{spec}", sources=Sources(**known, extensions=(spec,)))
 
 

@@ -1,9 +1,9 @@
-"""The request that negotiates the version, with the values that stand for properties which a peer left out."""
+"""The least values of types: they stand for what a peer of another version left out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 from acpgen.ir.model import (
     Alias,
@@ -18,8 +18,7 @@ from acpgen.ir.model import (
     Literal,
     MapOf,
     MapValue,
-    Method,
-    Negotiation,
+    Model,
     Nullable,
     Primitive,
     Ref,
@@ -30,24 +29,14 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Value,
 )
-from acpgen.schema.negotiation import Negotiation as Facts
 
 
-def lower_negotiation(
-    facts: Facts | None, definitions: Iterable[Definition], methods: Sequence[Method]
-) -> Negotiation | None:
-    """The negotiation that `facts` tell of; None where there are none, or its request is not routed."""
-    requests = [each for each in methods if facts and each.wire == facts.method and each.kind is Kind.REQUEST]
-    if facts is None or not requests:
-        return None
-    params = _least(requests[0].params, {definition.name: definition for definition in definitions})
-    members = params.items if isinstance(params, MapValue) else ()
-    return Negotiation(
-        method=facts.method,
-        version=facts.version,
-        least=MapValue(tuple((wire, value) for wire, value in members if wire != facts.version)),
-        unsupported=facts.unsupported,
-    )
+def least_members(model: Model, method: str, but: str) -> MapValue:
+    """The properties that the params of the request `method` must have, without `but`: each with its least value."""
+    params = next((each.params for each in model.methods if each.wire == method and each.kind is Kind.REQUEST), None)
+    found = _least(params, model.by_name) if params is not None else None
+    members = found.items if isinstance(found, MapValue) else ()
+    return MapValue(tuple((wire, value) for wire, value in members if wire != but))
 
 
 def _least(expression: TypeExpr, known: Mapping[str, Definition]) -> Value:
