@@ -197,7 +197,7 @@ def test_stdin_and_stdout_are_back_afterwards(acp: ModuleType) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-c", program],
-        input='{"jsonrpc": "2.0", "id": 1, "method": "_x"}\n',
+        input='{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}\n',
         env=environment(acp),
         capture_output=True,
         text=True,
@@ -205,7 +205,7 @@ def test_stdin_and_stdout_are_back_afterwards(acp: ModuleType) -> None:
         check=True,
     )
     before, answer, after = done.stdout.splitlines()
-    assert (before, json.loads(answer)["error"]["code"], after) == ("before", -32600, "after ''")
+    assert (before, json.loads(answer)["error"]["code"], after) == ("before", -32601, "after ''")
     assert done.stderr == ""
 
 
