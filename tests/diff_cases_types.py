@@ -99,6 +99,17 @@ TYPES = [
     ),
     Case(
         rule="type-kind-changed",
+        variant="another-name-that-needs-more",
+        old=holding(thing(name=TEXT)),
+        new=holding(any_of(ref("Plain")), Plain=thing(("name",), name=TEXT)),
+        place="Item",
+        wire=client_sends("breaks", "ok"),
+        source="breaks",
+        uses=("construct",),
+        also=frozenset({"type-added"}),
+    ),
+    Case(
+        rule="type-kind-changed",
         variant="by-what-a-property-says",
         old=holding(thing(stop={"anyOf": [open_constants("a", "b"), {"type": "null"}], **LENIENT})),
         new=holding(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from acpgen.diff.defaults import Defaults
 from acpgen.diff.findings import Wire, worst_wire
+from acpgen.ir.defaults import stand_in
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -168,10 +169,8 @@ class Acceptance:
         if read is None:
             return Wire.LOSES if sent is not None else Wire.OK
         if sent is None:
-            return Wire.BREAKS if read.required else Wire.OK
-        if read.required and not sent.required:
-            return Wire.BREAKS
-        return worst_wire((self.value(sent, read), self.absence(sent, read)))
+            return left_out(None, read)
+        return worst_wire((left_out(sent, read), self.value(sent, read), self.absence(sent, read)))
 
     def value(self, sent: Field, read: Field) -> Wire:
         """The verdict on values of the property, after all that the reader forgives."""
@@ -279,6 +278,11 @@ class Acceptance:
         return worst_wire(self.accepts(each, wanted) for each in [*inner, *(each.type for each in struct.fields)])
 
 
+def left_out(sent: Field | None, read: Field) -> Wire:
+    """The verdict on objects without the property, if the sender may leave it out, or does not know it."""
+    return Wire.BREAKS if read.required and (sent is None or not sent.required) else Wire.OK
+
+
 def _best(verdicts: Iterable[Wire]) -> Wire:
     """The mildest of `verdicts`: one member that takes the value is enough."""
     best = Wire.BREAKS
@@ -294,7 +298,7 @@ def forgives(field: Field, model: Model) -> bool:
     found = resolved(field.type, model)
     if not field.leniency.default_on_error or isinstance(found, AnyJson):
         return False
-    return not field.required or field.default is not None or isinstance(found, (ListOf, MapOf, Nullable))
+    return not field.required or stand_in(field, found) is not None
 
 
 def leaves_out_items(field: Field, model: Model) -> bool:
