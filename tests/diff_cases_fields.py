@@ -12,6 +12,7 @@ from tests.diff_schemas import (
     WHOLE,
     YES_NO,
     Case,
+    any_of,
     asking,
     client_sends,
     constants,
@@ -24,6 +25,19 @@ from tests.diff_schemas import (
 )
 
 FIELDS = [
+    *there_and_back(
+        Case(
+            rule="field-type-respelled",
+            variant="any-by-union",
+            old=with_x({}),
+            new=with_x(any_of(ref("Known"), {"title": "Other"}), Known=thing(("a",), a=TEXT)),
+            place="AskRequest.x",
+            wire=FINE,
+            also=frozenset({"type-added"}),
+        ),
+        "field-type-respelled",
+        source="ok",
+    ),
     *there_and_back(
         Case(
             rule="field-added-optional",

@@ -10,6 +10,7 @@ from tests.diff_schemas import (
     Case,
     Schema,
     Verdicts,
+    any_of,
     asking,
     client_sends,
     message,
@@ -92,11 +93,7 @@ METHODS = [
         rule="method-renamed",
         variant="other-words",
         old=asking_twice(),
-        new=asking(
-            thing(),
-            TellRequest=message("announce", thing(t=TEXT)),
-            TellResponse=message("announce", thing()),
-        ),
+        new=asking(thing(), TellRequest=message("announce", thing(t=TEXT)), TellResponse=message("announce", thing())),
         place="announce",
         wire=client_sends("breaks", "breaks"),
         source="breaks",
@@ -186,10 +183,11 @@ METHODS = [
 ]
 
 
-def enveloped(*codes: Any, ids: Any = TEXT, batches: bool = False) -> Schema:
-    """A schema with a JSON-RPC envelope: error codes with titles, the type of ids, arrays of messages."""
+def enveloped(*codes: Any, ids: Any = TEXT, error_ids: Any = None, batches: bool = False) -> Schema:
+    """A schema with a JSON-RPC envelope: error codes with titles, the types of ids, arrays of messages."""
     code = {"anyOf": [*({"const": number, "title": title} for number, title in codes), WHOLE]}
-    envelope = {"x-docs-ignore": True, **thing(id=ref("Id"), error=ref("Failure"))}
+    answers = any_of(thing(id=ref("Id"), result={}), thing(id=error_ids or TEXT, error=ref("Failure")))
+    envelope = {"x-docs-ignore": True, **answers}
     root = [ref("Envelope"), *([{"type": "array", "items": ref("Envelope")}] if batches else [])]
     return {
         **asking(
@@ -242,6 +240,17 @@ PROTOCOL = [
             also=frozenset({"alias-null-added"}),
         ),
         "null-ids-removed",
+        source="ok",
+    ),
+    *there_and_back(
+        Case(
+            rule="null-error-ids-added",
+            old=enveloped((-1, "Bad luck")),
+            new=enveloped((-1, "Bad luck"), error_ids={"type": ["string", "null"]}),
+            place="the protocol",
+            wire=_both("ok", "ok"),
+        ),
+        "null-error-ids-removed",
         source="ok",
     ),
     *there_and_back(

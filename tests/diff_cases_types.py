@@ -6,6 +6,7 @@ from tests.diff_cases_values import LOOSE, SHARED, A, B, C
 from tests.diff_schemas import (
     FINE,
     GONE,
+    LENIENT,
     TEXT,
     Case,
     any_of,
@@ -17,6 +18,7 @@ from tests.diff_schemas import (
     message,
     one_of,
     open_constants,
+    other,
     ref,
     there_and_back,
     thing,
@@ -70,6 +72,62 @@ TYPES = [
         source="breaks",
         uses=GONE,
         also=frozenset({"type-added"}),
+    ),
+    *there_and_back(
+        Case(
+            rule="type-kind-changed",
+            variant="another-name",
+            old=holding(thing(("name",), name=TEXT)),
+            new=holding(any_of(ref("Plain")), Plain=thing(("name",), name=TEXT)),
+            place="Item",
+            wire=FINE,
+            also=frozenset({"type-added"}),
+        ),
+        "type-kind-changed",
+        source="ok",
+    ),
+    Case(
+        rule="type-kind-changed",
+        variant="another-name-that-lacks-something",
+        old=holding(thing(("name",), name=TEXT, more=TEXT)),
+        new=holding(any_of(ref("Plain")), Plain=thing(("name",), name=TEXT)),
+        place="Item",
+        wire=client_sends("loses", "ok"),
+        source="breaks",
+        uses=GONE,
+        also=frozenset({"type-added"}),
+    ),
+    Case(
+        rule="type-kind-changed",
+        variant="another-name-that-needs-more",
+        old=holding(thing(name=TEXT)),
+        new=holding(any_of(ref("Plain")), Plain=thing(("name",), name=TEXT)),
+        place="Item",
+        wire=client_sends("breaks", "ok"),
+        source="breaks",
+        uses=("construct",),
+        also=frozenset({"type-added"}),
+    ),
+    Case(
+        rule="type-kind-changed",
+        variant="by-what-a-property-says",
+        old=holding(thing(stop={"anyOf": [open_constants("a", "b"), {"type": "null"}], **LENIENT})),
+        new=holding(
+            {
+                **thing(stop={"type": ["string", "null"], **LENIENT}),
+                "anyOf": [
+                    member("a", "stop"),
+                    member("b", "stop"),
+                    other("a", "b", key="stop"),
+                    {**thing(stop={"type": "null"}), "title": "none"},
+                ],
+            }
+        ),
+        place="Item",
+        wire=client_sends("ok", "loses"),
+        source="breaks",
+        uses=GONE,
+        also=frozenset({"type-added", "type-removed"}),
     ),
     *there_and_back(
         Case(

@@ -9,6 +9,7 @@ import pytest
 
 from acpgen.diff.findings import Source, Use
 from acpgen.diff.rules import RULES
+from acpgen.diff.sections import headline, summary
 from tests.diff_cases import CASES
 from tests.diff_cases_methods import ANNOUNCING, asking_twice
 from tests.diff_schemas import Case
@@ -155,3 +156,17 @@ def test_every_rule_has_its_reverse_and_its_reasons() -> None:
     for rule in RULES.values():
         assert RULES[rule.reverse].reverse == rule.id
         assert all((rule.meaning, rule.wire, rule.source))
+
+
+# --- What is said ---------------------------------------------------------------------------------------------------
+
+
+def test_a_class_that_became_a_union_says_what_to_construct(written: Written) -> None:
+    case = next(case for case in CASES if str(case) == "type-kind-changed-by-what-a-property-says")
+    (found,) = [each for each in pair(case, written).comparison().findings if each.rule == case.rule]
+    assert found.message.endswith("; construct ItemA or ItemB or ItemOther or ItemNone instead")
+
+
+def test_the_first_line_says_what_to_act_on(written: Written) -> None:
+    case = next(case for case in CASES if str(case) == "type-kind-changed-another-name-that-lacks-something")
+    assert headline(summary(pair(case, written).comparison())) == "1 breaking, 0 to look at, 1 other"

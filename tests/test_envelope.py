@@ -41,16 +41,26 @@ def small_schema(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("protocol", "release", "envelope"),
     [
-        (1, "0.10.8", Envelope(cancel=None, batches=False, null_ids=True)),
+        (1, "0.10.8", Envelope(cancel=None, batches=False, null_ids=True, null_error_ids=True)),
         (
             1,
             "2026-11-02",
-            Envelope(cancel=Cancel(method="$/cancel_request", key="requestId"), batches=False, null_ids=True),
+            Envelope(
+                cancel=Cancel(method="$/cancel_request", key="requestId"),
+                batches=False,
+                null_ids=True,
+                null_error_ids=True,
+            ),
         ),
         (
             2,
             "2026-11-02",
-            Envelope(cancel=Cancel(method="$/cancel_request", key="requestId"), batches=False, null_ids=False),
+            Envelope(
+                cancel=Cancel(method="$/cancel_request", key="requestId"),
+                batches=False,
+                null_ids=False,
+                null_error_ids=True,
+            ),
         ),
     ],
 )
@@ -60,7 +70,9 @@ def test_bundled_schemas(protocol: int, release: str, envelope: Envelope) -> Non
 
 def test_the_rules_read_the_structure_and_no_names(tmp_path: Path) -> None:
     found = envelope_of(tmp_path, small_schema())
-    assert found == Envelope(cancel=Cancel(method="halt", key="which"), batches=False, null_ids=False)
+    assert found == Envelope(
+        cancel=Cancel(method="halt", key="which"), batches=False, null_ids=False, null_error_ids=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +87,7 @@ def test_other_notifications_cancel_nothing(key: str, value: object, tmp_path: P
 def test_a_schema_without_envelopes_leaves_it_to_json_rpc(tmp_path: Path) -> None:
     schema = small_schema()
     del schema["$defs"]["Request"], schema["anyOf"]
-    assert envelope_of(tmp_path, schema) == Envelope(cancel=None, batches=False, null_ids=True)
+    assert envelope_of(tmp_path, schema) == Envelope(cancel=None, batches=False, null_ids=True, null_error_ids=True)
 
 
 def test_an_array_among_the_messages_is_a_batch(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ The sender is judged by its schema, not by its manners: what its types admit, it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from acpgen.diff.defaults import Defaults
 from acpgen.diff.findings import Wire, worst_wire
+from acpgen.ir.defaults import stand_in
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -87,7 +88,7 @@ class Acceptance:
             case _, AnyJson() | Nullable(AnyJson()):
                 return Wire.OK
             case AnyJson(), _:
-                return Wire.BREAKS
+                return self._anything(known_read)
             case Nullable(inner), _:
                 return worst_wire((self.accepts(_NULL, read), self.accepts(inner, read)))
             case Scalar(primitive=Primitive.NULL), Nullable():
@@ -106,6 +107,24 @@ class Acceptance:
                 return self._object_as_map(name, wanted)
             case _:
                 return Wire.OK if _scalar_fits(known_sent, known_read) else Wire.BREAKS
+
+    def _anything(self, read: TypeExpr) -> Wire:
+        """The verdict on any value at all: a union may have a member for what none of the others takes."""
+        match read:
+            case Nullable(inner):
+                return self.accepts(_ANY, inner)
+            case Ref(name):
+                return _best(self.accepts(_ANY, each) for each in self._untagged(name))
+            case _:
+                return Wire.BREAKS
+
+    def _untagged(self, name: str) -> Iterator[TypeExpr]:
+        """The types of the members that need no tag, where the reader expects a union."""
+        match self.reader.by_name[name]:
+            case TaggedUnion(untagged=candidates) | UntaggedUnion(members=candidates):
+                yield from (each.type for each in candidates)
+            case _:
+                return
 
     def _members(self, name: str) -> tuple[TypeExpr, ...]:
         union = self.sender.by_name[name]
@@ -150,10 +169,8 @@ class Acceptance:
         if read is None:
             return Wire.LOSES if sent is not None else Wire.OK
         if sent is None:
-            return Wire.BREAKS if read.required else Wire.OK
-        if read.required and not sent.required:
-            return Wire.BREAKS
-        return worst_wire((self.value(sent, read), self.absence(sent, read)))
+            return left_out(None, read)
+        return worst_wire((left_out(sent, read), self.value(sent, read), self.absence(sent, read)))
 
     def value(self, sent: Field, read: Field) -> Wire:
         """The verdict on values of the property, after all that the reader forgives."""
@@ -185,7 +202,9 @@ class Acceptance:
             return Wire.LOSES if isinstance(sent, MapOf) and union.other is not None else Wire.BREAKS
         struct = self.sender.by_name[sent.name]
         assert isinstance(struct, Struct)
-        tag = next((each for each in struct.fields if each.wire == union.tag and each.required), None)
+        tag = next((each for each in struct.fields if each.wire == union.tag), None)
+        if tag is not None and (not tag.required or isinstance(resolved(tag.type, self.sender), (Choice, Nullable))):
+            return self._by_tag(struct, tag, union)
         constant = tag.type.value if tag is not None and isinstance(tag.type, Const) else None
         verdicts = [self.accepts(sent, Ref(each.target)) for each in union.variants if each.tag == constant]
         verdicts += [self.accepts(sent, each.type) for each in union.untagged]
@@ -198,6 +217,50 @@ class Acceptance:
     def _free_tag(self, sent: Ref, union: TaggedUnion) -> Wire:
         """The verdict on what has some tag, whichever: a member for all of them must be there to take it."""
         return self.accepts(sent, Ref(union.other.target)) if union.other is not None else Wire.BREAKS
+
+    def _by_tag(self, sent: Struct, tag: Field, union: TaggedUnion) -> Wire:
+        """The worst verdict on what has no tag, or one of several, or any."""
+        kind = resolved(tag.type, self.sender)
+        inner = resolved(kind.inner, self.sender) if isinstance(kind, Nullable) else kind
+        known = (inner.value,) if isinstance(inner, Const) else inner.values if isinstance(inner, Choice) else ()
+        verdicts = [self._with_tag(sent, replace(tag, type=Const(value), required=True), union) for value in known]
+        if isinstance(kind, Nullable):
+            verdicts.append(self._with_tag(sent, replace(tag, type=_NULL), union))
+        elif not tag.required:
+            verdicts.append(self._with_tag(sent, None, union))
+        if not isinstance(inner, Const) and not (isinstance(inner, Choice) and not inner.open):
+            verdicts.append(self._with_tag(sent, replace(tag, type=inner, required=True), union))
+        return worst_wire(verdicts)
+
+    def _with_tag(self, sent: Struct, tag: Field | None, union: TaggedUnion) -> Wire:
+        """The verdict on objects of the class whose tag is what `tag` says."""
+        others = tuple(each for each in sent.fields if each.wire != union.tag)
+        struct = replace(sent, fields=others if tag is None else (*others, tag))
+        constant = tag.type.value if tag is not None and isinstance(tag.type, Const) else None
+        verdicts = [self._object(struct, Ref(each.target)) for each in union.variants if each.tag == constant]
+        has_tag = tag is not None and tag.type != _NULL
+        if has_tag and not verdicts and union.other is not None and constant not in union.other.excluded:
+            verdicts.append(self._other(struct, union.other.target))
+        return _best([*verdicts, *(self._object(struct, each.type) for each in union.untagged)])
+
+    def _object(self, sent: Struct, read: TypeExpr) -> Wire:
+        """The verdict on a class that is no definition of the sender, but a part of what one admits."""
+        match resolved(read, self.reader):
+            case AnyJson():
+                return Wire.OK
+            case Nullable(inner):
+                return self._object(sent, inner)
+            case Ref(name):
+                match self.reader.by_name[name]:
+                    case Struct() as struct:
+                        return self._objects(sent, struct)
+                    case TaggedUnion() as union:
+                        tag = next((each for each in sent.fields if each.wire == union.tag), None)
+                        return self._by_tag(sent, tag, union) if tag else self._with_tag(sent, None, union)
+                    case _:
+                        return _best(self._object(sent, each) for each in self._untagged(name))
+            case _:
+                return Wire.BREAKS
 
     def _other(self, sent: Struct, target: str) -> Wire:
         """The verdict on a member whose tag the reader does not know, where it keeps such members as they are."""
@@ -215,6 +278,11 @@ class Acceptance:
         return worst_wire(self.accepts(each, wanted) for each in [*inner, *(each.type for each in struct.fields)])
 
 
+def left_out(sent: Field | None, read: Field) -> Wire:
+    """The verdict on objects without the property, if the sender may leave it out, or does not know it."""
+    return Wire.BREAKS if read.required and (sent is None or not sent.required) else Wire.OK
+
+
 def _best(verdicts: Iterable[Wire]) -> Wire:
     """The mildest of `verdicts`: one member that takes the value is enough."""
     best = Wire.BREAKS
@@ -230,7 +298,7 @@ def forgives(field: Field, model: Model) -> bool:
     found = resolved(field.type, model)
     if not field.leniency.default_on_error or isinstance(found, AnyJson):
         return False
-    return not field.required or field.default is not None or isinstance(found, (ListOf, MapOf, Nullable))
+    return not field.required or stand_in(field, found) is not None
 
 
 def leaves_out_items(field: Field, model: Model) -> bool:

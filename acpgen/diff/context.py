@@ -9,7 +9,7 @@ from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.pairing import Pairs
 from acpgen.diff.python_types import PythonTypes, alike
 from acpgen.diff.spelling import shown, shown_annotations, spelled
-from acpgen.ir.model import Model, Nullable, TypeExpr
+from acpgen.ir.model import AnyJson, Model, Nullable, TypeExpr
 
 FINE = Effect(forward=Wire.OK, backward=Wire.OK)
 """Nothing happens to any message."""
@@ -60,7 +60,7 @@ class Context:
         if bare_old == spelled(new, str, annotations=False, bounds=False):
             return "bounds-changed"
         match old, new:
-            case (Nullable(), Nullable()):
+            case (Nullable(), Nullable()) | (AnyJson(), _) | (_, AnyJson()):
                 pass
             case (_, Nullable(inner)) if self._comes_to_the_same(old, inner):
                 return "null-added"

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 from acpgen.diff.context import FINE, Context, change, type_message
 from acpgen.diff.fields import compare_fields
-from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
+from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire, worst_source
 from acpgen.diff.python_types import source_of
 from acpgen.diff.rules import DOCUMENTATION
 from acpgen.diff.spelling import shown
 from acpgen.diff.unions import compare_unions
 from acpgen.ir.model import (
     Alias,
+    Candidate,
     Definition,
     Enum,
     EnumMember,
+    Model,
     OtherVariant,
     Primitive,
     Ref,
@@ -77,7 +79,7 @@ def _other_kind(context: Context, old: Definition, new: Definition) -> Change:
     return change(
         "type-kind-changed",
         Place(type=new.name),
-        f"is {_described(new)} now; before: {_described(old)}",
+        f"is {_described(new)} now; before: {_described(old)}{_instead(old, new, context.new)}",
         effect=Effect(
             forward=context.forward.afresh(old.name, new.name), backward=context.backward.afresh(new.name, old.name)
         ),
@@ -86,22 +88,60 @@ def _other_kind(context: Context, old: Definition, new: Definition) -> Change:
 
 
 def _other_code(context: Context, old: Definition, new: Definition) -> tuple[Source, tuple[Use, ...]]:
-    """An enum and an alias are but names for what they stand for: code may not notice the difference."""
-    match old, new:
-        case (Enum(), Alias()) | (Alias(), Enum()):
-            return source_of(context.old_types.atoms(Ref(old.name)), context.new_types.atoms(Ref(new.name)))
-        case _:
-            return Source.BREAKS, (Use.CONSTRUCT, Use.READ)
+    """Enums, aliases and unions of one are but names for what they stand for: code may not notice the difference."""
+    if {type(old), type(new)} == {Enum, Alias}:
+        return source_of(context.old_types.atoms(Ref(old.name)), context.new_types.atoms(Ref(new.name)))
+    before, after = _behind(old, context.old), _behind(new, context.new)
+    if not isinstance(before, Struct) or not isinstance(after, Struct):
+        return Source.BREAKS, (Use.CONSTRUCT, Use.READ)
+    if before is not old and before.name in context.pairs.forward:  # which is another class now than the one wanted
+        return Source.BREAKS, (Use.CONSTRUCT, Use.READ)
+    found = list(_structs(context, before, after))
+    uses = tuple(dict.fromkeys(use for each in found if each.source is not Source.OK for use in each.uses))
+    return worst_source(each.source for each in found), uses
+
+
+def _behind(definition: Definition, model: Model) -> Definition:
+    """The definition that a name stands for: an alias of it, or a union that has no other member."""
+    while True:
+        match definition:
+            case Alias(type=Ref(name)) | UntaggedUnion(members=(Candidate(type=Ref(name)),)):
+                definition = model.by_name[name]
+            case _:
+                return definition
 
 
 def _described(definition: Definition) -> str:
-    """The kind of a definition; of a union, its members, too."""
+    """The kind of a definition; of an alias, what it stands for, and of a union, its members, too."""
     kind = _KINDS[type(definition)]
     match definition:
         case TaggedUnion() | UntaggedUnion():
             return f"{kind} ({cut(' | '.join(map(shown, members(definition))), 200)})"
+        case Alias(type=target):
+            return f"{kind} of {shown(target)}"
         case _:
             return kind
+
+
+def _instead(old: Definition, new: Definition, model: Model) -> str:
+    """What to construct where a class has become a union."""
+    if not isinstance(old, Struct) or not isinstance(_behind(new, model), (TaggedUnion, UntaggedUnion)):
+        return ""
+    names = dict.fromkeys(_classes(_behind(new, model), model))
+    return f"; construct {cut(' or '.join(names), 400)} instead" if names else ""
+
+
+def _classes(definition: Definition, model: Model) -> Iterator[str]:
+    """The names of the classes that a type stands for: its own, or those of the members of a union."""
+    match definition:
+        case Struct(name=name):
+            yield name
+        case TaggedUnion() | UntaggedUnion():
+            for each in members(definition):
+                if isinstance(each, Ref):
+                    yield from _classes(_behind(model.by_name[each.name], model), model)
+        case _:
+            return
 
 
 def _structs(context: Context, old: Struct, new: Struct) -> Iterator[Change]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from acpgen.diff.acceptance import left_out
 from acpgen.diff.context import FINE, Context, change, type_message
-from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
+from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire, worst_wire
 from acpgen.diff.likeness import MOST_PAIRS, same_words
 from acpgen.diff.python_types import broken, source_of
 from acpgen.diff.spelling import shown, shown_leniency, shown_value
@@ -75,8 +76,8 @@ def _rename(old: Field, new: Field, before: Struct, after: Struct) -> Change:
         Place(type=after.name, member=new.wire, was=old.wire),
         f"is the new name of {cut(old.wire)}",
         effect=Effect(
-            forward=Wire.BREAKS if new.required else _unread(after),
-            backward=Wire.BREAKS if old.required else _unread(before),
+            forward=worst_wire((left_out(None, new), _unread(after))),
+            backward=worst_wire((left_out(None, old), _unread(before))),
         ),
         source=(Source.OK, ()) if old.name == new.name else _GONE,
     )
@@ -87,7 +88,7 @@ def _removed(field: Field, owner: Struct) -> Change:
         "field-removed-required" if field.required else "field-removed-optional",
         Place(type=owner.name, member=field.wire),
         f"{_must(field)} property removed: {shown(field.type)}",
-        effect=Effect(forward=_unread(owner), backward=Wire.BREAKS if field.required else Wire.OK),
+        effect=Effect(forward=_unread(owner), backward=left_out(None, field)),
         source=_GONE,
     )
 
@@ -97,7 +98,7 @@ def _added(field: Field, before: Struct, owner: Struct) -> Change:
         "field-added-required" if field.required else "field-added-optional",
         Place(type=owner.name, member=field.wire),
         f"new {_must(field)} property: {shown(field.type)}",
-        effect=Effect(forward=Wire.BREAKS if field.required else Wire.OK, backward=_unread(before)),
+        effect=Effect(forward=left_out(None, field), backward=_unread(before)),
         source=_needed(field),
     )
 
@@ -114,7 +115,7 @@ def _must(field: Field) -> str:
 
 def _compare(context: Context, old: Field, new: Field, place: Place) -> Iterator[Change]:
     if old.required != new.required:
-        yield _requirement(new, place)
+        yield _requirement(old, new, place)
     if not context.agree(old.type, new.type):
         yield _type(context, old, new, place)
     if not old.required and not new.required:
@@ -124,20 +125,21 @@ def _compare(context: Context, old: Field, new: Field, place: Place) -> Iterator
         yield change("field-leniency-changed", place, message, effect=FINE)
 
 
-def _requirement(new: Field, place: Place) -> Change:
+def _requirement(old: Field, new: Field, place: Place) -> Change:
+    effect = Effect(forward=left_out(old, new), backward=left_out(new, old))
     if new.required:
         return change(
             "field-made-required",
             place,
             "is required now",
-            effect=Effect(forward=Wire.BREAKS, backward=Wire.OK),
+            effect=effect,
             source=_needed(new),
         )
     return change(
         "field-made-optional",
         place,
         "may be left out now" + (f", which means {shown_value(new.default)}" if new.default is not None else ""),
-        effect=Effect(forward=Wire.OK, backward=Wire.BREAKS),
+        effect=effect,
         source=broken(constructs=True, reads=not new.may_be_unset),
     )
 

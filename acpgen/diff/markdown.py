@@ -11,6 +11,7 @@ from acpgen.diff.sections import (
     NAME,
     NAMES,
     Section,
+    breaks,
     headline,
     place_words,
     shown_and_counted,
@@ -94,8 +95,7 @@ def _finding(finding: Finding, *, shared: bool) -> str:
 
 
 def _strong(finding: Finding, verdicts: str) -> str:
-    breaks = finding.worst_wire is Wire.BREAKS or finding.source is Source.BREAKS
-    return f"**{verdicts}**" if breaks else verdicts
+    return f"**{verdicts}**" if breaks(finding) else verdicts
 
 
 def escaped(text: str) -> str:

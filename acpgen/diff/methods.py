@@ -45,15 +45,18 @@ def _protocol(old: Model, new: Model) -> Iterator[Change]:
     if old.protocol != new.protocol:
         message = f"the protocol is version {new.protocol} now; before: {old.protocol}"
         yield change("protocol-changed", Place(), message, effect=breaks, source=(Source.RISK, (Use.IMPORT,)))
-    for name, what, before, after in (
-        ("batches", "arrays of messages", old.envelope.batches, new.envelope.batches),
-        ("null-ids", "requests whose id is null", old.envelope.null_ids, new.envelope.null_ids),
+    mine, theirs = old.envelope, new.envelope
+    for name, what, before, after, refused in (
+        ("batches", "arrays of messages", mine.batches, theirs.batches, Wire.BREAKS),
+        ("null-ids", "requests whose id is null", mine.null_ids, theirs.null_ids, Wire.BREAKS),
+        # the runtime reads these whatever the schema says: nobody waits for such an answer
+        ("null-error-ids", "errors whose id is null", mine.null_error_ids, theirs.null_error_ids, Wire.OK),
     ):
         if after and not before:
-            effect = Effect(forward=Wire.OK, backward=Wire.BREAKS)
+            effect = Effect(forward=Wire.OK, backward=refused)
             yield change(f"{name}-added", Place(), f"{what} are allowed now", effect=effect)
         if before and not after:
-            effect = Effect(forward=Wire.BREAKS, backward=Wire.OK)
+            effect = Effect(forward=refused, backward=Wire.OK)
             yield change(f"{name}-removed", Place(), f"{what} are allowed no more", effect=effect)
     yield from _errors(old, new)
 

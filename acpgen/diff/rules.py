@@ -59,6 +59,12 @@ _PROTOCOL = (
         ("ok: the runtime numbers its requests", "ok: the runtime numbers its requests"),
     ),
     *_both(
+        ("null-error-ids-added", "null-error-ids-removed"),
+        ("the id of an error may be null", "the id of an error may be null no more"),
+        ("ok: no call waits for an answer without an id", "ok: no call waits for an answer without an id"),
+        ("ok: the runtime numbers its requests", "ok: the runtime numbers its requests"),
+    ),
+    *_both(
         ("error-code-added", "error-code-removed"),
         ("an error code has got a name", "an error code has a name no more"),
         ("ok: errors of any code are read", "ok: errors of any code are read"),

@@ -30,10 +30,13 @@ NAMES = 12
 class Summary:
     """The numbers of a comparison. `directions` has the worst verdicts by sender, documentation is counted apart.
 
+    `breaking` are findings with a verdict that something breaks, `notable` those where something is lost or at risk.
     `wire_breaks` and `source_breaks` are the places of what breaks.
     """
 
     findings: int
+    breaking: int
+    notable: int
     documentation: int
     wire: Counter[Wire]
     source: Counter[Source]
@@ -58,6 +61,8 @@ def summary(comparison: Comparison) -> Summary:
     real = [finding for finding in comparison.findings if finding.rule != DOCUMENTATION]
     return Summary(
         findings=len(real),
+        breaking=sum(breaks(finding) for finding in real),
+        notable=sum(not breaks(finding) and is_notable(finding) for finding in real),
         documentation=len(comparison.findings) - len(real),
         wire=Counter(finding.worst_wire for finding in real),
         source=Counter(finding.source for finding in real),
@@ -68,11 +73,23 @@ def summary(comparison: Comparison) -> Summary:
     )
 
 
+def breaks(finding: Finding) -> bool:
+    """Whether messages are refused, or code fails."""
+    return finding.worst_wire is Wire.BREAKS or finding.source is Source.BREAKS
+
+
+def is_notable(finding: Finding) -> bool:
+    """Whether it has any effect on messages or code."""
+    return finding.worst_wire is not Wire.OK or finding.source is not Source.OK
+
+
 def headline(numbers: Summary) -> str:
-    """How much differs, in words."""
+    """How much differs, in words: first what somebody has to act on."""
     if numbers.findings:
         more = f" ({numbers.documentation} more about documentation alone)" if numbers.documentation else ""
-        return f"{numbers.findings} {'finding' if numbers.findings == 1 else 'findings'}{more}"
+        others = numbers.findings - numbers.breaking - numbers.notable
+        first = f"{numbers.breaking} breaking" if numbers.breaking else "nothing breaks"
+        return f"{first}, {numbers.notable} to look at, {others} {'other' if others == 1 else 'others'}{more}"
     return "no differences" + (f" but in documentation ({numbers.documentation})" if numbers.documentation else "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from acpgen.emit.literals import Code, literal
 from acpgen.emit.reading import TYPES, Reading
 from acpgen.emit.values import value
+from acpgen.ir.defaults import stand_in
 from acpgen.ir.model import (
     AnyJson,
     Const,
@@ -12,10 +13,7 @@ from acpgen.ir.model import (
     Field,
     Leniency,
     ListOf,
-    ListValue,
-    Literal,
     MapOf,
-    MapValue,
     Nullable,
     Ref,
     TypeExpr,
@@ -50,7 +48,7 @@ class Properties:
         return field.leniency.default_on_error and not self._takes_anything(field)
 
     def _required(self, field: Field) -> Code:
-        fallback = self._fallback(field)
+        fallback = stand_in(field, self._reading.resolved(field.type))
         key = f"key := {literal(field.wire)}"
         match self._reading.resolved(field.type):
             case Const(str(text)) if field.leniency == Leniency():
@@ -72,13 +70,6 @@ class Properties:
             test = f"(key := {wire}) in data" if is_strict else f"{wire} in data"
         absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
         return Code(f"{present} if {test} else {absent}")
-
-    def _fallback(self, field: Field) -> Value | None:
-        """What stands in for a required value that does not fit, where the property may be lenient at all."""
-        if field.default is not None:
-            return field.default
-        empty: dict[type, Value] = {ListOf: ListValue(()), MapOf: MapValue(()), Nullable: Literal(None)}
-        return empty.get(type(self._reading.resolved(field.type)))
 
     def _present(self, field: Field, key: str, fallback: Value | None) -> Code:
         """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""

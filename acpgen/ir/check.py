@@ -8,14 +8,13 @@ from itertools import combinations
 from acpgen.diagnostics import Report
 from acpgen.ir import names
 from acpgen.ir.coverage import Coverage
+from acpgen.ir.defaults import stand_in
 from acpgen.ir.model import (
     Alias,
     Candidate,
     Definition,
     Enum,
     Field,
-    ListOf,
-    MapOf,
     Model,
     Nullable,
     Ref,
@@ -148,11 +147,7 @@ def _readings(expression: TypeExpr, known: Mapping[str, int]) -> int:
 
 def _check_leniency(field: Field, coverage: Coverage, report: Report) -> None:
     falls_back = field.leniency.default_on_error or field.leniency.default_on_null
-    has_default = (
-        field.default is not None
-        or not field.required
-        or isinstance(coverage.resolve(field.type), (ListOf, MapOf, Nullable))
-    )
+    has_default = not field.required or stand_in(field, coverage.resolve(field.type)) is not None
     if falls_back and not has_default and not field.inherited:
         report.warning(
             "leniency-without-default",

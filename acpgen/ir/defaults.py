@@ -34,6 +34,24 @@ from acpgen.ir.model import (
 from acpgen.schema.pointer import join
 
 
+def stand_in(field: Field, expression: object) -> Value | None:
+    """What stands in for a required value that does not fit, where it may be forgiven; None where nothing does.
+
+    `expression` is the type of the property behind aliases.
+    """
+    if field.default is not None:
+        return field.default
+    match expression:
+        case ListOf():
+            return ListValue(())
+        case MapOf():
+            return MapValue(())
+        case Nullable():
+            return Literal(None)
+        case _:
+            return None
+
+
 class _MisfitError(Exception):
     """A default that its own type refuses; the text says why."""
 

@@ -18,7 +18,19 @@ def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method
         cancel=next((found for method in methods if (found := _cancel(context, method, ids))), None),
         batches=any(branch.get("type") == "array" for branch in _branches(root)),
         null_ids=not ids or any(_takes_null(context.definitions.nodes[name]) for name in ids),
+        null_error_ids=_has_null_error_ids(context),
     )
+
+
+def _has_null_error_ids(context: Context) -> bool:
+    """Whether the id beside an `error` may be null, as JSON-RPC has it where nothing else is said."""
+    found = [
+        [node["properties"]["id"], *(context.definitions.nodes[name] for name in _targets(node["properties"]["id"]))]
+        for envelope in context.definitions.envelopes
+        for _, node in walk(context.definitions.nodes[envelope])
+        if isinstance(node, dict) and {"id", "error"} <= node.get("properties", {}).keys()
+    ]
+    return not found or any(_takes_null(node) for nodes in found for node in nodes)
 
 
 def _id_definitions(context: Context) -> Iterator[str]:
