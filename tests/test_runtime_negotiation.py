@@ -315,7 +315,7 @@ def test_one_that_fails_takes_nothing_from_another(packages: Packages) -> None:
 
 
 @EACH_BASE
-def test_whoever_does_not_check_capabilities_does_not_wait_either(packages: Packages, sources: Sources) -> None:
+def test_without_checks_there_is_no_handshake(packages: Packages, sources: Sources) -> None:
     acp, heard = packages(sources), []
 
     async def main() -> None:
