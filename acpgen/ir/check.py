@@ -15,6 +15,8 @@ from acpgen.ir.model import (
     Definition,
     Enum,
     Field,
+    ListOf,
+    MapOf,
     Model,
     Nullable,
     Ref,
