@@ -31,8 +31,8 @@ POSITIONS = {
     "params that an error carries": '{"jsonrpc":"2.0","id":1,"method":"_refuse","params":%s}',
     "params that do not fit": '{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":%s}',
     "a property": '{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[%s]}}',
-    "a lenient property": '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":%s}}',
-    "_meta": '{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[],"_meta":{"a":%s}}}',
+    "a lenient one": '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":%s}}',
+    "_meta": '{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[],"_meta":%s}}',
     "a notification": '{"jsonrpc":"2.0","method":"_a","params":%s}',
     "a notification that fails": '{"jsonrpc":"2.0","method":"_fail","params":%s}',
     "a notification that does not fit": '{"jsonrpc":"2.0","method":"session/cancel","params":%s}',
@@ -101,7 +101,11 @@ def test_a_deep_value_ends_no_connection(packages: Packages, position: str, shap
 
     async def main() -> None:
         kind = agent_of(
-            acp, ext_method=ext_method, ext_notification=ext_method, session_prompt=session_prompt, initialize=initialize
+            acp,
+            ext_method=ext_method,
+            ext_notification=ext_method,
+            session_prompt=session_prompt,
+            initialize=initialize,
         )
         options = acp.ConnectionOptions(on_drop=lambda drop: None)
         async with raw_peer(acp, kind, options=options) as peer:
@@ -109,7 +113,7 @@ def test_a_deep_value_ends_no_connection(packages: Packages, position: str, shap
                 await peer.send_line((template % (opening * depth + "1" + closing * depth)).encode())
                 answers = await peer.ping()
                 has_id = '"id":1,' in template or '"id":%s,"method"' in template
-                assert len(answers) == 1 or not (has_id or "%s" == template), depth
+                assert len(answers) == 1 or not (has_id or template == "%s"), depth
 
     with printed_log() as log:
         run(main(), seconds=120)

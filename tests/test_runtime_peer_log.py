@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime_support import V1, acp_log, agent_of, client_of, raw_peer, run, texts
+from tests.runtime_support import V1, acp_log, client_of, raw_peer, run, texts
 from tests.support import Packages
 
 FORGED = "x\nERROR all is lost\x1b[2J" + "\u2028" + "y" * 10_000

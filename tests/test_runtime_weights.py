@@ -79,15 +79,17 @@ VALUES: dict[str, Callable[[int], bytes]] = {
 
 @pytest.mark.parametrize("make", VALUES.values(), ids=VALUES.keys())
 @pytest.mark.parametrize("size", [900, 20_000, 1_000_000])
-def test_the_estimate_is_no_less_than_what_it_takes(packages: Packages, make: Callable[[int], bytes], size: int) -> None:
+def test_the_estimate_is_no_less_than_what_it_takes(
+    packages: Packages, make: Callable[[int], bytes], size: int
+) -> None:
     line = make(size)
     taken, estimate = size_of(json.loads(line)), weigh(packages, line)
     assert taken < estimate + 100
 
 
-def weigh(packages: Packages, line: bytes, enough: int = 0) -> int:
+def weigh(packages: Packages, line: bytes, room: int = 0) -> int:
     module = __import__(f"{packages(V1).__name__}.limits", fromlist=["weigh"])
-    return int(module.weigh(line, enough))
+    return int(module.weigh(line, room))
 
 
 TEXTS = {
