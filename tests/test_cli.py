@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import acpgen
 from acpgen.diagnostics import input_error
@@ -600,6 +601,60 @@ def _process(*arguments: str, cwd: Path, module: bool = False) -> subprocess.Com
     home = str(Path(acpgen.__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": home, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+def completed(folder: Path, line: str) -> list[str]:
+    """What a shell offers for the last word of a line."""
+    words = line.split(" ")
+    asked = {"_ACPGEN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    script = "import sys; sys.argv = ['acpgen']\nfrom acpgen.cli import main\nmain()"
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stderr == ""
+    return ran.stdout.split()
+
+
+CONFIG = '[tool.acpgen]\nprotocol = 2\n[tool.acpgen.outputs.agent]\nout = "a"\n[tool.acpgen.outputs.tests]\nout = "t"\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("acpgen build --extension auth-m", ["auth-methods", "auth-methods@2026-01-14"]),
+        ("acpgen diff --new-extension logo", ["logout", "logout@2026-02-02"]),
+        ("acpgen methods --protocol 1 --release 0", ["0.10.8"]),
+        ("acpgen build a", ["agent"]),
+        ("acpgen show --output t", ["tests"]),
+        ("acpgen show session/f", []),
+        ("acpgen show --extension session-fork session/f", ["session/fork"]),
+        ("acpgen show --protocol 1 --no-config PromptRes", ["PromptResponse"]),
+    ],
+)
+def test_shells_complete_names(line: str, expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(CONFIG)
+    assert completed(tmp_path, line) == expected
+
+
+@pytest.mark.parametrize("line", ["acpgen build a", "acpgen show session/", "acpgen show --protocol x session/"])
+def test_completion_is_silent_where_the_configuration_is_broken(line: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.acpgen\n")
+    assert completed(tmp_path, line) == []
+
+
+def test_the_format_of_extension_files_is_printed_with_examples_that_fit_it(tmp_path: Path) -> None:
+    schema = json.loads(run_acpgen("extensions", "--file-schema", cwd=tmp_path).stdout)
+    changes = schema["$defs"]["change"]["properties"]
+    fragment = {"fragment": 1, "id": "x", "revision": "1", "title": "X", "status": "vendor", "protocols": [1]}
+    for key in ("members", "replace"):
+        assert changes[key]["examples"]
+        for example in changes[key]["examples"]:
+            Draft202012Validator(schema).validate({**fragment, "changes": {"Thing": {key: example}}})
 
 
 FULL = Path("/dev/full")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from acpgen.build import Built, build
-from acpgen.cli import options
+from acpgen.cli import completion, options
 from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
 from acpgen.cli.tables import print_data
 from acpgen.config.resolve import Output
@@ -35,7 +35,12 @@ An extension file adds definitions, properties, union members and methods, the v
 def build_command(
     asked: options.Asked,
     names: Annotated[
-        list[str] | None, typer.Argument(help="The configured outputs to build; all by default.", metavar="OUTPUT")
+        list[str] | None,
+        typer.Argument(
+            help="The configured outputs to build; all by default.",
+            metavar="OUTPUT",
+            autocompletion=completion.outputs,
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Compile even where the manifest says nothing changed.")] = False,

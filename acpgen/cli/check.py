@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from acpgen.check import Checked, Flaw, check, unified_diff
-from acpgen.cli import options
+from acpgen.cli import completion, options
 from acpgen.cli.printing import CAP, DiagnosticFormat, annotation, print_diagnostics
 from acpgen.cli.tables import print_data
 from acpgen.config.resolve import Output
@@ -32,7 +32,12 @@ class _Verdict:
 def check_command(
     asked: options.Asked,
     names: Annotated[
-        list[str] | None, typer.Argument(help="The configured outputs to check; all by default.", metavar="OUTPUT")
+        list[str] | None,
+        typer.Argument(
+            help="The configured outputs to check; all by default.",
+            metavar="OUTPUT",
+            autocompletion=completion.outputs,
+        ),
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show what a build would change, line by line.")] = False,
     form: Annotated[

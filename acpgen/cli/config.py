@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import completion, options
 from acpgen.cli.tables import print_data, print_table
 from acpgen.config.keys import config_schema
 from acpgen.config.resolve import Output
@@ -20,7 +20,12 @@ COLUMNS = ("output", "key", "value", "from")
 def config_command(
     asked: options.Asked,
     names: Annotated[
-        list[str] | None, typer.Argument(help="The configured outputs to show; all by default.", metavar="OUTPUT")
+        list[str] | None,
+        typer.Argument(
+            help="The configured outputs to show; all by default.",
+            metavar="OUTPUT",
+            autocompletion=completion.outputs,
+        ),
     ] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of [tool.acpgen], for editors, and stop.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import completion, options
 from acpgen.cli.printing import print_diagnostics
 from acpgen.cli.tables import print_data
 
@@ -48,10 +48,16 @@ _Protocol = Annotated[
     ),
 ]
 _OldExtension = Annotated[
-    list[str] | None, typer.Option("--old-extension", help="The same, for OLD alone.", metavar="NAME|PATH")
+    list[str] | None,
+    typer.Option(
+        "--old-extension", help="The same, for OLD alone.", metavar="NAME|PATH", autocompletion=completion.extensions
+    ),
 ]
 _NewExtension = Annotated[
-    list[str] | None, typer.Option("--new-extension", help="The same, for NEW alone.", metavar="NAME|PATH")
+    list[str] | None,
+    typer.Option(
+        "--new-extension", help="The same, for NEW alone.", metavar="NAME|PATH", autocompletion=completion.extensions
+    ),
 ]
 _Source = Annotated[
     list[str] | None,

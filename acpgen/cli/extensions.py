@@ -14,6 +14,7 @@ from acpgen.compiling import load_base
 from acpgen.inputs import find_inputs
 from acpgen.schema.bundled import bundled_fragments, known_facts
 from acpgen.schema.compose import Summary, summarise
+from acpgen.schema.fragment import fragment_schema
 
 COLUMNS = ("extension", "here", "title", "status", "adds")
 
@@ -22,6 +23,9 @@ COLUMNS = ("extension", "here", "title", "status", "adds")
 def extensions_command(
     asked: options.Asked,
     form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
+    file_schema: Annotated[
+        bool, typer.Option("--file-schema", help="Print the JSON Schema of extension files, with examples, and stop.")
+    ] = False,
 ) -> None:
     """List the bundled extensions: revision, status, whether they apply to the schema, and what they add to it.
 
@@ -29,7 +33,11 @@ def extensions_command(
 
     - `acpgen extensions`
     - `acpgen extensions --release 0.10.8`
+    - `acpgen extensions --file-schema > fragment.schema.json`
     """
+    if file_schema:
+        print_data(json.dumps(fragment_schema(), indent=2))
+        return
     inputs = find_inputs(replace(asked.sources(), extensions=()))
     protocol = inputs.protocol
     base = load_base(inputs)

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acpgen.cli import completion
 from acpgen.config import Sources
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
 from acpgen.config.resolve import Output, outputs_to_build, sources_in_effect, types_in_effect
@@ -116,7 +117,12 @@ Protocol = Annotated[
 ]
 Release = Annotated[
     str | None,
-    typer.Option("--release", help="A bundled schema by release; the newest by default.", metavar="NAME"),
+    typer.Option(
+        "--release",
+        help="A bundled schema by release; the newest by default.",
+        metavar="NAME",
+        autocompletion=completion.releases,
+    ),
 ]
 Schema = Annotated[
     Path | None, typer.Option("--schema", help="A schema file to use instead of a bundled one.", metavar="PATH")
@@ -128,6 +134,7 @@ Extension = Annotated[
         "-e",
         help="An extension to compose with the schema: a bundled one by name, or a file. Repeatable.",
         metavar="NAME[@REVISION]|PATH",
+        autocompletion=completion.extensions,
     ),
 ]
 ConfigPath = Annotated[
@@ -137,7 +144,12 @@ ConfigPath = Annotated[
 NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no pyproject.toml.")]
 OutputName = Annotated[
     str | None,
-    typer.Option("--output", help="Take schema and extensions from this configured output.", metavar="NAME"),
+    typer.Option(
+        "--output",
+        help="Take schema and extensions from this configured output.",
+        metavar="NAME",
+        autocompletion=completion.outputs,
+    ),
 ]
 
 

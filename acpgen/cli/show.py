@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import completion, options
 from acpgen.cli.printing import print_diagnostics
 from acpgen.cli.tables import print_data
 from acpgen.compiling import load_composed
@@ -17,7 +17,10 @@ def show_command(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="A type or definition, or a method by wire name or handler.", show_default=False
+            metavar="NAME",
+            help="A type or definition, or a method by wire name or handler.",
+            show_default=False,
+            autocompletion=completion.names,
         ),
     ],
     asked: options.Asked,

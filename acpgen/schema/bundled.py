@@ -138,6 +138,12 @@ def _fragment_files(protocol: int, data: Path | None) -> dict[tuple[str, str], P
     return {key: found[key] for key in sorted(found, key=lambda key: (key[0], version_key(key[1])))}
 
 
+def fragment_specs(protocol: int | None = None) -> tuple[str, ...]:
+    """The bundled fragments of a protocol, or of all, as `NAME@REVISION`."""
+    protocols = {release.protocol for release in list_releases()} if protocol is None else {protocol}
+    return tuple("@".join(key) for each in sorted(protocols) for key in _fragment_files(each, None))
+
+
 def bundled_fragments(protocol: int, *, data: Path | None = None) -> tuple[Fragment, ...]:
     """All bundled fragments of a protocol by id, oldest revision first."""
     from acpgen.schema.fragment import load_fragment

@@ -148,7 +148,8 @@ def _unfilled(document: Document) -> Iterator[Diagnostic]:
 
 
 @cache
-def _format() -> Any:
+def fragment_schema() -> Any:
+    """The JSON Schema of the fragment format."""
     return json.loads((data_folder() / "schema" / "fragment.schema.json").read_text(encoding="utf-8"))
 
 
@@ -157,7 +158,7 @@ def _problems(document: Document) -> Iterator[Diagnostic]:
     # imported here, as it takes as long as many a build
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-    for error in Draft202012Validator(_format()).iter_errors(document.root):
+    for error in Draft202012Validator(fragment_schema()).iter_errors(document.root):
         yield from _diagnostics(document, error)
 
 

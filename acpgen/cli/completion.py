@@ -1,0 +1,74 @@
+"""What a shell offers when somebody presses Tab: quick, and nothing where something is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import typer
+
+from acpgen.config.pyproject import find_config, read_config
+from acpgen.config.resolve import outputs_to_build, sources_in_effect
+from acpgen.inputs import find_inputs
+from acpgen.schema.bundled import fragment_specs, list_releases
+
+Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
+
+
+def _completer(find: Callable[[typer.Context], Iterable[str]]) -> Completer:
+    """What typer calls: of what `find` names, that which starts like the word."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return sorted({name for name in find(ctx) if name.startswith(incomplete)})
+        except Exception:  # noqa: BLE001 - the command itself says what is wrong; a shell has no place for it
+            return []
+
+    return complete
+
+
+def _config(ctx: typer.Context) -> Any:
+    if ctx.params.get("no_config"):
+        return None
+    path = ctx.params.get("config")
+    return read_config(Path(path)) if path else find_config(Path.cwd())
+
+
+@_completer
+def extensions(ctx: typer.Context) -> Iterable[str]:
+    """The bundled extensions, with their revisions and without."""
+    protocol = ctx.params.get("protocol")
+    for spec in fragment_specs(int(protocol) if protocol else None):
+        yield from (spec, spec.partition("@")[0])
+
+
+@_completer
+def releases(ctx: typer.Context) -> Iterable[str]:
+    """The bundled releases of the protocol that is meant."""
+    protocol = int(ctx.params.get("protocol") or 0)
+    return (release.name for release in list_releases() if protocol in (0, release.protocol))
+
+
+@_completer
+def outputs(ctx: typer.Context) -> Iterable[str]:
+    """The configured outputs."""
+    return (output.name for output in outputs_to_build(_config(ctx), {}) if output.name is not None)
+
+
+@_completer
+def names(ctx: typer.Context) -> Iterable[str]:
+    """The definitions and methods of the schema and the extensions that are meant."""
+    given = ctx.params
+    wishes = {
+        "protocol": int(given["protocol"]) if given.get("protocol") else None,
+        "release": given.get("release"),
+        "schema": Path(given["schema"]) if given.get("schema") else None,
+        "extensions": tuple(given.get("extension") or ()) or None,
+    }
+    inputs = find_inputs(sources_in_effect(_config(ctx), wishes, given.get("output")))
+    for file in (inputs.schema, *inputs.extensions):
+        definitions = json.loads(file.path.read_bytes())["$defs"]
+        yield from definitions
+        yield from (node["x-method"] for node in definitions.values() if "x-method" in node)
