@@ -20,6 +20,7 @@ from acpgen.ir.options import Options
 from acpgen.ir.order import in_dependency_order
 from acpgen.ir.shapes import Definitions, Property, Shape
 from acpgen.ir.unions import Unions
+from acpgen.ir.vendor import check_vendor_methods
 from acpgen.schema.compose import Composed
 from acpgen.schema.walk import definition_pointer, description
 
@@ -51,6 +52,7 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
         envelope=lower_envelope(context, composed.root, methods),
     )
     check_model(model, report)
+    check_vendor_methods(methods, composed, report)
     report.raise_errors()
     return model
 
