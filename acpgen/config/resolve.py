@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from acpgen.config.keys import KEYS, OUTPUTS, Key, Kind, is_path
 from acpgen.config.options import BuildOptions, Sources
+from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
@@ -230,6 +231,7 @@ def _check_folders(outputs: Iterable[Output]) -> None:
     for output in outputs:
         if output["out"] is None:
             raise input_error("no-output", "it is not said where the package is to be", hint=_NO_OUTPUT)
+        check_package_name(output["out"])
         real = Path(os.path.normcase(os.path.realpath(output["out"])))
         for known, other in seen.items():
             if known == real or known in real.parents or real in known.parents:
