@@ -112,7 +112,7 @@ def check_composed(composed: Composed) -> Report:
     """What there is to say about a composed schema before it is lowered; raises `InputError` where it cannot be."""
     report = Report(locate=composed.locate, found=list(composed.diagnostics))
     report.raise_errors()
-    check_dialect(composed.root, report)
+    check_dialect(composed.root, report, composed.is_added)
     report.raise_errors()
     check_gates(composed.root, composed.gates, report)
     if composed.negotiation is not None:

@@ -119,7 +119,7 @@ def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]
         ],
         "options": {
             "roles": [role.value for role in options.roles],
-            "open_unions": options.types.open_unions,
+            "open": options.types.open,
             "keep_unknown": options.types.keep_unknown,
             "runtime": options.runtime,
             **renames,

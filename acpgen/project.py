@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import keyword
 import os
 import re
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from acpgen.build import build
 from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, Sources
+from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error, internal_error
 from acpgen.ir.role import Role
 from acpgen.output import Plan
@@ -71,8 +71,8 @@ def _name_flaw(name: str, package: str) -> str | None:
         return "only ASCII letters, digits, and between them `-`, `_` and `.` may be in it"
     if package[0].isdigit():
         return f"the package {package} would start with a digit"
-    if keyword.iskeyword(package):
-        return f"{package} is a keyword of Python"
+    if flaw := name_flaw(package):
+        return flaw
     if package in {taken.lower() for taken in _TAKEN}:
         return f"a package {package} would stand in the way of another that has this name"
     return None

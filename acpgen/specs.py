@@ -301,7 +301,7 @@ def _parse_head(head: Mapping[str, Any]) -> _Head:
         protocol=head["protocol"],
         schema=_input(head["schema"]),
         extensions=tuple(map(_input, head["extensions"])),
-        options=Options(open_unions=chosen.get("open_unions") is True, keep_unknown=chosen.get("keep_unknown") is True),
+        options=Options(open=chosen.get("open") is True, keep_unknown=chosen.get("keep_unknown") is True),
     )
 
 

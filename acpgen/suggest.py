@@ -12,9 +12,9 @@ _LONGEST = 100
 """Characters of a name that is looked at: to compare two takes the product of their lengths."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The hint that names the one of `known` that is most like `name`; None where none is like it."""
+def did_you_mean(name: str, known: Iterable[str], *, prefix: str = "") -> str | None:
+    """The hint that names the one of `known` that is most like `name`, after `prefix`; None where none is like it."""
     if len(name) > _LONGEST:
         return None
     near = get_close_matches(name, sorted(each for each in known if len(each) <= _LONGEST), n=1)
-    return f"did you mean {near[0]!r}?" if near else None
+    return f"did you mean {prefix + near[0]!r}?" if near else None

@@ -270,7 +270,7 @@ def test_several_outputs_and_the_command_that_mends_one(tmp_path: Path) -> None:
 
 
 def test_without_a_configuration_the_command_is_the_same_with_build(project: Project) -> None:
-    arguments = ["--no-config", "--schema", "schema.json", "--out", "it's", "--no-runtime", "--keep-unknown"]
+    arguments = ["--no-config", "--schema", "schema.json", "--out", "it's/acp", "--no-runtime", "--keep-unknown"]
     arguments += ["--role", "both", "--extension", "./x.json"]
     fragment = {"fragment": 1, "id": "x", "revision": "1", "title": "X", "status": "vendor", "protocols": [1]}
     project.schema({**fragment, "$defs": {"Added": {"type": "object"}}}, "x.json")

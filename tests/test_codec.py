@@ -521,7 +521,7 @@ def test_keep_unknown_with_a_property_called_extra_is_refused(packages: Packages
 
 
 def test_open_unions_take_unknown_tags(packages: Packages) -> None:
-    acp = packages(Sources(release="2026-11-02"), options=Options(open_unions=True))
+    acp = packages(Sources(release="2026-11-02"), options=Options(open=True))
     raw = {"sessionUpdate": "_new", "value": {"a": [1]}}
     value = acp.decode(acp.SessionUpdate, raw)
     assert type(value) is acp.SessionUpdateOther
@@ -535,7 +535,7 @@ def test_open_unions_take_unknown_tags(packages: Packages) -> None:
 
 def test_open_unions_with_members_without_tag(packages: Packages) -> None:
     """They come first, in the order of the schema; what none of them takes is kept."""
-    acp = packages(Sources(release="2026-11-02"), options=Options(open_unions=True))
+    acp = packages(Sources(release="2026-11-02"), options=Options(open=True))
     stdio = {"name": "n", "command": "c", "args": [], "env": []}
     assert type(acp.decode(acp.McpServer, stdio)) is acp.McpServerStdio
     raw = {"type": "acp", "name": "n", "serverId": "x"}
@@ -544,8 +544,35 @@ def test_open_unions_with_members_without_tag(packages: Packages) -> None:
         acp.decode(acp.McpServer, {"type": "http", "name": "n"})
 
 
+def test_open_enumerations_take_unknown_values(packages: Packages) -> None:
+    holder = {
+        "type": "object",
+        "properties": {
+            "color": {"$ref": "#/$defs/Color"},
+            "size": {"$ref": "#/$defs/Size"},
+            "mood": {"enum": ["glad", "sad", None]},
+            "tone": {"$ref": "#/$defs/Color", "x-deserialize-default-on-error": True},
+        },
+        "required": ["color"],
+    }
+    size = {"oneOf": [{"const": 1}, {"const": 2}]}
+    schema = schema_of(Color={"enum": ["red", "green"]}, Size=size, Holder=holder)
+    acp = packages.of(schema, Options(open=True))
+    raw = {"color": "mauve", "size": 7, "mood": "odd", "tone": "dim"}
+    drops: list[Any] = []
+    assert acp.encode(acp.decode(acp.Holder, raw, on_drop=drops.append)) == raw
+    assert (acp.decode(acp.Color, "mauve"), acp.decode(acp.Size, 7)) == ("mauve", 7)
+    assert acp.decode(acp.Holder, {"color": "red", "mood": None}).mood is None
+    for bad in ({"color": 1}, {"color": "red", "size": "1"}, {"color": "red", "mood": 1}):
+        with pytest.raises(acp.DecodeError):
+            acp.decode(acp.Holder, bad)
+    assert drops == []
+    with pytest.raises(acp.DecodeError):
+        packages.of(schema).decode_color("mauve")
+
+
 def test_both_options_together(packages: Packages) -> None:
-    acp = packages(Sources(release="2026-11-02"), options=Options(open_unions=True, keep_unknown=True))
+    acp = packages(Sources(release="2026-11-02"), options=Options(open=True, keep_unknown=True))
     raw = {"sessionId": "s", "update": {"sessionUpdate": "_new", "a": 1}, "b": 2}
     assert acp.encode(acp.decode(acp.SessionNotification, raw)) == raw
 

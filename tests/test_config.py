@@ -107,10 +107,60 @@ def test_the_command_line_wins(project: Project) -> None:
 
 
 def test_what_the_file_switches_on_can_be_switched_off(project: Project) -> None:
-    project.config(f"{ONE}open-unions = true\nkeep-unknown = true\nstrict = true\nruntime = false\n")
-    project.good("build", "--no-open-unions", "--no-keep-unknown", "--no-strict", "--runtime")
+    project.config(f"{ONE}open = true\nkeep-unknown = true\nstrict = true\nruntime = false\n")
+    project.good("build", "--no-open", "--no-keep-unknown", "--no-strict", "--runtime")
     options = project.lock("src/acp")["options"]
-    assert (options["open_unions"], options["keep_unknown"], options["runtime"]) == (False, False, True)
+    assert (options["open"], options["keep_unknown"], options["runtime"]) == (False, False, True)
+
+
+@pytest.mark.parametrize(
+    ("out", "better"),
+    [
+        ("my-pkg", "my_pkg"),
+        ("src/my agent", "my_agent"),
+        ("class", "class_acp"),
+        ("1x", "acp_1x"),
+        ("deep/con", "con_acp"),
+        ("Aux", "Aux_acp"),
+        ("json", "json_acp"),
+        ("src/asyncio", "asyncio_acp"),
+        ("é-", "acp"),
+    ],
+)
+def test_a_folder_that_nothing_can_import_is_refused(project: Project, out: str, better: str) -> None:
+    ran = project.run("build", "--out", out)
+    assert ran.code == 2
+    assert "[package-name]" in ran.stderr
+    assert f"call it {better}\n" in ran.stderr
+    assert not (project.path / out).exists()
+    project.good("build", "--out", better)
+
+
+@pytest.mark.parametrize("out", ["my-project/acp", "my_agent/json", "Schema", "_acp"])
+def test_a_folder_that_can_be_imported_from_somewhere_is_taken(project: Project, out: str) -> None:
+    project.good("build", "--out", out)
+
+
+@pytest.mark.parametrize(("role", "is_open"), [("agent", False), ("client", True), ("both", True)])
+def test_a_client_is_open_by_default(project: Project, role: str, is_open: bool) -> None:
+    project.config(f"{ONE}role = '{role}'\n")
+    assert settings(project)["open"] == (is_open, "default")
+    project.good("build")
+    assert project.lock("src/acp")["options"]["open"] is is_open
+    for flag in (True, False):
+        asked = "--open" if flag else "--no-open"
+        assert settings(project, asked)["open"] == (flag, "command line")
+
+
+def test_the_former_name_of_a_key_has_the_new_one_for_a_hint(project: Project) -> None:
+    project.config(f"{ONE}open-unions = true\n")
+    ran = project.run("build")
+    assert ran.code == 2
+    assert "hint: it is called `open` now" in ran.stderr
+    project.config(ONE)
+    ran = project.run("build", "--open-unions")
+    assert ran.code == 2
+    assert "--open" in ran.stderr.replace("--open-unions", "")
 
 
 def test_the_folder_of_an_output_on_the_command_line_means_that_output(tmp_path: Path) -> None:

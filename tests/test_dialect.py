@@ -124,11 +124,28 @@ def test_an_unknown_x_keyword_is_a_warning_at_its_place() -> None:
     assert found.hint
 
 
-@pytest.mark.parametrize("keyword", ["patternProperties", "prefixItems", "if", "maxLength", "dependentRequired", "typ"])
+@pytest.mark.parametrize(
+    "keyword", ["patternProperties", "prefixItems", "if", "maxLength", "maxItems", "dependentRequired"]
+)
 def test_a_keyword_without_effect_is_a_warning(keyword: str) -> None:
     (found,) = findings(schema_of(Thing={keyword: {}}))
     assert (found.code, found.severity) == ("unsupported-keyword", Severity.WARNING)
     assert f"`{keyword}`" in found.message
+
+
+@pytest.mark.parametrize(
+    ("keyword", "code", "near"),
+    [
+        ("minItmes", "unknown-keyword", "minItems"),
+        ("x-methd", "unknown-x-keyword", "x-method"),
+        ("wibble", "unknown-keyword", None),
+        ("x-wibble", "unknown-x-keyword", None),
+    ],
+)
+def test_an_unknown_keyword_has_the_nearest_one_for_a_hint(keyword: str, code: str, near: str | None) -> None:
+    (found,) = findings(schema_of(Thing={keyword: {}}))
+    assert (found.code, found.severity) == (code, Severity.WARNING)
+    assert found.hint == f"did you mean {near!r}?" if near else "newer acpgen" in str(found.hint)
 
 
 @pytest.mark.parametrize("keyword", ["$comment", "$id", "deprecated", "examples", "readOnly", "writeOnly"])
@@ -155,8 +172,8 @@ def test_examples_and_defaults_are_not_taken_for_schemas() -> None:
         "https://example.org/x.json",
         "other.json#/$defs/Thing",
         "#",
-        "#Thing",
-        "#/definitions/Thing",
+        "#Elsewhere",
+        "#/definitions/Elsewhere",
         "",
         "file:///etc/passwd",
     ],
@@ -166,6 +183,15 @@ def test_a_reference_stays_within_the_definitions(target: str) -> None:
     assert (found.code, found.pointer) == ("remote-ref", "/$defs/Thing/properties/a/$ref")
     assert repr(target) in found.message
     assert "fetches nothing" in str(found.hint)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["#/defs/SessionId", "#/definitions/SessionId", "#/$def/sessionId", "#SessionId", "SessionId", "sessionId"],
+)
+def test_a_reference_that_is_written_wrongly_has_the_right_one_for_a_hint(target: str) -> None:
+    (found,) = findings(schema_of(SessionId={}, Thing={"properties": {"a": {"$ref": target}}}))
+    assert found.hint == "did you mean '#/$defs/SessionId'?"
 
 
 def test_a_reference_into_a_definition_is_refused() -> None:

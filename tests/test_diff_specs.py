@@ -90,7 +90,7 @@ def test_the_options_of_a_package_hold_for_the_other_side_too(home: Path) -> Non
     schema = write(
         home / "schema.json", holding({"oneOf": [thing(("k",), k={"const": "a"}), thing(("k",), k={"const": "b"})]})
     )
-    build_package(home / "acp", "--schema", schema, "--open-unions", "--keep-unknown", "--no-runtime")
+    build_package(home / "acp", "--schema", schema, "--open", "--keep-unknown", "--no-runtime")
     assert rules("acp", "schema.json", "--source", "schema.json", cwd=home) == set()
 
 

@@ -170,7 +170,8 @@ def test_what_is_a_template_names_nothing_of_the_protocol() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("class", "error: 'class' cannot be the name of a project: class is a keyword of Python [project-name]"),
+        ("class", "error: 'class' cannot be the name of a project: it is a keyword of Python [project-name]"),
+        ("con", "Windows has no files of this name"),
         ("json", "a package json would stand in the way of another"),
         ("Print", "a package print would stand in the way of another"),
         ("tests", "a package tests would stand in the way of another"),

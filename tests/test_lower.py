@@ -600,7 +600,7 @@ def test_members_without_a_tag_are_tried_in_schema_order_after_the_tag() -> None
 
 
 def test_open_unions_have_an_other_of_their_own() -> None:
-    found = lowered(Options(open_unions=True), U={"oneOf": [tagged("a"), tagged("b")]})[0]
+    found = lowered(Options(open=True), U={"oneOf": [tagged("a"), tagged("b")]})[0]
     assert tagged_union(found, "U").other is not None
     assert found.struct("UOther").keeps_extra
     closed = model(U={"oneOf": [tagged("a"), tagged("b")]})
@@ -608,7 +608,7 @@ def test_open_unions_have_an_other_of_their_own() -> None:
 
 
 def test_open_unions_leave_those_alone_that_are_open_already() -> None:
-    found = lowered(Options(open_unions=True), U={"oneOf": [tagged("a"), other("a")]})[0]
+    found = lowered(Options(open=True), U={"oneOf": [tagged("a"), other("a")]})[0]
     union = tagged_union(found, "U")
     assert [each for each in union.fallbacks if isinstance(each, OtherVariant)] == [union.other]
 
@@ -663,6 +663,36 @@ def test_a_member_that_is_never_reached_is_a_warning() -> None:
     assert told(U={"anyOf": [ref("Wide"), ref("Narrow")]}, Wide=wide, Narrow=narrow) == [
         (Severity.WARNING, "unreachable-member", "/$defs/U")
     ]
+
+
+TEXTS = {"type": "array", "items": TEXT}
+PAIR = {**TEXTS, "minItems": 2}
+MAYBE_TEXT = {"type": ["string", "null"]}
+MAYBE_NUMBER = {"type": ["integer", "null"]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_reachable"),
+    [
+        pytest.param(PAIR, TEXTS, True, id="short arrays"),
+        pytest.param(TEXTS, PAIR, False, id="long arrays are arrays"),
+        pytest.param(TEXT, MAYBE_TEXT, True, id="null"),
+        pytest.param(MAYBE_TEXT, TEXT, False, id="text may be text"),
+        pytest.param(MAYBE_TEXT, {"type": "null"}, False, id="null may be text"),
+        pytest.param(obj({"a": TEXT}, ["a"]), obj({"a": MAYBE_TEXT}, ["a"]), True, id="null in a property"),
+        pytest.param(obj({"a": PAIR}, ["a"]), obj({"a": TEXTS}, ["a"]), True, id="short arrays in a property"),
+    ],
+)
+def test_a_member_is_reached_by_what_the_one_before_it_refuses(
+    first: Node, second: Node, *, is_reachable: bool
+) -> None:
+    found = told(U={"anyOf": [ref("First"), ref("Second")]}, First=first, Second=second)
+    assert [code for _, code, _ in found] == (["ambiguous-union"] if is_reachable else ["unreachable-member"])
+
+
+def test_members_may_have_nothing_but_null_in_common() -> None:
+    found = told(U={"anyOf": [ref("Text"), ref("Number")]}, Text=MAYBE_TEXT, Number=MAYBE_NUMBER)
+    assert [code for _, code, _ in found] == ["ambiguous-union"]
 
 
 def test_members_that_one_value_may_fit_are_a_note() -> None:
@@ -945,11 +975,37 @@ def test_a_side_may_be_misspelt() -> None:
     ],
 )
 def test_what_does_not_pair_is_a_warning(name: str, node: Node) -> None:
-    found, report = lowered(**{name: node})
-    assert found.methods == ()
-    assert [(each.severity, each.code, each.pointer) for each in report.found] == [
-        (Severity.WARNING, "unpaired-method", f"/$defs/{name}")
+    assert model(**{name: node}).methods == ()
+    assert told(**{name: node}) == [(Severity.WARNING, "unpaired-method", f"/$defs/{name}")]
+
+
+def test_messages_without_a_method_are_named() -> None:
+    part = {"$ref": "#/$defs/PartRequest"}
+    found = {
+        "DoRequest": message("do", "agent"),
+        "DoResponse": message("do", "agent"),
+        "LostRequest": obj({"part": part}),
+        "LostResponse": {"anyOf": [obj({"a": TEXT}, title="A")]},
+        "PartRequest": obj({}),
+        "AnyRequest": {"description": "Whatever it is."},
+        "ClientRequest": {"x-docs-ignore": True, "anyOf": [{"$ref": "#/$defs/LostRequest"}]},
+    }
+    _, report = lowered(**found)
+    assert [(each.severity, each.code, each.message, each.pointer) for each in report.found] == [
+        (
+            Severity.WARNING,
+            "unrouted-message",
+            "no `x-method`, and so there are types only: LostRequest, LostResponse",
+            "/$defs/LostRequest",
+        )
     ]
+
+
+def test_of_many_messages_without_a_method_some_are_named() -> None:
+    _, report = lowered(**{f"M{letter}Request": obj({}) for letter in "abcdefghijklm"}, Other=obj({}))
+    (found,) = report.found
+    assert "MaRequest, MbRequest" in found.message
+    assert "MjRequest and 3 more" in found.message
 
 
 def test_a_request_without_a_response_may_have_any_result() -> None:

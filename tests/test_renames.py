@@ -49,7 +49,7 @@ def test_the_name_that_took_its_place_is_guessed(project: Project) -> None:
 
 
 def test_nothing_is_guessed_where_the_options_are_others(project: Project) -> None:
-    project.config(ONE + "open-unions = true\nkeep-unknown = true\nrole = 'client'\n")
+    project.config(ONE + "open = true\nkeep-unknown = true\nrole = 'client'\n")
     ran = project.good("build")
     assert "warning: Agent, which the package had, is gone [name-dropped]" in ran.stderr
     assert "hint: the package was built with other options before" in ran.stderr

@@ -216,13 +216,22 @@ def test_the_draft_says_where_it_comes_from(tmp_path: Path) -> None:
 
 
 def test_a_draft_with_marks_is_refused_with_what_is_to_be_filled_in(tmp_path: Path) -> None:
-    text = WAVE.replace("RFD: https://example.org/rfds/waving", "")
+    text = WAVE.replace("# ", "")
     assert extract(tmp_path, text, "--out", "wave.json").code == 1
     ran = run_acpgen("build", "--extension", "./wave.json", "--out", "acp", cwd=tmp_path)
     assert ran.code == 2
-    assert "wave.json:6:10: error: this is a draft; fill in the address of the text, " in ran.stderr
+    assert "wave.json:5:12: error: this is a draft; fill in what the extension is about, " in ran.stderr
     assert "[fragment-draft]" in ran.stderr
     assert not (tmp_path / "acp").exists()
+
+
+def test_a_text_needs_no_address(tmp_path: Path) -> None:
+    ran = extract(tmp_path, WAVE.replace("RFD: https://example.org/rfds/waving", ""), "--out", "wave.json")
+    assert ran.code == 0, ran.stderr
+    assert "[rfd-no-address]" in ran.stderr
+    assert json.loads((tmp_path / "wave.json").read_text(encoding="utf-8"))["rfd"] is None
+    ran = run_acpgen("build", "--extension", "./wave.json", "--out", "acp", cwd=tmp_path)
+    assert ran.code == 0, ran.stderr
 
 
 def test_the_address_can_be_given(tmp_path: Path) -> None:
@@ -305,11 +314,11 @@ def test_without_hard_links_a_new_file_is_renamed_into_place(tmp_path: Path, mon
 
 
 def test_diagnostics_for_programs(tmp_path: Path) -> None:
-    ran = extract(tmp_path, WAVE.replace("RFD: ", ""), "--format", "json")
+    ran = extract(tmp_path, WAVE.replace("# ", ""), "--format", "json")
     found = json.loads(ran.stderr)
     (mark,) = (each for each in found if each["code"] == "rfd-fill-in")
     assert (mark["severity"], mark["file"], mark["line"]) == ("warning", "wave.md", 1)
-    ran = extract(tmp_path, WAVE.replace("RFD: ", ""), "--format", "github")
+    ran = extract(tmp_path, WAVE.replace("# ", ""), "--format", "github")
     assert "::warning file=wave.md,line=1,col=1,title=rfd-fill-in::" in ran.stderr
 
 

@@ -350,7 +350,7 @@ UNION = {
 def test_the_configuration_says_which_schema_and_which_types(folder: Folder) -> None:
     folder.schema(**UNION)
     (folder.path / "pyproject.toml").write_text(
-        '[tool.acpgen]\nout = "acp"\nschema = "own.json"\nopen-unions = true\n', encoding="utf-8"
+        '[tool.acpgen]\nout = "acp"\nschema = "own.json"\nopen = true\n', encoding="utf-8"
     )
     assert len(folder.entry("Block")["members"]) == 2
     assert len(folder.entry("Block", "--no-config", "--schema", "own.json")["members"]) == 1
@@ -366,7 +366,7 @@ def test_outputs_that_differ_in_their_types_have_to_be_named(folder: Folder) -> 
     )
     ran = folder.run("Text")
     assert (ran.code, ran.stdout) == (2, "")
-    assert "different choices of `open-unions` or `keep-unknown`" in ran.stderr
+    assert "different choices of `open` or `keep-unknown`" in ran.stderr
     assert "--output one or two" in ran.stderr
     assert "extra: dict[str, Any]" in folder.text("Text", "--output", "two")
     assert "extra: dict[str, Any]" not in folder.text("Text", "--output", "one")
@@ -528,7 +528,7 @@ def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
 
 @pytest.mark.slow
 def test_signatures_follow_the_options_for_types(tmp_path: Path) -> None:
-    options = Options(open_unions=True, keep_unknown=True)
+    options = Options(open=True, keep_unknown=True)
     _, model, _ = load_composed(Sources(), options)
     signatures = Signatures(model, data_folder() / "templates")
     (tmp_path / "types.py").write_text(package_files(Sources(), options=options)["types.py"], encoding="utf-8")

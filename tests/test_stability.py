@@ -237,7 +237,7 @@ def shapes(model: Model) -> dict[str, Any]:
     "arguments",
     [
         pytest.param(("--protocol", "1", "--extension", "auth-state"), id="v1"),
-        pytest.param(("--protocol", "2", "--open-unions", "--keep-unknown"), id="v2", marks=pytest.mark.deep),
+        pytest.param(("--protocol", "2", "--open", "--keep-unknown"), id="v2", marks=pytest.mark.deep),
     ],
 )
 def test_the_same_input_gives_the_same_bytes(arguments: tuple[str, ...], tmp_path: Path) -> None:

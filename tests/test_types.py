@@ -42,7 +42,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for release in list_releases():
         sources = Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
         write_package(package_files(sources, tuple(Role)), home / name_of(release))
-    options = Options(open_unions=True, keep_unknown=True)
+    options = Options(open=True, keep_unknown=True)
     write_package(package_files(Sources(), tuple(Role), options), home / "with_options")
     for folder in generated_packages():
         shutil.copytree(folder, home / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")

@@ -183,9 +183,11 @@ def _output_options(
     release: Release = None,
     schema: Schema = None,
     extension: Extension = None,
-    open_unions: Annotated[
+    open_: Annotated[
         bool | None,
-        typer.Option("--open-unions/--no-open-unions", help="Give closed unions a variant for tags not known yet."),
+        typer.Option(
+            "--open/--no-open", help="Take tags and values of enumerations not known yet; on if you write a client."
+        ),
     ] = None,
     keep_unknown: Annotated[
         bool | None,
@@ -205,7 +207,7 @@ def _output_options(
         **_source_options(protocol, release, schema, extension).wishes,
         "out": out,
         "role": role.value if role else None,
-        "open-unions": open_unions,
+        "open": open_,
         "keep-unknown": keep_unknown,
         "runtime": runtime,
         "strict": strict,

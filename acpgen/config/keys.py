@@ -13,6 +13,9 @@ from acpgen.config.options import DEFAULT_PROTOCOL
 _TAKEN = {"TYPE_CHECKING"}
 """What the package itself uses."""
 
+FORMER = {"open-unions": "open"}
+"""Keys that are called otherwise now."""
+
 OUTPUTS = "outputs"
 """The table of named outputs below `[tool.acpgen]`."""
 
@@ -72,10 +75,9 @@ KEYS: Mapping[str, Key] = {
             default=(),
         ),
         Key(
-            name="open-unions",
+            name="open",
             kind=Kind.FLAG,
-            doc="Give closed unions a variant for tags that are not known yet.",
-            default=False,
+            doc="Take tags of unions and values of enumerations that are not known yet; on by default unless the role is agent.",
         ),
         Key(
             name="keep-unknown",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from acpgen.config.keys import KEYS, OUTPUTS, flaw
+from acpgen.config.keys import FORMER, KEYS, OUTPUTS, flaw
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input_error
 from acpgen.schema.pointer import join
 from acpgen.suggest import did_you_mean
@@ -148,7 +148,8 @@ def _table_problems(
         key = KEYS.get(name)
         if key is None:
             known = [*KEYS, *([] if above else [OUTPUTS])]
-            hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+            former = f"it is called `{FORMER[name]}` now" if name in FORMER else None
+            hint = former or did_you_mean(name, known) or f"there are: {', '.join(known)}"
             yield _problem(
                 path,
                 text,

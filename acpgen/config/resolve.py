@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from acpgen.config.keys import KEYS, OUTPUTS, Key, Kind, is_path
 from acpgen.config.options import BuildOptions, Sources
+from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
@@ -42,6 +43,10 @@ class Output:
         """The value of a key."""
         return self.settings[key].value
 
+    def is_default(self, key: str) -> bool:
+        """Whether nobody said what the key is."""
+        return self.settings[key].origin == DEFAULT
+
     @property
     def sources(self) -> Sources:
         """Which schema to read, and which extensions."""
@@ -55,7 +60,7 @@ class Output:
     @property
     def types(self) -> Options:
         """What the user chose about the types."""
-        return Options(open_unions=self["open-unions"], keep_unknown=self["keep-unknown"])
+        return Options(open=self["open"], keep_unknown=self["keep-unknown"])
 
     @property
     def options(self) -> BuildOptions:
@@ -109,8 +114,11 @@ def sources_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name
 
 def types_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Options:
     """What a user chose about the types, of the same outputs; raises `InputError` as `sources_in_effect` does."""
-    found = {output.types for output in _looked_at(config, wishes, name)}
-    return _only(found, "choices of `open-unions` or `keep-unknown`", config)
+    outputs = _looked_at(config, wishes, name)
+    found = {output.types for output in outputs}
+    if len(found) > 1:  # a default, which differs between roles, is no choice
+        found = {replace(each.types, open=each["open"] and not each.is_default("open")) for each in outputs}
+    return _only(found, "choices of `open` or `keep-unknown`", config)
 
 
 def _looked_at(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None) -> list[Output]:
@@ -191,6 +199,8 @@ def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Out
             if excluded and excluded not in level:  # what is nearer says which of the two it is
                 settings[excluded] = Setting(key=excluded, value=KEYS[excluded].default, origin=DEFAULT)
             settings[key] = _merged(settings[key], setting) if KEYS[key].kind is Kind.NAMES else setting
+    if settings["open"].value is None:  # agents of tomorrow talk to the clients of today
+        settings["open"] = Setting(key="open", value=settings["role"].value != Role.AGENT.value, origin=DEFAULT)
     return Output(name=name, settings=settings)
 
 
@@ -221,6 +231,7 @@ def _check_folders(outputs: Iterable[Output]) -> None:
     for output in outputs:
         if output["out"] is None:
             raise input_error("no-output", "it is not said where the package is to be", hint=_NO_OUTPUT)
+        check_package_name(output["out"])
         real = Path(os.path.normcase(os.path.realpath(output["out"])))
         for known, other in seen.items():
             if known == real or known in real.parents or real in known.parents:

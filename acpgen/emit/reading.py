@@ -77,6 +77,9 @@ class Reading:
             case Nullable(inner):
                 return Code(f"nullable({source}, {self.reader(inner)})")
             case Ref(name):
+                definition = self._model.by_name[name]
+                if isinstance(definition, Enum) and definition.open:  # one call less
+                    return Code(f"{_READERS[definition.primitive]}({source})")
                 return Code(f"{decoder(name)}({source})")
 
     def reader(self, expression: TypeExpr) -> Code:

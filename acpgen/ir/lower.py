@@ -20,6 +20,7 @@ from acpgen.ir.options import Options
 from acpgen.ir.order import in_dependency_order
 from acpgen.ir.shapes import Definitions, Property, Shape
 from acpgen.ir.unions import Unions
+from acpgen.ir.vendor import check_vendor_methods
 from acpgen.schema.compose import Composed
 from acpgen.schema.walk import definition_pointer, description
 
@@ -52,6 +53,7 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
         negotiation=composed.negotiation,
     )
     check_model(model, report)
+    check_vendor_methods(methods, composed, report)
     report.raise_errors()
     return model
 

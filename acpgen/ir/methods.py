@@ -10,6 +10,7 @@ from acpgen.ir import names
 from acpgen.ir.context import Context
 from acpgen.ir.model import AnyJson, Kind, Method, Ref, TypeExpr
 from acpgen.ir.role import Role
+from acpgen.ir.shapes import references
 from acpgen.schema.compose import Composed
 from acpgen.schema.pointer import join
 from acpgen.schema.walk import definition_pointer, referenced_definition, walk
@@ -24,6 +25,7 @@ HANDLERS: Mapping[str, tuple[Role, ...]] = {
 """Who handles a method, by the value of `x-side`."""
 
 _PARTS = ("Request", "Response", "Notification")
+_MOST_NAMES = 10
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ def lower_methods(context: Context, composed: Composed) -> tuple[Method, ...]:
         method for group in _groups(context) for method in _group_methods(context, group, composed=composed, docs=docs)
     ]
     _check_names(context, methods)
+    _check_unrouted(context)
     return tuple(methods)
 
 
@@ -120,6 +123,34 @@ def _method(
         pointer=pointer,
         origin=context.origin(pointer),
     )
+
+
+def _check_unrouted(context: Context) -> None:
+    """Name the definitions that look like messages, and cannot be routed for want of `x-method`."""
+    if unrouted := list(_unrouted(context)):
+        context.report.warning(
+            "unrouted-message",
+            f"no `x-method`, and so there are types only: {_listed(unrouted)}",
+            at=definition_pointer(unrouted[0]),
+            hint="a message is routed by `x-method`, its name on the wire, and `x-side`, the peer that handles it",
+        )
+
+
+def _unrouted(context: Context) -> Iterator[str]:
+    """Objects that are named like messages, and are part of nothing else."""
+    nodes, envelopes = context.definitions.nodes, context.definitions.envelopes
+    used = {target for name, node in nodes.items() if name not in envelopes for target in references(node)}
+    for name, node in nodes.items():
+        is_part = name in used or name in envelopes
+        if is_part or not name.endswith(_PARTS) or not isinstance(node, dict) or {"x-method", "x-side"} & node.keys():
+            continue
+        if node.get("type") == "object" or context.definitions.is_object(node):
+            yield name
+
+
+def _listed(found: list[str]) -> str:
+    more = len(found) - _MOST_NAMES
+    return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _result(context: Context, group: _Group) -> TypeExpr:

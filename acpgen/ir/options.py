@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class Options:
     """What a user may choose about the types.
 
-    `open_unions` adds a variant for unknown tags to every closed union; `keep_unknown` gives every class `extra`.
+    `open` lets closed unions take unknown tags, and closed enumerations unknown values; `keep_unknown` gives every class
+    `extra`.
     """
 
-    open_unions: bool = False
+    open: bool = False
     keep_unknown: bool = False

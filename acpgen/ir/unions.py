@@ -154,7 +154,7 @@ class _UnionBuilder:
         fallbacks = tuple(
             self._other(reading, tag) if reading is other else self._candidate(reading, label) for reading in rest
         )
-        if other is None and self._context.options.open_unions:
+        if other is None and self._context.options.open:
             fallbacks = (*fallbacks, self._opened(tag, variants, pointer))
         return TaggedUnion(
             name=self._name,

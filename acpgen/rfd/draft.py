@@ -193,7 +193,6 @@ class _Draft:
             "id": "lower-case words joined by hyphens",
             "revision": "the date of the text, YYYY-MM-DD",
             "title": "what the extension is about, on one line",
-            "rfd": "the address of the text, http or https, or null where there is none",
             "status": "draft, landed or vendor",
         }
         found = {
@@ -205,7 +204,11 @@ class _Draft:
         }
         for name, line in metadata.lines.items():
             places[join("", name)] = self.source.location(line)
-        head = {name: value if value is not None else mark(wanted[name]) for name, value in found.items()}
+        if found["rfd"] is None:
+            hint = "if the text has one, name it with --rfd, or write it to the draft"
+            message = "the text does not say its address: `rfd` is null"
+            self.findings.note("rfd-no-address", message, places["/rfd"], hint=hint)
+        head = {name: mark(wanted[name]) if found[name] is None and name in wanted else found[name] for name in found}
         return {"fragment": 1, **head, "protocols": [self.base.protocol]}
 
     def _status(self, metadata: Metadata) -> str | None:

@@ -46,6 +46,10 @@ class Composed:
         """What brought the value at `pointer` into `root`: the origin of the base, or that of a fragment."""
         return find_source(self.sources, self.base, pointer)[0].origin
 
+    def is_added(self, pointer: str) -> bool:
+        """Whether a fragment brought the value at `pointer` into `root`."""
+        return find_source(self.sources, self.base, pointer)[0] is not self.base
+
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
         """The diagnostics that make a package impossible."""

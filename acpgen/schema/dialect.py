@@ -95,8 +95,22 @@ KEYWORDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 _ANNOTATIONS = frozenset({"$comment", "$id", "deprecated", "examples", "readOnly", "writeOnly"})
 """Keywords that change nothing about which values are valid."""
 
+_WITHOUT_EFFECT = frozenset(
+    {
+        *("$anchor", "$dynamicAnchor", "$dynamicRef", "$vocabulary", "definitions", "dependencies"),
+        *("contains", "contentMediaType", "contentSchema", "dependentRequired", "dependentSchemas", "else", "if"),
+        *("exclusiveMaximum", "exclusiveMinimum", "maxContains", "maxItems", "maxLength", "maxProperties"),
+        *("minContains", "minProperties", "multipleOf", "patternProperties", "prefixItems", "propertyNames", "then"),
+        *("unevaluatedItems", "uniqueItems"),
+    }
+)
+"""Keywords of JSON Schema, of this draft or an earlier one, that acpgen does not read."""
 
-def check_dialect(root: dict[str, Any], report: Report) -> None:
+InExtension = Callable[[str], bool]
+"""Whether what stands at a pointer comes from an extension, whose author can correct it."""
+
+
+def check_dialect(root: dict[str, Any], report: Report, in_extension: InExtension = lambda pointer: False) -> None:
     """Report everything in the schema that acpgen would misread: bad keywords, references, cycles.
 
     Later stages rely on it: after a run without errors every keyword has a value of its kind, and every `$ref` leads
@@ -108,7 +122,7 @@ def check_dialect(root: dict[str, Any], report: Report) -> None:
         return
     for pointer, node in walk(root):
         if isinstance(node, dict):
-            _check_keywords(node, pointer, report)
+            _check_keywords(node, pointer, report, in_extension)
             _check_reference(node, pointer, definitions or {}, report)
         elif not isinstance(node, bool):
             report.error("bad-schema", "a schema is an object, true or false", at=pointer)
@@ -116,23 +130,28 @@ def check_dialect(root: dict[str, Any], report: Report) -> None:
         _check_cycles(definitions or {}, report)
 
 
-def _check_keywords(node: dict[str, Any], pointer: str, report: Report) -> None:
+def _check_keywords(node: dict[str, Any], pointer: str, report: Report, in_extension: InExtension) -> None:
     for keyword, value in node.items():
+        at = join(pointer, keyword)
         if keyword in KEYWORDS:
             is_legal, legal = KEYWORDS[keyword]
             if not is_legal(value):
-                report.error("bad-schema", f"`{keyword}` takes {legal}", at=join(pointer, keyword))
-        elif keyword.startswith("x-"):
-            report.warning(
-                "unknown-x-keyword",
-                f"acpgen does not know `{keyword}`, and generates code as if it were not there",
-                at=join(pointer, keyword),
-                hint="look for a newer acpgen: the keyword may change what values mean",
-            )
+                report.error("bad-schema", f"`{keyword}` takes {legal}", at=at)
+        elif keyword in _WITHOUT_EFFECT:
+            report.warning("unsupported-keyword", f"`{keyword}` has no effect on the generated code", at=at)
         elif keyword not in _ANNOTATIONS:
-            report.warning(
-                "unsupported-keyword", f"`{keyword}` has no effect on the generated code", at=join(pointer, keyword)
-            )
+            _report_unknown(keyword, at, report, is_error=in_extension(at))
+
+
+def _report_unknown(keyword: str, at: str, report: Report, *, is_error: bool) -> None:
+    near = did_you_mean(keyword, KEYWORDS) if len(report.found) < MOST_HINTS else None
+    code = "unknown-x-keyword" if keyword.startswith("x-") else "unknown-keyword"
+    if is_error:
+        report.error(code, f"acpgen does not know `{keyword}`", at=at, hint=near or "correct it, or leave it out")
+    else:
+        newer = "look for a newer acpgen: the keyword may change what values mean"
+        message = f"acpgen does not know `{keyword}`, and generates code as if it were not there"
+        report.warning(code, message, at=at, hint=near or newer)
 
 
 def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[str, Any], report: Report) -> None:
@@ -141,11 +160,13 @@ def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[st
         return
     name = referenced_definition(node)
     if name is None:
+        near = _misspelt(target, definitions) if len(report.found) < MOST_HINTS else None
+        fetch = f"acpgen fetches nothing: copy the definition to `$defs` and refer to {DEFINITION_PREFIX}NAME"
         report.error(
             "remote-ref",
             f"`$ref` {target!r} leaves the definitions of this document",
             at=join(pointer, "$ref"),
-            hint=f"acpgen fetches nothing: copy the definition to `$defs` and refer to {DEFINITION_PREFIX}NAME",
+            hint=near or fetch,
         )
     elif name not in definitions:
         report.error(
@@ -154,6 +175,14 @@ def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[st
             at=join(pointer, "$ref"),
             hint=did_you_mean(name, definitions) if len(report.found) < MOST_HINTS else None,
         )
+
+
+def _misspelt(target: str, definitions: Mapping[str, Any]) -> str | None:
+    """The hint for a reference that is written wrongly: `#/definitions/NAME`, or a name alone."""
+    file, _, inside = target.partition("#")
+    if file and (inside or {"/", ":", "."} & set(file)):
+        return None
+    return did_you_mean((inside or file).rpartition("/")[2], definitions, prefix=DEFINITION_PREFIX)
 
 
 def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:

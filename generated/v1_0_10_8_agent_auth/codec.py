@@ -717,7 +717,7 @@ def decode_error(raw: Any) -> types.Error:
     result = new(types.Error)
     key = ""
     try:
-        result.code = decode_error_code(data[key := "code"])
+        result.code = integer(data[key := "code"])
         result.data = data["data"] if "data" in data else UNSET
         result.message = string(data[key := "message"])
         result.auth_methods = array(data[key], decode_auth_method) if (key := "authMethods") in data else UNSET
@@ -1633,9 +1633,7 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     key = ""
     try:
         result.meta = nullable(data[key], json_object) if (key := "_meta") in data else UNSET
-        result.category = (
-            nullable(data[key], decode_session_config_option_category) if (key := "category") in data else UNSET
-        )
+        result.category = nullable(data[key], string) if (key := "category") in data else UNSET
         result.description = nullable(data[key], string) if (key := "description") in data else UNSET
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])

@@ -2138,11 +2138,7 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
-        result.category = (
-            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-            if "category" in data
-            else UNSET
-        )
+        result.category = lenient_string(data, "category") if "category" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.type = "select" if data[key := "type"] == "select" else constant(data[key], "select")
         result.current_value = string(data[key := "currentValue"])
@@ -2177,11 +2173,7 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
-        result.category = (
-            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-            if "category" in data
-            else UNSET
-        )
+        result.category = lenient_string(data, "category") if "category" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.current_value = boolean(data[key := "currentValue"])
@@ -2552,7 +2544,7 @@ def decode_error(raw: Any) -> types.Error:
     result = new(types.Error)
     key = ""
     try:
-        result.code = decode_error_code(data[key := "code"])
+        result.code = integer(data[key := "code"])
         result.message = string(data[key := "message"])
         result.data = data["data"] if "data" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -3001,7 +2993,7 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     key = ""
     try:
         result.session_update = "notice" if data[key := "sessionUpdate"] == "notice" else constant(data[key], "notice")
-        result.severity = decode_notice_severity(data[key := "severity"])
+        result.severity = string(data[key := "severity"])
         result.title = long_string(data[key := "title"], 1)
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3034,7 +3026,7 @@ def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateComp
             else constant(data[key], "compaction_update")
         )
         result.compaction_id = string(data[key := "compactionId"])
-        result.status = decode_compaction_status(data[key := "status"])
+        result.status = string(data[key := "status"])
         result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
         result.error = lenient_string(data, "error") if "error" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET

@@ -23,13 +23,11 @@ from ._wire import (
     array,
     boolean,
     bounded_integer,
-    choice,
     constant,
     first_fit,
     integer,
     json_object,
     lenient,
-    lenient_choice,
     lenient_items,
     lenient_nullable_or_unset,
     lenient_object,
@@ -45,7 +43,6 @@ from ._wire import (
     reporting_drops,
     string,
     unfit,
-    unknown_tag,
     valid_items,
 )
 
@@ -164,8 +161,8 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     key = ""
     try:
         result.tool_call_id = string(data[key := "toolCallId"])
-        result.kind = lenient_choice(data, "kind", _TOOL_KIND_VALUES) if "kind" in data else UNSET
-        result.status = lenient_choice(data, "status", _TOOL_CALL_STATUS_VALUES) if "status" in data else UNSET
+        result.kind = lenient_string(data, "kind") if "kind" in data else UNSET
+        result.status = lenient_string(data, "status") if "status" in data else UNSET
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.name = lenient_string(data, "name") if "name" in data else UNSET
         result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
@@ -213,38 +210,16 @@ def encode_tool_call_id(value: types.ToolCallId) -> Any:
     return value
 
 
-_TOOL_KIND_VALUES: Final[dict[Any, types.ToolKind]] = {
-    "read": "read",
-    "edit": "edit",
-    "delete": "delete",
-    "move": "move",
-    "search": "search",
-    "execute": "execute",
-    "think": "think",
-    "fetch": "fetch",
-    "switch_mode": "switch_mode",
-    "other": "other",
-}
-
-
 def decode_tool_kind(raw: Any) -> types.ToolKind:
-    return choice(raw, _TOOL_KIND_VALUES)
+    return string(raw)
 
 
 def encode_tool_kind(value: types.ToolKind) -> Any:
     return value
 
 
-_TOOL_CALL_STATUS_VALUES: Final[dict[Any, types.ToolCallStatus]] = {
-    "pending": "pending",
-    "in_progress": "in_progress",
-    "completed": "completed",
-    "failed": "failed",
-}
-
-
 def decode_tool_call_status(raw: Any) -> types.ToolCallStatus:
-    return choice(raw, _TOOL_CALL_STATUS_VALUES)
+    return string(raw)
 
 
 def encode_tool_call_status(value: types.ToolCallStatus) -> Any:
@@ -325,6 +300,28 @@ def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> d
     return data
 
 
+def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("content", "diff", "terminal"):
+        raise unfit("ToolCallContentOther, from which this object is excluded", raw)
+    result = new(types.ToolCallContentOther)
+    key = ""
+    try:
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    except (DecodeError, KeyError) as error:
+        raise located(error, key) from None
+    return result
+
+
+def encode_tool_call_content_other(value: types.ToolCallContentOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "type": value.type,
+    }
+    return data
+
+
 _TOOL_CALL_CONTENT_TAGS: Final[dict[str, Callable[[Any], types.ToolCallContent]]] = {
     "content": decode_tool_call_content_content,
     "diff": decode_tool_call_content_diff,
@@ -338,7 +335,7 @@ def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
     read = _TOOL_CALL_CONTENT_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
         return read(data)
-    raise unknown_tag("ToolCallContent", "type", data, _TOOL_CALL_CONTENT_TAGS)
+    return decode_tool_call_content_other(data)
 
 
 def encode_tool_call_content(value: types.ToolCallContent) -> dict[str, Any]:
@@ -508,6 +505,28 @@ def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str
     return data
 
 
+def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("text", "image", "audio", "resource_link", "resource"):
+        raise unfit("ContentBlockOther, from which this object is excluded", raw)
+    result = new(types.ContentBlockOther)
+    key = ""
+    try:
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    except (DecodeError, KeyError) as error:
+        raise located(error, key) from None
+    return result
+
+
+def encode_content_block_other(value: types.ContentBlockOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "type": value.type,
+    }
+    return data
+
+
 _CONTENT_BLOCK_TAGS: Final[dict[str, Callable[[Any], types.ContentBlock]]] = {
     "text": decode_content_block_text,
     "image": decode_content_block_image,
@@ -523,7 +542,7 @@ def decode_content_block(raw: Any) -> types.ContentBlock:
     read = _CONTENT_BLOCK_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
         return read(data)
-    raise unknown_tag("ContentBlock", "type", data, _CONTENT_BLOCK_TAGS)
+    return decode_content_block_other(data)
 
 
 def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
@@ -533,7 +552,7 @@ def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
 def decode_annotations(raw: Any) -> types.Annotations:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
-    result.audience = lenient_items(data, "audience", decode_role) if "audience" in data else UNSET
+    result.audience = lenient_items(data, "audience", string) if "audience" in data else UNSET
     result.last_modified = lenient_string(data, "lastModified") if "lastModified" in data else UNSET
     result.priority = lenient_nullable_or_unset(data, "priority", number) if "priority" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -553,14 +572,8 @@ def encode_annotations(value: types.Annotations) -> dict[str, Any]:
     return data
 
 
-_ROLE_VALUES: Final[dict[Any, types.Role]] = {
-    "assistant": "assistant",
-    "user": "user",
-}
-
-
 def decode_role(raw: Any) -> types.Role:
-    return choice(raw, _ROLE_VALUES)
+    return string(raw)
 
 
 def encode_role(value: types.Role) -> Any:
@@ -676,7 +689,7 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
     try:
         result.option_id = string(data[key := "optionId"])
         result.name = string(data[key := "name"])
-        result.kind = decode_permission_option_kind(data[key := "kind"])
+        result.kind = string(data[key := "kind"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -702,16 +715,8 @@ def encode_permission_option_id(value: types.PermissionOptionId) -> Any:
     return value
 
 
-_PERMISSION_OPTION_KIND_VALUES: Final[dict[Any, types.PermissionOptionKind]] = {
-    "allow_once": "allow_once",
-    "allow_always": "allow_always",
-    "reject_once": "reject_once",
-    "reject_always": "reject_always",
-}
-
-
 def decode_permission_option_kind(raw: Any) -> types.PermissionOptionKind:
-    return choice(raw, _PERMISSION_OPTION_KIND_VALUES)
+    return string(raw)
 
 
 def encode_permission_option_kind(value: types.PermissionOptionKind) -> Any:
@@ -1190,7 +1195,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     result = new(types.ElicitationSchema)
     key = ""
     try:
-        result.type = lenient(data, "type", decode_elicitation_schema_type, "object") if "type" in data else "object"
+        result.type = lenient(data, "type", string, "object") if "type" in data else "object"
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.properties = (
             mapping(data[key], decode_elicitation_property_schema) if (key := "properties") in data else {}
@@ -1221,13 +1226,8 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
     return data
 
 
-_ELICITATION_SCHEMA_TYPE_VALUES: Final[dict[Any, types.ElicitationSchemaType]] = {
-    "object": "object",
-}
-
-
 def decode_elicitation_schema_type(raw: Any) -> types.ElicitationSchemaType:
-    return choice(raw, _ELICITATION_SCHEMA_TYPE_VALUES)
+    return string(raw)
 
 
 def encode_elicitation_schema_type(value: types.ElicitationSchemaType) -> Any:
@@ -1253,7 +1253,7 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
             else UNSET
         )
         result.pattern = nullable(data[key], string) if (key := "pattern") in data else UNSET
-        result.format = nullable(data[key], decode_string_format) if (key := "format") in data else UNSET
+        result.format = nullable(data[key], string) if (key := "format") in data else UNSET
         result.default = lenient_string(data, "default") if "default" in data else UNSET
         result.enum = nullable(data[key], lambda value: array(value, string)) if (key := "enum") in data else UNSET
         result.one_of = (
@@ -1480,16 +1480,8 @@ def encode_elicitation_property_schema(value: types.ElicitationPropertySchema) -
     return _ENCODERS[value.__class__](value)
 
 
-_STRING_FORMAT_VALUES: Final[dict[Any, types.StringFormat]] = {
-    "email": "email",
-    "uri": "uri",
-    "date": "date",
-    "date-time": "date-time",
-}
-
-
 def decode_string_format(raw: Any) -> types.StringFormat:
-    return choice(raw, _STRING_FORMAT_VALUES)
+    return string(raw)
 
 
 def encode_string_format(value: types.StringFormat) -> Any:
@@ -1931,6 +1923,28 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
     return data
 
 
+def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("terminal",):
+        raise unfit("AuthMethodOther, from which this object is excluded", raw)
+    result = new(types.AuthMethodOther)
+    key = ""
+    try:
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    except (DecodeError, KeyError) as error:
+        raise located(error, key) from None
+    return result
+
+
+def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "type": value.type,
+    }
+    return data
+
+
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodAgent)
@@ -1962,6 +1976,7 @@ _AUTH_METHOD_TAGS: Final[dict[str, Callable[[Any], types.AuthMethod]]] = {
 }
 _AUTH_METHOD_CANDIDATES: Final[tuple[Candidate[types.AuthMethod], ...]] = (
     ("AuthMethodAgent", decode_auth_method_agent, frozenset({"id", "name"})),
+    ("AuthMethodOther", decode_auth_method_other, frozenset({"type"})),
 )
 
 
@@ -2138,11 +2153,7 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
-        result.category = (
-            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-            if "category" in data
-            else UNSET
-        )
+        result.category = lenient_string(data, "category") if "category" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.type = "select" if data[key := "type"] == "select" else constant(data[key], "select")
         result.current_value = string(data[key := "currentValue"])
@@ -2177,11 +2188,7 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
         result.id = string(data[key := "id"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
-        result.category = (
-            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-            if "category" in data
-            else UNSET
-        )
+        result.category = lenient_string(data, "category") if "category" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.current_value = boolean(data[key := "currentValue"])
@@ -2206,6 +2213,45 @@ def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean
     return data
 
 
+def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("select", "boolean"):
+        raise unfit("SessionConfigOptionOther, from which this object is excluded", raw)
+    result = new(types.SessionConfigOptionOther)
+    key = ""
+    try:
+        result.id = string(data[key := "id"])
+        result.name = string(data[key := "name"])
+        result.description = lenient_string(data, "description") if "description" in data else UNSET
+        result.category = lenient_string(data, "category") if "category" in data else UNSET
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = string(data[key := "type"])
+        result.extra = {
+            name: item
+            for name, item in data.items()
+            if name not in {"id", "name", "description", "category", "_meta", "type"}
+        }
+    except (DecodeError, KeyError) as error:
+        raise located(error, key) from None
+    return result
+
+
+def encode_session_config_option_other(value: types.SessionConfigOptionOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "id": value.id,
+        "name": value.name,
+        "type": value.type,
+    }
+    if value.description is not UNSET:
+        data["description"] = value.description
+    if value.category is not UNSET:
+        data["category"] = value.category
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data
+
+
 _SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Callable[[Any], types.SessionConfigOption]]] = {
     "select": decode_session_config_option_select,
     "boolean": decode_session_config_option_boolean,
@@ -2218,7 +2264,7 @@ def decode_session_config_option(raw: Any) -> types.SessionConfigOption:
     read = _SESSION_CONFIG_OPTION_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
         return read(data)
-    raise unknown_tag("SessionConfigOption", "type", data, _SESSION_CONFIG_OPTION_TAGS)
+    return decode_session_config_option_other(data)
 
 
 def encode_session_config_option(value: types.SessionConfigOption) -> dict[str, Any]:
@@ -2506,7 +2552,7 @@ def decode_prompt_response(raw: Any) -> types.PromptResponse:
     result = new(types.PromptResponse)
     key = ""
     try:
-        result.stop_reason = decode_stop_reason(data[key := "stopReason"])
+        result.stop_reason = string(data[key := "stopReason"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -2522,17 +2568,8 @@ def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
     return data
 
 
-_STOP_REASON_VALUES: Final[dict[Any, types.StopReason]] = {
-    "end_turn": "end_turn",
-    "max_tokens": "max_tokens",
-    "max_turn_requests": "max_turn_requests",
-    "refusal": "refusal",
-    "cancelled": "cancelled",
-}
-
-
 def decode_stop_reason(raw: Any) -> types.StopReason:
-    return choice(raw, _STOP_REASON_VALUES)
+    return string(raw)
 
 
 def encode_stop_reason(value: types.StopReason) -> Any:
@@ -2552,7 +2589,7 @@ def decode_error(raw: Any) -> types.Error:
     result = new(types.Error)
     key = ""
     try:
-        result.code = decode_error_code(data[key := "code"])
+        result.code = integer(data[key := "code"])
         result.message = string(data[key := "message"])
         result.data = data["data"] if "data" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -2726,8 +2763,8 @@ def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
         result.tool_call_id = string(data[key := "toolCallId"])
         result.title = string(data[key := "title"])
         result.name = lenient_string(data, "name") if "name" in data else UNSET
-        result.kind = lenient_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET
-        result.status = lenient_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET
+        result.kind = lenient_or_unset(data, "kind", string) if "kind" in data else UNSET
+        result.status = lenient_or_unset(data, "status", string) if "status" in data else UNSET
         result.content = (
             lenient_or_unset(data, "content", lambda value: valid_items(value, decode_tool_call_content))
             if "content" in data
@@ -2777,8 +2814,8 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
     key = ""
     try:
         result.tool_call_id = string(data[key := "toolCallId"])
-        result.kind = lenient_choice(data, "kind", _TOOL_KIND_VALUES) if "kind" in data else UNSET
-        result.status = lenient_choice(data, "status", _TOOL_CALL_STATUS_VALUES) if "status" in data else UNSET
+        result.kind = lenient_string(data, "kind") if "kind" in data else UNSET
+        result.status = lenient_string(data, "status") if "status" in data else UNSET
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.name = lenient_string(data, "name") if "name" in data else UNSET
         result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
@@ -3001,7 +3038,7 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     key = ""
     try:
         result.session_update = "notice" if data[key := "sessionUpdate"] == "notice" else constant(data[key], "notice")
-        result.severity = decode_notice_severity(data[key := "severity"])
+        result.severity = string(data[key := "severity"])
         result.title = long_string(data[key := "title"], 1)
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3034,7 +3071,7 @@ def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateComp
             else constant(data[key], "compaction_update")
         )
         result.compaction_id = string(data[key := "compactionId"])
-        result.status = decode_compaction_status(data[key := "status"])
+        result.status = string(data[key := "status"])
         result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
         result.error = lenient_string(data, "error") if "error" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3087,6 +3124,43 @@ def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCom
     return data
 
 
+def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("sessionUpdate") in (
+        "user_message_chunk",
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "tool_call",
+        "tool_call_update",
+        "plan",
+        "available_commands_update",
+        "current_mode_update",
+        "config_option_update",
+        "session_info_update",
+        "usage_update",
+        "notice",
+        "compaction_update",
+        "compaction_summary_chunk",
+    ):
+        raise unfit("SessionUpdateOther, from which this object is excluded", raw)
+    result = new(types.SessionUpdateOther)
+    key = ""
+    try:
+        result.session_update = string(data[key := "sessionUpdate"])
+        result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate"}}
+    except (DecodeError, KeyError) as error:
+        raise located(error, key) from None
+    return result
+
+
+def encode_session_update_other(value: types.SessionUpdateOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "sessionUpdate": value.session_update,
+    }
+    return data
+
+
 _SESSION_UPDATE_TAGS: Final[dict[str, Callable[[Any], types.SessionUpdate]]] = {
     "user_message_chunk": decode_session_update_user_message_chunk,
     "agent_message_chunk": decode_session_update_agent_message_chunk,
@@ -3111,7 +3185,7 @@ def decode_session_update(raw: Any) -> types.SessionUpdate:
     read = _SESSION_UPDATE_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
         return read(data)
-    raise unknown_tag("SessionUpdate", "sessionUpdate", data, _SESSION_UPDATE_TAGS)
+    return decode_session_update_other(data)
 
 
 def encode_session_update(value: types.SessionUpdate) -> dict[str, Any]:
@@ -3132,8 +3206,8 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
     key = ""
     try:
         result.content = string(data[key := "content"])
-        result.priority = decode_plan_entry_priority(data[key := "priority"])
-        result.status = decode_plan_entry_status(data[key := "status"])
+        result.priority = string(data[key := "priority"])
+        result.status = string(data[key := "status"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -3151,30 +3225,16 @@ def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
     return data
 
 
-_PLAN_ENTRY_PRIORITY_VALUES: Final[dict[Any, types.PlanEntryPriority]] = {
-    "high": "high",
-    "medium": "medium",
-    "low": "low",
-}
-
-
 def decode_plan_entry_priority(raw: Any) -> types.PlanEntryPriority:
-    return choice(raw, _PLAN_ENTRY_PRIORITY_VALUES)
+    return string(raw)
 
 
 def encode_plan_entry_priority(value: types.PlanEntryPriority) -> Any:
     return value
 
 
-_PLAN_ENTRY_STATUS_VALUES: Final[dict[Any, types.PlanEntryStatus]] = {
-    "pending": "pending",
-    "in_progress": "in_progress",
-    "completed": "completed",
-}
-
-
 def decode_plan_entry_status(raw: Any) -> types.PlanEntryStatus:
-    return choice(raw, _PLAN_ENTRY_STATUS_VALUES)
+    return string(raw)
 
 
 def encode_plan_entry_status(value: types.PlanEntryStatus) -> Any:
@@ -3676,6 +3736,28 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
     return data
 
 
+def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("http", "sse"):
+        raise unfit("McpServerOther, from which this object is excluded", raw)
+    result = new(types.McpServerOther)
+    key = ""
+    try:
+        result.type = string(data[key := "type"])
+        result.extra = {name: item for name, item in data.items() if name not in {"type"}}
+    except (DecodeError, KeyError) as error:
+        raise located(error, key) from None
+    return result
+
+
+def encode_mcp_server_other(value: types.McpServerOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "type": value.type,
+    }
+    return data
+
+
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
@@ -3709,6 +3791,7 @@ _MCP_SERVER_TAGS: Final[dict[str, Callable[[Any], types.McpServer]]] = {
 }
 _MCP_SERVER_CANDIDATES: Final[tuple[Candidate[types.McpServer], ...]] = (
     ("McpServerStdio", decode_mcp_server_stdio, frozenset({"name", "command", "args", "env"})),
+    ("McpServerOther", decode_mcp_server_other, frozenset({"type"})),
 )
 
 
@@ -3952,6 +4035,37 @@ def encode_set_session_config_option_request_value_id(
     return data
 
 
+def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("type") in ("boolean",):
+        raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
+    result = new(types.SetSessionConfigOptionRequestOther)
+    key = ""
+    try:
+        result.session_id = string(data[key := "sessionId"])
+        result.config_id = string(data[key := "configId"])
+        result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+        result.type = string(data[key := "type"])
+        result.extra = {
+            name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type"}
+        }
+    except (DecodeError, KeyError) as error:
+        raise located(error, key) from None
+    return result
+
+
+def encode_set_session_config_option_request_other(value: types.SetSessionConfigOptionRequestOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "sessionId": value.session_id,
+        "configId": value.config_id,
+        "type": value.type,
+    }
+    if value.meta is not UNSET:
+        data["_meta"] = value.meta
+    return data
+
+
 _SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.SetSessionConfigOptionRequest]]] = {
     "boolean": decode_set_session_config_option_request_boolean,
 }
@@ -3961,6 +4075,7 @@ _SET_SESSION_CONFIG_OPTION_REQUEST_CANDIDATES: Final[tuple[Candidate[types.SetSe
         decode_set_session_config_option_request_value_id,
         frozenset({"sessionId", "configId", "value"}),
     ),
+    ("SetSessionConfigOptionRequestOther", decode_set_session_config_option_request_other, frozenset({"type"})),
 )
 
 
@@ -4097,6 +4212,28 @@ def encode_request_permission_outcome_selected(value: types.RequestPermissionOut
     return data
 
 
+def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if data.get("outcome") in ("cancelled", "selected"):
+        raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
+    result = new(types.RequestPermissionOutcomeOther)
+    key = ""
+    try:
+        result.outcome = string(data[key := "outcome"])
+        result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
+    except (DecodeError, KeyError) as error:
+        raise located(error, key) from None
+    return result
+
+
+def encode_request_permission_outcome_other(value: types.RequestPermissionOutcomeOther) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        **value.extra,
+        "outcome": value.outcome,
+    }
+    return data
+
+
 _REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Callable[[Any], types.RequestPermissionOutcome]]] = {
     "cancelled": decode_request_permission_outcome_cancelled,
     "selected": decode_request_permission_outcome_selected,
@@ -4109,7 +4246,7 @@ def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcom
     read = _REQUEST_PERMISSION_OUTCOME_TAGS.get(tag) if isinstance(tag, str) else None
     if read is not None:
         return read(data)
-    raise unknown_tag("RequestPermissionOutcome", "outcome", data, _REQUEST_PERMISSION_OUTCOME_TAGS)
+    return decode_request_permission_outcome_other(data)
 
 
 def encode_request_permission_outcome(value: types.RequestPermissionOutcome) -> dict[str, Any]:
@@ -4435,12 +4572,14 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.ToolCallContentContent: decode_tool_call_content_content,
     types.ToolCallContentDiff: decode_tool_call_content_diff,
     types.ToolCallContentTerminal: decode_tool_call_content_terminal,
+    types.ToolCallContentOther: decode_tool_call_content_other,
     types.ToolCallContent: decode_tool_call_content,
     types.ContentBlockText: decode_content_block_text,
     types.ContentBlockImage: decode_content_block_image,
     types.ContentBlockAudio: decode_content_block_audio,
     types.ContentBlockResourceLink: decode_content_block_resource_link,
     types.ContentBlockResource: decode_content_block_resource,
+    types.ContentBlockOther: decode_content_block_other,
     types.ContentBlock: decode_content_block,
     types.Annotations: decode_annotations,
     types.Role: decode_role,
@@ -4497,6 +4636,7 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.AgentAuthCapabilities: decode_agent_auth_capabilities,
     types.LogoutCapabilities: decode_logout_capabilities,
     types.AuthMethodTerminal: decode_auth_method_terminal,
+    types.AuthMethodOther: decode_auth_method_other,
     types.AuthMethodAgent: decode_auth_method_agent,
     types.AuthMethod: decode_auth_method,
     types.Implementation: decode_implementation,
@@ -4507,6 +4647,7 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.SessionMode: decode_session_mode,
     types.SessionConfigOptionSelect: decode_session_config_option_select,
     types.SessionConfigOptionBoolean: decode_session_config_option_boolean,
+    types.SessionConfigOptionOther: decode_session_config_option_other,
     types.SessionConfigOption: decode_session_config_option,
     types.SessionConfigOptionCategory: decode_session_config_option_category,
     types.SessionConfigSelectOption: decode_session_config_select_option,
@@ -4540,6 +4681,7 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.SessionUpdateNotice: decode_session_update_notice,
     types.SessionUpdateCompactionUpdate: decode_session_update_compaction_update,
     types.SessionUpdateCompactionSummaryChunk: decode_session_update_compaction_summary_chunk,
+    types.SessionUpdateOther: decode_session_update_other,
     types.SessionUpdate: decode_session_update,
     types.PlanEntry: decode_plan_entry,
     types.PlanEntryPriority: decode_plan_entry_priority,
@@ -4567,6 +4709,7 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.NewSessionRequest: decode_new_session_request,
     types.McpServerHttp: decode_mcp_server_http,
     types.McpServerSse: decode_mcp_server_sse,
+    types.McpServerOther: decode_mcp_server_other,
     types.McpServerStdio: decode_mcp_server_stdio,
     types.McpServer: decode_mcp_server,
     types.HttpHeader: decode_http_header,
@@ -4578,6 +4721,7 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.SetSessionModeRequest: decode_set_session_mode_request,
     types.SetSessionConfigOptionRequestBoolean: decode_set_session_config_option_request_boolean,
     types.SetSessionConfigOptionRequestValueId: decode_set_session_config_option_request_value_id,
+    types.SetSessionConfigOptionRequestOther: decode_set_session_config_option_request_other,
     types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
     types.PromptRequest: decode_prompt_request,
     types.WriteTextFileResponse: decode_write_text_file_response,
@@ -4585,6 +4729,7 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.RequestPermissionResponse: decode_request_permission_response,
     types.RequestPermissionOutcomeCancelled: decode_request_permission_outcome_cancelled,
     types.RequestPermissionOutcomeSelected: decode_request_permission_outcome_selected,
+    types.RequestPermissionOutcomeOther: decode_request_permission_outcome_other,
     types.RequestPermissionOutcome: decode_request_permission_outcome,
     types.CreateTerminalResponse: decode_create_terminal_response,
     types.TerminalOutputResponse: decode_terminal_output_response,
@@ -4620,11 +4765,13 @@ _ENCODERS: Final = _Encoders(
         types.ToolCallContentContent: encode_tool_call_content_content,
         types.ToolCallContentDiff: encode_tool_call_content_diff,
         types.ToolCallContentTerminal: encode_tool_call_content_terminal,
+        types.ToolCallContentOther: encode_tool_call_content_other,
         types.ContentBlockText: encode_content_block_text,
         types.ContentBlockImage: encode_content_block_image,
         types.ContentBlockAudio: encode_content_block_audio,
         types.ContentBlockResourceLink: encode_content_block_resource_link,
         types.ContentBlockResource: encode_content_block_resource,
+        types.ContentBlockOther: encode_content_block_other,
         types.Annotations: encode_annotations,
         types.TextResourceContents: encode_text_resource_contents,
         types.BlobResourceContents: encode_blob_resource_contents,
@@ -4668,6 +4815,7 @@ _ENCODERS: Final = _Encoders(
         types.AgentAuthCapabilities: encode_agent_auth_capabilities,
         types.LogoutCapabilities: encode_logout_capabilities,
         types.AuthMethodTerminal: encode_auth_method_terminal,
+        types.AuthMethodOther: encode_auth_method_other,
         types.AuthMethodAgent: encode_auth_method_agent,
         types.Implementation: encode_implementation,
         types.AuthenticateResponse: encode_authenticate_response,
@@ -4677,6 +4825,7 @@ _ENCODERS: Final = _Encoders(
         types.SessionMode: encode_session_mode,
         types.SessionConfigOptionSelect: encode_session_config_option_select,
         types.SessionConfigOptionBoolean: encode_session_config_option_boolean,
+        types.SessionConfigOptionOther: encode_session_config_option_other,
         types.SessionConfigSelectOption: encode_session_config_select_option,
         types.SessionConfigSelectGroup: encode_session_config_select_group,
         types.LoadSessionResponse: encode_load_session_response,
@@ -4705,6 +4854,7 @@ _ENCODERS: Final = _Encoders(
         types.SessionUpdateNotice: encode_session_update_notice,
         types.SessionUpdateCompactionUpdate: encode_session_update_compaction_update,
         types.SessionUpdateCompactionSummaryChunk: encode_session_update_compaction_summary_chunk,
+        types.SessionUpdateOther: encode_session_update_other,
         types.PlanEntry: encode_plan_entry,
         types.AvailableCommand: encode_available_command,
         types.UnstructuredCommandInput: encode_unstructured_command_input,
@@ -4727,6 +4877,7 @@ _ENCODERS: Final = _Encoders(
         types.NewSessionRequest: encode_new_session_request,
         types.McpServerHttp: encode_mcp_server_http,
         types.McpServerSse: encode_mcp_server_sse,
+        types.McpServerOther: encode_mcp_server_other,
         types.McpServerStdio: encode_mcp_server_stdio,
         types.HttpHeader: encode_http_header,
         types.LoadSessionRequest: encode_load_session_request,
@@ -4737,12 +4888,14 @@ _ENCODERS: Final = _Encoders(
         types.SetSessionModeRequest: encode_set_session_mode_request,
         types.SetSessionConfigOptionRequestBoolean: encode_set_session_config_option_request_boolean,
         types.SetSessionConfigOptionRequestValueId: encode_set_session_config_option_request_value_id,
+        types.SetSessionConfigOptionRequestOther: encode_set_session_config_option_request_other,
         types.PromptRequest: encode_prompt_request,
         types.WriteTextFileResponse: encode_write_text_file_response,
         types.ReadTextFileResponse: encode_read_text_file_response,
         types.RequestPermissionResponse: encode_request_permission_response,
         types.RequestPermissionOutcomeCancelled: encode_request_permission_outcome_cancelled,
         types.RequestPermissionOutcomeSelected: encode_request_permission_outcome_selected,
+        types.RequestPermissionOutcomeOther: encode_request_permission_outcome_other,
         types.CreateTerminalResponse: encode_create_terminal_response,
         types.TerminalOutputResponse: encode_terminal_output_response,
         types.TerminalExitStatus: encode_terminal_exit_status,

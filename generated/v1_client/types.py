@@ -193,9 +193,9 @@ ToolCallId: TypeAlias = str
 """Identifies a tool call; no two in the same session share one."""
 
 
-ToolKind: TypeAlias = Literal[
-    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
-]
+ToolKind: TypeAlias = (
+    Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"] | str
+)
 """Broad category of a tool, from which a client can pick an icon and a way to show progress.
 
 - read: Reads a file or other data.
@@ -211,7 +211,7 @@ ToolKind: TypeAlias = Literal[
 """
 
 
-ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
+ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"] | str
 """Where a tool call stands in its lifecycle.
 
 - pending: Not started: its input is still arriving, or it waits for approval.
@@ -306,7 +306,30 @@ class ToolCallContentTerminal(Struct):
         self.meta = meta
 
 
-ToolCallContent: TypeAlias = ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal
+@dataclass(init=False, repr=False, eq=False, kw_only=True)
+class ToolCallContentOther(Struct):
+    """A member of `ToolCallContent` that this package does not know, kept as it came."""
+
+    type: str
+    """The unknown tag."""
+    extra: dict[str, Any]
+    """The properties of the object that have no attribute of their own, as they came."""
+
+    __slots__ = ("type", "extra")
+
+    def __init__(
+        self,
+        *,
+        type: str,
+        extra: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        self.type = type
+        self.extra = {} if extra is UNSET else extra
+
+
+ToolCallContent: TypeAlias = (
+    ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal | ToolCallContentOther
+)
 """Something a tool call produced, to show to the user: an ordinary content block, a file diff or a live terminal."""
 
 
@@ -501,8 +524,34 @@ class ContentBlockResource(Struct):
         self.meta = meta
 
 
+@dataclass(init=False, repr=False, eq=False, kw_only=True)
+class ContentBlockOther(Struct):
+    """A member of `ContentBlock` that this package does not know, kept as it came."""
+
+    type: str
+    """The unknown tag."""
+    extra: dict[str, Any]
+    """The properties of the object that have no attribute of their own, as they came."""
+
+    __slots__ = ("type", "extra")
+
+    def __init__(
+        self,
+        *,
+        type: str,
+        extra: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        self.type = type
+        self.extra = {} if extra is UNSET else extra
+
+
 ContentBlock: TypeAlias = (
-    ContentBlockText | ContentBlockImage | ContentBlockAudio | ContentBlockResourceLink | ContentBlockResource
+    ContentBlockText
+    | ContentBlockImage
+    | ContentBlockAudio
+    | ContentBlockResourceLink
+    | ContentBlockResource
+    | ContentBlockOther
 )
 """Piece of displayable content, found in prompts, model output and tool call results. Shaped like MCP content, so
 output of MCP tools can be passed on unchanged.
@@ -538,7 +587,7 @@ class Annotations(Struct):
         self.meta = meta
 
 
-Role: TypeAlias = Literal["assistant", "user"]
+Role: TypeAlias = Literal["assistant", "user"] | str
 """Party in a conversation, whether it sends or receives.
 
 - assistant: The model's side.
@@ -670,7 +719,7 @@ PermissionOptionId: TypeAlias = str
 """Identifies one of the choices in a permission request."""
 
 
-PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"] | str
 """What a permission choice does, allow or reject, once or from now on; lets a client pick a fitting icon and look.
 
 - allow_once: Approve just this once.
@@ -1177,7 +1226,7 @@ class ElicitationSchema(Struct):
         self.meta = meta
 
 
-ElicitationSchemaType: TypeAlias = Literal["object"]
+ElicitationSchemaType: TypeAlias = Literal["object"] | str
 """Value of `type` in the schema of a form.
 
 - object: The only value there is: a form is always an object.
@@ -1462,7 +1511,7 @@ choices are an `array`.
 """
 
 
-StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"]
+StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"] | str
 """Format that the text in a form field has to follow.
 
 - email: An email address.
@@ -1941,6 +1990,27 @@ class AuthMethodTerminal(Struct):
 
 
 @dataclass(init=False, repr=False, eq=False, kw_only=True)
+class AuthMethodOther(Struct):
+    """A member of `AuthMethod` that this package does not know, kept as it came."""
+
+    type: str
+    """The unknown tag."""
+    extra: dict[str, Any]
+    """The properties of the object that have no attribute of their own, as they came."""
+
+    __slots__ = ("type", "extra")
+
+    def __init__(
+        self,
+        *,
+        type: str,
+        extra: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        self.type = type
+        self.extra = {} if extra is UNSET else extra
+
+
+@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodAgent(Struct):
     """Login that the agent carries out when the client calls `authenticate`; this is the kind assumed when no `type` is
     given.
@@ -1971,7 +2041,7 @@ class AuthMethodAgent(Struct):
         self.meta = meta
 
 
-AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent
+AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | AuthMethodOther
 """One way for the user to log in, told apart by `type`. An entry that has no `type` is an `agent` method."""
 
 
@@ -2223,7 +2293,48 @@ class SessionConfigOptionBoolean(Struct):
         self.current_value = current_value
 
 
-SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean
+@dataclass(init=False, repr=False, eq=False, kw_only=True)
+class SessionConfigOptionOther(Struct):
+    """A member of `SessionConfigOption` that this package does not know, kept as it came."""
+
+    id: SessionConfigId
+    """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
+    name: str
+    """Label to show the user for this setting."""
+    description: str | None | UnsetType
+    """Longer explanation of the setting, for the client to show."""
+    category: SessionConfigOptionCategory | None | UnsetType
+    """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
+    meta: dict[str, Any] | None | UnsetType
+    """Room for extensions: a peer ignores the keys that it does not know."""
+    type: str
+    """The unknown tag."""
+    extra: dict[str, Any]
+    """The properties of the object that have no attribute of their own, as they came."""
+
+    __slots__ = ("id", "name", "description", "category", "meta", "type", "extra")
+
+    def __init__(
+        self,
+        *,
+        id: SessionConfigId,
+        name: str,
+        description: str | None | UnsetType = UNSET,
+        category: SessionConfigOptionCategory | None | UnsetType = UNSET,
+        meta: dict[str, Any] | None | UnsetType = UNSET,
+        type: str,
+        extra: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.description = description
+        self.category = category
+        self.meta = meta
+        self.type = type
+        self.extra = {} if extra is UNSET else extra
+
+
+SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | SessionConfigOptionOther
 """One setting of a session that the user can change, along with its present value."""
 
 
@@ -2523,7 +2634,7 @@ class PromptResponse(Struct):
         self.meta = meta
 
 
-StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"] | str
 """Why a prompt turn came to an end.
 
 - end_turn: The agent finished normally.
@@ -3105,6 +3216,27 @@ class SessionUpdateCompactionSummaryChunk(Struct):
         self.meta = meta
 
 
+@dataclass(init=False, repr=False, eq=False, kw_only=True)
+class SessionUpdateOther(Struct):
+    """A member of `SessionUpdate` that this package does not know, kept as it came."""
+
+    session_update: str
+    """The unknown tag."""
+    extra: dict[str, Any]
+    """The properties of the object that have no attribute of their own, as they came."""
+
+    __slots__ = ("session_update", "extra")
+
+    def __init__(
+        self,
+        *,
+        session_update: str,
+        extra: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        self.session_update = session_update
+        self.extra = {} if extra is UNSET else extra
+
+
 SessionUpdate: TypeAlias = (
     SessionUpdateUserMessageChunk
     | SessionUpdateAgentMessageChunk
@@ -3120,6 +3252,7 @@ SessionUpdate: TypeAlias = (
     | SessionUpdateNotice
     | SessionUpdateCompactionUpdate
     | SessionUpdateCompactionSummaryChunk
+    | SessionUpdateOther
 )
 """Something that happened in a session, streamed to the client as the agent works. The `sessionUpdate` field says which
 kind it is.
@@ -3159,7 +3292,7 @@ class PlanEntry(Struct):
         self.meta = meta
 
 
-PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"]
+PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"] | str
 """How much a plan entry matters compared with the others in the same plan: `high`, `medium` or `low`.
 
 - high: The goal cannot be reached without this entry.
@@ -3168,7 +3301,7 @@ PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"]
 """
 
 
-PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
+PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"] | str
 """Where a plan entry stands, from waiting to be picked up through to finished.
 
 - pending: No work on this entry has begun.
@@ -3720,6 +3853,27 @@ class McpServerSse(Struct):
 
 
 @dataclass(init=False, repr=False, eq=False, kw_only=True)
+class McpServerOther(Struct):
+    """A member of `McpServer` that this package does not know, kept as it came."""
+
+    type: str
+    """The unknown tag."""
+    extra: dict[str, Any]
+    """The properties of the object that have no attribute of their own, as they came."""
+
+    __slots__ = ("type", "extra")
+
+    def __init__(
+        self,
+        *,
+        type: str,
+        extra: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        self.type = type
+        self.extra = {} if extra is UNSET else extra
+
+
+@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerStdio(Struct):
     """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
 
@@ -3752,7 +3906,7 @@ class McpServerStdio(Struct):
         self.meta = meta
 
 
-McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
+McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio | McpServerOther
 """How to reach one MCP server, whose tools and context the agent can draw on while answering prompts."""
 
 
@@ -4014,7 +4168,42 @@ class SetSessionConfigOptionRequestValueId(Struct):
         self.value = value
 
 
-SetSessionConfigOptionRequest: TypeAlias = SetSessionConfigOptionRequestBoolean | SetSessionConfigOptionRequestValueId
+@dataclass(init=False, repr=False, eq=False, kw_only=True)
+class SetSessionConfigOptionRequestOther(Struct):
+    """A member of `SetSessionConfigOptionRequest` that this package does not know, kept as it came."""
+
+    session_id: SessionId
+    """Which session's option changes."""
+    config_id: SessionConfigId
+    """Which option changes, by its `id` in `configOptions`."""
+    meta: dict[str, Any] | None | UnsetType
+    """Room for extensions: a peer ignores the keys that it does not know."""
+    type: str
+    """The unknown tag."""
+    extra: dict[str, Any]
+    """The properties of the object that have no attribute of their own, as they came."""
+
+    __slots__ = ("session_id", "config_id", "meta", "type", "extra")
+
+    def __init__(
+        self,
+        *,
+        session_id: SessionId,
+        config_id: SessionConfigId,
+        meta: dict[str, Any] | None | UnsetType = UNSET,
+        type: str,
+        extra: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        self.session_id = session_id
+        self.config_id = config_id
+        self.meta = meta
+        self.type = type
+        self.extra = {} if extra is UNSET else extra
+
+
+SetSessionConfigOptionRequest: TypeAlias = (
+    SetSessionConfigOptionRequestBoolean | SetSessionConfigOptionRequestValueId | SetSessionConfigOptionRequestOther
+)
 """Params of `session/set_config_option`: the session, the option, and its new value."""
 
 
@@ -4149,7 +4338,30 @@ class RequestPermissionOutcomeSelected(Struct):
         self.meta = meta
 
 
-RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected
+@dataclass(init=False, repr=False, eq=False, kw_only=True)
+class RequestPermissionOutcomeOther(Struct):
+    """A member of `RequestPermissionOutcome` that this package does not know, kept as it came."""
+
+    outcome: str
+    """The unknown tag."""
+    extra: dict[str, Any]
+    """The properties of the object that have no attribute of their own, as they came."""
+
+    __slots__ = ("outcome", "extra")
+
+    def __init__(
+        self,
+        *,
+        outcome: str,
+        extra: dict[str, Any] | UnsetType = UNSET,
+    ) -> None:
+        self.outcome = outcome
+        self.extra = {} if extra is UNSET else extra
+
+
+RequestPermissionOutcome: TypeAlias = (
+    RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected | RequestPermissionOutcomeOther
+)
 """How a permission request ended. Only a `selected` outcome can allow the operation, and even then the chosen option
 may be a rejection.
 """

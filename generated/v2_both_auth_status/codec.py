@@ -24,7 +24,6 @@ from ._wire import (
     boolean,
     bounded_integer,
     bounded_number,
-    choice,
     constant,
     first_fit,
     integer,
@@ -209,10 +208,8 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
         result.tool_call_id = string(data[key := "toolCallId"])
         result.name = lenient_string(data, "name") if "name" in data else UNSET
         result.title = lenient_string(data, "title") if "title" in data else UNSET
-        result.kind = lenient_nullable_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET
-        result.status = (
-            lenient_nullable_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET
-        )
+        result.kind = lenient_string(data, "kind") if "kind" in data else UNSET
+        result.status = lenient_string(data, "status") if "status" in data else UNSET
         result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
         result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
         result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
@@ -612,7 +609,7 @@ def encode_content_block(value: types.ContentBlock) -> dict[str, Any]:
 def decode_annotations(raw: Any) -> types.Annotations:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
-    result.audience = lenient_items(data, "audience", decode_role) if "audience" in data else UNSET
+    result.audience = lenient_items(data, "audience", string) if "audience" in data else UNSET
     result.last_modified = lenient_string(data, "lastModified") if "lastModified" in data else UNSET
     result.priority = (
         lenient_nullable_or_unset(data, "priority", lambda value: bounded_number(value, 0, 1))
@@ -660,7 +657,7 @@ def decode_icon(raw: Any) -> types.Icon:
         result.src = string(data[key := "src"])
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.sizes = lenient_items(data, "sizes", string) if "sizes" in data else UNSET
-        result.theme = lenient_nullable_or_unset(data, "theme", decode_icon_theme) if "theme" in data else UNSET
+        result.theme = lenient_string(data, "theme") if "theme" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -780,9 +777,7 @@ def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
     key = ""
     try:
         result.path = string(data[key := "path"])
-        result.file_type = (
-            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-        )
+        result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.operation = "add" if data[key := "operation"] == "add" else constant(data[key], "add")
@@ -811,9 +806,7 @@ def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
     key = ""
     try:
         result.path = string(data[key := "path"])
-        result.file_type = (
-            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-        )
+        result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.operation = "delete" if data[key := "operation"] == "delete" else constant(data[key], "delete")
@@ -842,9 +835,7 @@ def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
     key = ""
     try:
         result.path = string(data[key := "path"])
-        result.file_type = (
-            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-        )
+        result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.operation = "modify" if data[key := "operation"] == "modify" else constant(data[key], "modify")
@@ -894,9 +885,7 @@ def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
     try:
         result.old_path = string(data[key := "oldPath"])
         result.path = string(data[key := "path"])
-        result.file_type = (
-            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-        )
+        result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.operation = "move" if data[key := "operation"] == "move" else constant(data[key], "move")
@@ -927,9 +916,7 @@ def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
     try:
         result.old_path = string(data[key := "oldPath"])
         result.path = string(data[key := "path"])
-        result.file_type = (
-            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-        )
+        result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.operation = "copy" if data[key := "operation"] == "copy" else constant(data[key], "copy")
@@ -960,9 +947,7 @@ def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
     result = new(types.DiffChangeOther)
     key = ""
     try:
-        result.file_type = (
-            lenient_nullable_or_unset(data, "fileType", decode_diff_file_type) if "fileType" in data else UNSET
-        )
+        result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
         result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.operation = string(data[key := "operation"])
@@ -1031,7 +1016,7 @@ def decode_diff_patch(raw: Any) -> types.DiffPatch:
     result = new(types.DiffPatch)
     key = ""
     try:
-        result.format = decode_diff_patch_format(data[key := "format"])
+        result.format = string(data[key := "format"])
         result.text = string(data[key := "text"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -1133,7 +1118,7 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
     try:
         result.option_id = string(data[key := "optionId"])
         result.name = string(data[key := "name"])
-        result.kind = decode_permission_option_kind(data[key := "kind"])
+        result.kind = string(data[key := "kind"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -1485,7 +1470,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     result = new(types.ElicitationSchema)
     key = ""
     try:
-        result.type = decode_elicitation_schema_type(data[key := "type"])
+        result.type = string(data[key := "type"])
         result.title = lenient_string(data, "title") if "title" in data else UNSET
         result.properties = mapping(data[key := "properties"], decode_elicitation_property_schema)
         result.required = (
@@ -1514,13 +1499,8 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
     return data
 
 
-_ELICITATION_SCHEMA_TYPE_VALUES: Final[dict[Any, types.ElicitationSchemaType]] = {
-    "object": "object",
-}
-
-
 def decode_elicitation_schema_type(raw: Any) -> types.ElicitationSchemaType:
-    return choice(raw, _ELICITATION_SCHEMA_TYPE_VALUES)
+    return string(raw)
 
 
 def encode_elicitation_schema_type(value: types.ElicitationSchemaType) -> Any:
@@ -1546,7 +1526,7 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
             else UNSET
         )
         result.pattern = nullable(data[key], string) if (key := "pattern") in data else UNSET
-        result.format = nullable(data[key], decode_string_format) if (key := "format") in data else UNSET
+        result.format = nullable(data[key], string) if (key := "format") in data else UNSET
         result.default = lenient_string(data, "default") if "default" in data else UNSET
         result.enum = (
             nullable(data[key], lambda value: long_array(value, string, 1)) if (key := "enum") in data else UNSET
@@ -2424,11 +2404,7 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
         result.config_id = string(data[key := "configId"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
-        result.category = (
-            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-            if "category" in data
-            else UNSET
-        )
+        result.category = lenient_string(data, "category") if "category" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.type = "select" if data[key := "type"] == "select" else constant(data[key], "select")
         result.current_value = string(data[key := "currentValue"])
@@ -2463,11 +2439,7 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
         result.config_id = string(data[key := "configId"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
-        result.category = (
-            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-            if "category" in data
-            else UNSET
-        )
+        result.category = lenient_string(data, "category") if "category" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.type = "boolean" if data[key := "type"] == "boolean" else constant(data[key], "boolean")
         result.current_value = boolean(data[key := "currentValue"])
@@ -2502,11 +2474,7 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
         result.config_id = string(data[key := "configId"])
         result.name = string(data[key := "name"])
         result.description = lenient_string(data, "description") if "description" in data else UNSET
-        result.category = (
-            lenient_nullable_or_unset(data, "category", decode_session_config_option_category)
-            if "category" in data
-            else UNSET
-        )
+        result.category = lenient_string(data, "category") if "category" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
         result.type = string(data[key := "type"])
         result.extra = {
@@ -3011,7 +2979,7 @@ def decode_error(raw: Any) -> types.Error:
     result = new(types.Error)
     key = ""
     try:
-        result.code = decode_error_code(data[key := "code"])
+        result.code = integer(data[key := "code"])
         result.message = string(data[key := "message"])
         result.data = lenient_nullable_or_unset(data, "data", decode_error_data) if "data" in data else UNSET
     except (DecodeError, KeyError) as error:
@@ -3828,10 +3796,8 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
         result.tool_call_id = string(data[key := "toolCallId"])
         result.name = lenient_string(data, "name") if "name" in data else UNSET
         result.title = lenient_string(data, "title") if "title" in data else UNSET
-        result.kind = lenient_nullable_or_unset(data, "kind", decode_tool_kind) if "kind" in data else UNSET
-        result.status = (
-            lenient_nullable_or_unset(data, "status", decode_tool_call_status) if "status" in data else UNSET
-        )
+        result.kind = lenient_string(data, "kind") if "kind" in data else UNSET
+        result.status = lenient_string(data, "status") if "status" in data else UNSET
         result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
         result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
         result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
@@ -4112,7 +4078,7 @@ def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     key = ""
     try:
         result.session_update = "notice" if data[key := "sessionUpdate"] == "notice" else constant(data[key], "notice")
-        result.severity = decode_notice_severity(data[key := "severity"])
+        result.severity = string(data[key := "severity"])
         result.title = long_string(data[key := "title"], 1)
         result.description = lenient_string(data, "description") if "description" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -4145,7 +4111,7 @@ def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateComp
             else constant(data[key], "compaction_update")
         )
         result.compaction_id = string(data[key := "compactionId"])
-        result.status = decode_compaction_status(data[key := "status"])
+        result.status = string(data[key := "status"])
         result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
         result.error = lenient_string(data, "error") if "error" in data else UNSET
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -4541,8 +4507,8 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
     key = ""
     try:
         result.content = string(data[key := "content"])
-        result.priority = decode_plan_entry_priority(data[key := "priority"])
-        result.status = decode_plan_entry_status(data[key := "status"])
+        result.priority = string(data[key := "priority"])
+        result.status = string(data[key := "status"])
         result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
@@ -5627,7 +5593,7 @@ def decode_auth_status_response(raw: Any) -> types.AuthStatusResponse:
     result = new(types.AuthStatusResponse)
     key = ""
     try:
-        result.state = decode_auth_state(data[key := "state"])
+        result.state = string(data[key := "state"])
         result.accounts = (
             lenient_or_unset(data, "accounts", lambda value: valid_items(value, decode_auth_account))
             if "accounts" in data
@@ -5655,7 +5621,7 @@ def decode_auth_status_update_notification(raw: Any) -> types.AuthStatusUpdateNo
     result = new(types.AuthStatusUpdateNotification)
     key = ""
     try:
-        result.state = decode_auth_state(data[key := "state"])
+        result.state = string(data[key := "state"])
         result.accounts = (
             lenient_or_unset(data, "accounts", lambda value: valid_items(value, decode_auth_account))
             if "accounts" in data

@@ -1530,7 +1530,7 @@ class ElicitationSchema(Struct):
         self.meta = meta
 
 
-ElicitationSchemaType: TypeAlias = Literal["object"]
+ElicitationSchemaType: TypeAlias = Literal["object"] | str
 """Value of `type` in the schema of a form.
 
 - object: The only value there is: a form is always an object.

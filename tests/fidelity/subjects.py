@@ -24,7 +24,7 @@ from tests.fidelity.schemas import Layers, Schema, mapped, properties_of, requir
 from tests.support import DEEP, Packages, fitting_fragments, model_of, protocol_of, upstream_schemas
 
 """Whether to take every published schema and many more values."""
-OPTIONS = {"": Options(), "-kept-opened": Options(keep_unknown=True, open_unions=True)}
+OPTIONS = {"": Options(), "-kept-opened": Options(keep_unknown=True, open=True)}
 """The options of acpgen that change what values mean, by what is added to labels."""
 
 
@@ -43,7 +43,7 @@ class Subject:
     def root(self) -> dict[str, Any]:
         """The composed schema, with the variants that open unions have besides."""
         root = composed_root(self.sources)
-        return {**root, "$defs": opened(root["$defs"])} if self.options.open_unions else root
+        return {**root, "$defs": opened(root["$defs"])} if self.options.open else root
 
     @cached_property
     def exact(self) -> Schema:
@@ -105,12 +105,23 @@ def relaxed(root: dict[str, Any], disagreements: Iterable[Disagreement]) -> dict
 
 
 def opened(definitions: dict[str, Any]) -> dict[str, Any]:
-    """The definitions with a last member for tags of the future in each union that has a tag and no such member."""
+    """The definitions with a last member for tags of the future in each union that has a tag and no such member.
+
+    Enumerations take any value of their type.
+    """
     schema = Schema({"$defs": definitions})
     return {name: mapped(node, lambda each: _opened(each, schema)) for name, node in definitions.items()}
 
 
 def _opened(node: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    values = node.get("enum", ())
+    for key in ("oneOf", "anyOf"):
+        members = node.get(key, ())
+        if members and all(isinstance(member, dict) and "const" in member for member in members):
+            values = [member["const"] for member in members]
+    if values and (len(values) > 1 or "enum" not in node):
+        kind = "string" if isinstance(values[0], str) else "integer"
+        return {"anyOf": [node, {"type": kind}]}
     for key in ("oneOf", "anyOf"):
         known = tags(schema, node.get(key, ()))
         if known:

@@ -30,7 +30,7 @@ def _clean_packages() -> tuple[Mapping[str, str], ...]:
             options=options,
         )
         for release in list_releases()
-        for options in (Options(), Options(open_unions=True, keep_unknown=True))
+        for options in (Options(), Options(open=True, keep_unknown=True))
     )
 
 

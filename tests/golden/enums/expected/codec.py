@@ -122,7 +122,7 @@ def decode_choice(raw: Any) -> types.Choice:
     key = ""
     try:
         result.colour = decode_colour(data[key := "colour"])
-        result.mode = decode_mode(data[key]) if (key := "mode") in data else "fast"
+        result.mode = string(data[key]) if (key := "mode") in data else "fast"
         result.inline = nullable(data[key], decode_choice_inline) if (key := "inline") in data else UNSET
         result.items = array(data[key], decode_choice_items_item) if (key := "items") in data else UNSET
     except (DecodeError, KeyError) as error:

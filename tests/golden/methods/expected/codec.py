@@ -211,7 +211,7 @@ def decode_failure(raw: Any) -> types.Failure:
     result = new(types.Failure)
     key = ""
     try:
-        result.code = decode_failure_code(data[key := "code"])
+        result.code = integer(data[key := "code"])
         result.message = string(data[key := "message"])
         result.data = data["data"] if "data" in data else UNSET
         result.retry = boolean(data[key]) if (key := "retry") in data else UNSET

@@ -20,7 +20,6 @@ from ._wire import (
     Drop,
     anything,
     boolean,
-    choice,
     constant,
     integer,
     json_object,
@@ -175,7 +174,7 @@ def decode_wave_request(raw: Any) -> types.WaveRequest:
     result = new(types.WaveRequest)
     key = ""
     try:
-        result.hand = decode_hand(data[key := "hand"])
+        result.hand = string(data[key := "hand"])
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -215,14 +214,8 @@ def encode_bow_notification(value: types.BowNotification) -> dict[str, Any]:
     return {}
 
 
-_HAND_VALUES: Final[dict[Any, types.Hand]] = {
-    "left": "left",
-    "right": "right",
-}
-
-
 def decode_hand(raw: Any) -> types.Hand:
-    return choice(raw, _HAND_VALUES)
+    return string(raw)
 
 
 def encode_hand(value: types.Hand) -> Any:

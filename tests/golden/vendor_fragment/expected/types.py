@@ -154,5 +154,5 @@ class BowNotification(Struct):
     __slots__ = ()
 
 
-Hand: TypeAlias = Literal["left", "right"]
+Hand: TypeAlias = Literal["left", "right"] | str
 """From wave, 2026-05-01."""

@@ -42,11 +42,14 @@ from .methods import (
     PROTOCOL_VERSION,
 )
 from .types import (
+    Color,
     Holder,
+    HolderMood,
     Shape,
     ShapeCircle,
     ShapeOther,
     ShapePoint,
+    Size,
 )
 from .capabilities import (
     CapabilityError,
@@ -76,6 +79,7 @@ __all__ = [
     "Agent",
     "CLIENT_METHODS",
     "CapabilityError",
+    "Color",
     "Connection",
     "ConnectionClosed",
     "ConnectionOptions",
@@ -83,6 +87,7 @@ __all__ = [
     "Drop",
     "Gate",
     "Holder",
+    "HolderMood",
     "InternalError",
     "InvalidParamsError",
     "InvalidRequestError",
@@ -99,6 +104,7 @@ __all__ = [
     "ShapeCircle",
     "ShapeOther",
     "ShapePoint",
+    "Size",
     "StreamTransport",
     "Transport",
     "UNSET",

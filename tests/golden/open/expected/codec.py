@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
 from . import types
-from ._base import Struct, new
+from ._base import UNSET, Struct, new
 from ._wire import (
     DecodeError,
     Drop,
@@ -23,7 +23,9 @@ from ._wire import (
     constant,
     integer,
     json_object,
+    lenient_or_unset,
     located,
+    nullable,
     number,
     reporting_drops,
     string,
@@ -112,12 +114,39 @@ def encode_shape(value: types.Shape) -> dict[str, Any]:
     return _ENCODERS[value.__class__](value)
 
 
+def decode_color(raw: Any) -> types.Color:
+    return string(raw)
+
+
+def encode_color(value: types.Color) -> Any:
+    return value
+
+
+def decode_size(raw: Any) -> types.Size:
+    return integer(raw)
+
+
+def encode_size(value: types.Size) -> Any:
+    return value
+
+
+def decode_holder_mood(raw: Any) -> types.HolderMood:
+    return string(raw)
+
+
+def encode_holder_mood(value: types.HolderMood) -> Any:
+    return value
+
+
 def decode_holder(raw: Any) -> types.Holder:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Holder)
     key = ""
     try:
         result.shape = decode_shape(data[key := "shape"])
+        result.color = lenient_or_unset(data, "color", string) if "color" in data else UNSET
+        result.size = integer(data[key]) if (key := "size") in data else 1
+        result.mood = nullable(data[key], string) if (key := "mood") in data else UNSET
     except (DecodeError, KeyError) as error:
         raise located(error, key) from None
     return result
@@ -126,7 +155,12 @@ def decode_holder(raw: Any) -> types.Holder:
 def encode_holder(value: types.Holder) -> dict[str, Any]:
     data: dict[str, Any] = {
         "shape": encode_shape(value.shape),
+        "size": value.size,
     }
+    if value.color is not UNSET:
+        data["color"] = value.color
+    if value.mood is not UNSET:
+        data["mood"] = value.mood
     return data
 
 
@@ -142,6 +176,9 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.ShapePoint: decode_shape_point,
     types.ShapeOther: decode_shape_other,
     types.Shape: decode_shape,
+    types.Color: decode_color,
+    types.Size: decode_size,
+    types.HolderMood: decode_holder_mood,
     types.Holder: decode_holder,
 }
 

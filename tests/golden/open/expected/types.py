@@ -70,15 +70,37 @@ class ShapeOther(Struct):
 Shape: TypeAlias = ShapeCircle | ShapePoint | ShapeOther
 
 
+Color: TypeAlias = Literal["red", "green"] | str
+"""A color."""
+
+
+Size: TypeAlias = Literal[1, 2] | int
+"""- 1: Small.
+- 2: Large.
+"""
+
+
+HolderMood: TypeAlias = Literal["glad", "sad"] | str
+
+
 @dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Holder(Struct):
     shape: Shape
+    color: Color | UnsetType
+    size: Size
+    mood: HolderMood | None | UnsetType
 
-    __slots__ = ("shape",)
+    __slots__ = ("shape", "color", "size", "mood")
 
     def __init__(
         self,
         *,
         shape: Shape,
+        color: Color | UnsetType = UNSET,
+        size: Size = 1,
+        mood: HolderMood | None | UnsetType = UNSET,
     ) -> None:
         self.shape = shape
+        self.color = color
+        self.size = size
+        self.mood = mood

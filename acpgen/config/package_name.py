@@ -1,0 +1,50 @@
+"""The name of the folder of a package: Python has to be able to import it, on every system."""
+
+from __future__ import annotations
+
+import re
+import sys
+from keyword import iskeyword
+from pathlib import Path
+
+from acpgen.diagnostics import InputError, input_error
+
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
+
+
+def check_package_name(out: Path) -> None:
+    """Raise `InputError` where no package in the folder `out` can be imported."""
+    folder = out.absolute()
+    if flaw := name_flaw(folder.name) or _shadow(folder):
+        raise _unusable(folder.name, flaw)
+
+
+def name_flaw(name: str) -> str | None:
+    """Why nothing can be imported by this name; None where it can."""
+    if not name.isidentifier():
+        return "it is no Python identifier"
+    if iskeyword(name):
+        return "it is a keyword of Python"
+    if name.lower() in _RESERVED:
+        return "Windows has no files of this name"
+    return None
+
+
+def _shadow(folder: Path) -> str | None:
+    """The flaw of a name that a module of Python has, where the folder is looked for beside that module."""
+    if folder.name in sys.stdlib_module_names and folder.parent in (Path.cwd(), folder.parent.with_name("src")):
+        return "a module of Python's standard library has this name"
+    return None
+
+
+def _unusable(name: str, flaw: str) -> InputError:
+    better = re.sub(r"\W", "_", name.strip(), flags=re.ASCII).strip("_")
+    if not better.isidentifier():
+        better = f"acp_{better}".rstrip("_")
+    elif better == name:
+        better += "_acp"
+    return input_error(
+        "package-name",
+        f"{name!r} cannot be the folder of a package: {flaw}",
+        hint=f"the last part of the folder is the name of the package; call it {better}",
+    )

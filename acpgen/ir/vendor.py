@@ -1,0 +1,53 @@
+"""Check the methods of vendors' extensions for mistakes that only show at run time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from acpgen.diagnostics import Report
+from acpgen.ir import names
+from acpgen.ir.messages import messages_of
+from acpgen.ir.model import Kind, Method, Ref
+from acpgen.schema.compose import Composed
+from acpgen.schema.pointer import join
+
+PREFIX = "_"
+"""What names of methods start with that no release of the protocol will ever use."""
+
+
+def check_vendor_methods(methods: tuple[Method, ...], composed: Composed, report: Report) -> None:
+    """Warn of vendors' methods with a name that the protocol may take, or with `x-side` on the sender's side."""
+    vendors = {fragment.origin for fragment in composed.fragments if fragment.status == "vendor"}
+    senders: defaultdict[str, set[str]] = defaultdict(set)
+    for method in methods:
+        for message, carried in messages_of(method):
+            if isinstance(carried, Ref):
+                senders[carried.name].add(message.sender)
+    for method in methods:
+        if method.origin in vendors:
+            _check_name(method, report)
+            _check_side(method, senders, report)
+
+
+def _check_name(method: Method, report: Report) -> None:
+    if not method.wire.startswith(PREFIX):
+        report.warning(
+            "vendor-name",
+            f"{method.wire!r} is a vendor's method, and its name does not start with `{PREFIX}`",
+            at=join(method.pointer, "x-method"),
+            hint=f"name it {PREFIX + method.wire!r}: a release of the protocol may give other names another meaning",
+        )
+
+
+def _check_side(method: Method, senders: defaultdict[str, set[str]], report: Report) -> None:
+    """Compare with the gate: whoever handles a request announces that it does."""
+    announced = senders[names.class_name(method.gate.root)] if method.gate else set()
+    handlers = {role.value for role in method.handlers}
+    if method.kind is Kind.REQUEST and announced and not announced & handlers:
+        report.warning(
+            "vendor-side",
+            f"{method.wire!r} is handled by the {' and '.join(handlers)}, and waits for a capability that the"
+            f" {' and '.join(announced)} announces",
+            at=join(method.pointer, "x-side"),
+            hint="`x-side` is the peer that handles the request, on both of its halves; or name another gate",
+        )
