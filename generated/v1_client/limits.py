@@ -4,40 +4,45 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-_SMALL: Final = 2**10
 _MOST: Final = 64
 """A byte of JSON takes at most so many bytes: those of `{"":{"":…` on Python 3.10."""
+_COARSE: Final = 64
+"""A message whose bound is below this part of the room that is left is not looked at: that would cost small ones most."""
 
 _COST: Final = {b"{": 96, b"[": 96, b":": 200, b",": 64}
 """What a container, a property and an item take: measured, and rounded up."""
 
 _REST: Final = bytes(byte for byte in range(256) if byte not in b"".join(_COST) + b'"')
+_ESCAPE: Final = re.compile(rb"\\u")
+_SURROGATE: Final = re.compile(rb"\\u[dD]")
 _WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
 """How characters begin for which a string has four bytes for each of its characters."""
 
 _CHUNK: Final = 2**16
 
 
-def weigh(line: bytes, enough: int) -> int:
-    """An upper bound for the bytes of memory that the JSON in `line` takes; not a close one unless above `enough`."""
-    if len(line) <= _SMALL:
+def weigh(line: bytes, room: int) -> int:
+    """An upper bound for the bytes of memory that the JSON in `line` takes; a close one where it may exceed `room`."""
+    if len(line) * _MOST * _COARSE <= room:
         return len(line) * _MOST
     text = len(line) * _width(line)
-    weight = text + _structure(line)
-    return weight if weight <= enough else text + _structure_outside_strings(line)
+    weight = text + _structure(line.translate(None, _REST))
+    return weight if weight <= room else text + _structure_outside_strings(line)
 
 
 def _width(line: bytes) -> int:
     """How many times the bytes of `line` its strings may take: one wide character in a string makes all of it wide."""
-    if b"\\ud" in line or b"\\uD" in line or (not line.isascii() and any(lead in line for lead in _WIDE)):
+    escaped, is_ascii = b"\\" in line, line.isascii()
+    if (escaped and _SURROGATE.search(line)) or not (is_ascii or all(lead not in line for lead in _WIDE)):
         return 4
-    return 1 if line.isascii() and b"\\u" not in line else 2
+    return 2 if not is_ascii or (escaped and _ESCAPE.search(line)) else 1
 
 
-def _structure(text: bytes) -> int:
-    return sum(text.count(sign) * cost for sign, cost in _COST.items())
+def _structure(signs: bytes) -> int:
+    return sum(signs.count(sign) * cost for sign, cost in _COST.items())
 
 
 def _structure_outside_strings(line: bytes) -> int:

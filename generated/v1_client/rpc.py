@@ -346,7 +346,7 @@ class Connection:
             await self._refuse(error, start=(found.line or b"")[:_MAX_START])
             return
         del found  # the handler may take long, and the line as much memory as the message
-        await self._take(message, weight)
+        await self._take_one(message, None, weight)
 
     def _parse(self, found: _Next) -> tuple[Any, int]:
         """The JSON of a message, and how much memory it takes. Raises the error that answers it."""
@@ -354,7 +354,7 @@ class Connection:
             raise InvalidRequestError(f"Invalid request: {found.error}")
         self._show("in", found.line)
         limit = self.options.max_in_flight_bytes
-        weight = weigh(found.line, limit)
+        weight = weigh(found.line, limit - self._in_flight)
         if weight > limit:
             raise InvalidRequestError(
                 f"Invalid request: a message takes {weight} bytes of memory; at most {limit} may be"
@@ -367,9 +367,6 @@ class Connection:
             raise ParseError(f"Parse error: {one_line(error)}") from None
         except BaseException:  # a reader from elsewhere raises what it likes
             raise ParseError from None
-
-    async def _take(self, message: Any, weight: int) -> None:
-        await self._take_one(message, None, weight)
 
     async def _take_one(self, message: Any, reply: _Reply | None, weight: int) -> asyncio.Task[None] | None:
         """Take one message; returns the task that answers it, where one does. A failure concerns this message alone."""
