@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from .dispatch import OnDrop
+from .dispatch import OnDrop, OnInvalid
 
 
 def _refuse_constant(name: str) -> Any:
@@ -43,8 +43,11 @@ class ConnectionOptions:
     `loads` and `dumps` read and write JSON; those of faster libraries fit (`orjson.loads`, `orjson.dumps`).
     """
 
-    max_message_bytes: int = 64 * 2**20
-    """The largest message that is read; a larger one is skipped, and answered with an error."""
+    max_message_bytes: int = 32 * 2**20
+    """The largest message that is read or sent; a larger one that comes in is skipped, and answered with an error."""
+    max_in_flight_bytes: int = 128 * 2**20
+    """How much memory requests of the peer may take together, as their JSON lets expect. One that is more by itself is
+    skipped like one that is too large; others above the limit are answered with an error."""
     max_write_buffer_bytes: int = 2**18
     """How much may wait to be read by the peer before whoever sends has to wait, too."""
     max_requests: int = 1024
@@ -59,5 +62,8 @@ class ConnectionOptions:
     """Sees every message, as it is on the wire."""
     on_drop: OnDrop | None = None
     """Sees what was left out of messages by the leniency of the schema."""
+    on_invalid: OnInvalid | None = None
+    """Sees params that do not fit their type, with the method and the `DecodeError`: those of a notification, which has
+    no other effect then, and of a request, which is answered with "invalid params"."""
     loads: Callable[[bytes], Any] = _loads
     dumps: Callable[[Any], bytes] = _dumps

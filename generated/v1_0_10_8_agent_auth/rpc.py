@@ -14,25 +14,38 @@ import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
+from itertools import islice
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from .capabilities import Advertised, CapabilityError, gates_of, without_handler
-from .dispatch import Handler, dispatch_notification, dispatch_request
+from ._wire import DecodeError, excerpt
+from .capabilities import Advertised, CapabilityError, gates_of, not_advertised, without_handler
+from .checks import misnamed_handlers
+from .dispatch import Handler, UnfitParams, dispatch_notification, dispatch_request
 from .errors import InternalError, InvalidRequestError, ParseError, RequestError
+from .limits import weigh
 from .methods import Gate
 from .options import ConnectionOptions
-from .tasks import Tasks, logger
+from .tasks import PROGRAM_ENDS, PeerLog, Tasks, is_running, logger, one_line
 from .transport import ConnectionClosed, MessageTooLarge, Transport
+
+_MAX_NAMELESS: Final = 100
+"""After so many errors in a row that have no id, no more are sent: a flood of junk draws no flood of answers."""
+_MAX_START: Final = 80
+"""How much of a line that cannot be read the log shows."""
 
 
 class _Turn:
-    """The time in which a notification is handled; `reader` is the task that waits for its end, None afterwards."""
+    """The time in which a notification is handled; `reader` is the task that waits for its end, None afterwards.
 
-    __slots__ = ("reader",)
+    `weight` is how much memory the notification takes.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("reader", "weight")
+
+    def __init__(self, weight: int) -> None:
         self.reader = asyncio.current_task()
+        self.weight = weight
 
 
 _turn: ContextVar[_Turn | None] = ContextVar("_turn", default=None)
@@ -70,8 +83,11 @@ class Connection:
         self._next_id = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}  # for answers of the peer, by id
         self._running: dict[object, asyncio.Task[None]] = {}  # handlers of requests, by id
-        self._answering: set[asyncio.Task[None]] = set()  # all that may finish after the peer has closed
+        self._answering: dict[asyncio.Task[None], int] = {}  # all that may finish after the peer has closed, by weight
+        self._in_flight = 0  # the sum of these weights
         self._tasks = Tasks(self.options.cleanup_seconds)
+        self._peer_log = PeerLog()
+        self._nameless = 0  # errors without an id that were drawn since the last valid message
         self._reading: asyncio.Task[None] | None = None  # the one that takes the next message
         self._is_behind = False  # somebody has to go on before the next message is looked at
         self._next: _Next | None = None  # what was read, and was not looked at yet
@@ -87,6 +103,8 @@ class Connection:
         self._handler = handler
         self._request_gates = gates_of(handler.PEER_METHODS, "request")
         self._notification_gates = gates_of(handler.PEER_METHODS, "notification")
+        for name, meant in misnamed_handlers(type(handler)):
+            logger.warning("%s.%s handles nothing: is it meant to be %s?", type(handler).__name__, name, meant)
         self._read_on()
         self._closed = asyncio.create_task(self._live())
 
@@ -134,19 +152,21 @@ class Connection:
             await self._tasks.end()
             await self._tasks.take_step("connection_closed", self._handler.connection_closed(reason))
         finally:  # also where the loop is being shut down, and cancels all that it finds
+            self._peer_log.close()
             await self._tasks.take_step("closing the transport", self._transport.close())
 
-    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _begin(self, coroutine: Coroutine[Any, Any, None], weight: int) -> asyncio.Task[None]:
         """Start a task that may finish after the peer has closed the connection."""
-        return self._let_finish(self._tasks.start(coroutine))
+        return self._let_finish(self._tasks.start(coroutine), weight)
 
-    def _let_finish(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
-        self._answering.add(task)
+    def _let_finish(self, task: asyncio.Task[None], weight: int) -> asyncio.Task[None]:
+        self._answering[task] = weight
+        self._in_flight += weight
         task.add_done_callback(self._finished)
         return task
 
     def _finished(self, task: asyncio.Task[None]) -> None:
-        self._answering.discard(task)
+        self._in_flight -= self._answering.pop(task)
         if self._end.is_set() and not self._answering:
             self._hung_up.set()
 
@@ -193,12 +213,22 @@ class Connection:
             raise CapabilityError(method, gate)
 
     def _warn(self, kind: Any, raw: Any) -> None:
-        """Tell in the log if `raw`, a message of this side, advertises what the handler does not have."""
-        if kind is not None and (names := without_handler(self._handler, kind, raw)):
-            logger.warning("advertised, and not overridden in %s: %s", type(self._handler).__name__, ", ".join(names))
+        """Log where `raw`, a message of this side, advertises something else than the handler has."""
+        if kind is None:
+            return
+        name = type(self._handler).__name__
+        if missing := without_handler(self._handler, kind, raw):
+            logger.warning("advertised, and not overridden in %s: %s", name, ", ".join(missing))
+        if hidden := not_advertised(self._handler, kind, raw):
+            logger.warning("overridden in %s, and not advertised: %s; use advertise()", name, ", ".join(hidden))
 
     def _encode(self, message: dict[str, Any]) -> bytes:
-        line = self.options.dumps(message)
+        try:
+            line = self.options.dumps(message)
+        except (Exception, *PROGRAM_ENDS):
+            raise
+        except BaseException as error:
+            raise RuntimeError("dumps failed") from error
         if len(line) > self.options.max_message_bytes:
             raise MessageTooLarge(
                 f"a message of {len(line)} bytes; at most {self.options.max_message_bytes} may be sent"
@@ -225,7 +255,9 @@ class Connection:
         if self.options.on_message is not None:
             try:
                 self.options.on_message(direction, line)
-            except Exception:
+            except PROGRAM_ENDS:
+                raise
+            except BaseException:
                 logger.exception("on_message failed")
 
     # --- Receiving -----------------------------------------------------------------------------------------------
@@ -237,10 +269,18 @@ class Connection:
         """Let another task read on where this one handles a notification: its answer comes after other messages."""
         turn = _turn.get()
         if turn is not None and turn.reader is not None and turn.reader is self._reading:
-            if len(self._answering) >= self.options.max_requests:
-                raise RuntimeError("too many handlers of notifications wait for the peer")
-            self._let_finish(turn.reader)
+            if limit := self._limit_for(turn.weight):
+                raise RuntimeError(f"too many handlers of notifications wait for the peer: {limit}")
+            self._let_finish(turn.reader, turn.weight)
             self._read_on()
+
+    def _limit_for(self, weight: int) -> str:
+        """Which limit it is that another handler, whose message has this weight, would exceed; empty if none."""
+        if len(self._answering) >= self.options.max_requests:
+            return f"more than {self.options.max_requests} requests at the same time"
+        if self._in_flight + weight > self.options.max_in_flight_bytes:
+            return f"requests of more than {self.options.max_in_flight_bytes} bytes of memory at the same time"
+        return ""
 
     async def _read(self) -> None:
         """Take messages until the end, or until another task does."""
@@ -252,46 +292,80 @@ class Connection:
                 if self._is_behind:
                     await asyncio.sleep(0)
                 else:
-                    found, self._next = self._next, None
-                    await self._look_at(found)
+                    await self._look_at(self._take_next())
         except asyncio.CancelledError:
             if self._hung_up.is_set() or self._reading is not me:
                 raise
             logger.warning("the handler of a notification has cancelled the task that reads")
             self._read_on()
-        except ConnectionClosed as reason:
-            self._lost(reason)
-        except OSError as error:
-            self._lost(ConnectionClosed(f"cannot read: {error}"))
         except Exception as error:
-            logger.exception("the transport failed")
             self._lost(ConnectionClosed(f"cannot read: {error}"))
+            raise
 
     async def _read_next(self) -> _Next:
+        """The next that the transport has; where it fails, that is the end."""
         try:
             return _Next(await self._transport.read())
         except MessageTooLarge as error:
             return _Next(None, error)
+        except ConnectionClosed as reason:
+            self._lost(reason)
+        except Exception as error:
+            if not isinstance(error, OSError):
+                logger.exception("the transport failed")
+            self._lost(ConnectionClosed(f"cannot read: {error}"))
+        return _Next(None)
+
+    def _take_next(self) -> _Next:
+        found, self._next = self._next, None
+        return found or _Next(None)
 
     async def _look_at(self, found: _Next) -> None:
-        if found.error is not None:
-            await self._refuse(InvalidRequestError(f"Invalid request: {found.error}"))
-        elif found.line is None:
-            raise ConnectionClosed("the peer has closed the connection")
-        else:
-            self._show("in", found.line)
-            await self._take(found.line)
-
-    async def _take(self, line: bytes) -> None:
-        try:
-            message = self.options.loads(line)
-        except Exception as error:  # a reader from elsewhere raises what it likes
-            await self._refuse(ParseError(f"Parse error: {error}" if isinstance(error, ValueError) else "Parse error"))
+        if found.line is None and found.error is None:
+            self._lost(ConnectionClosed("the peer has closed the connection"))
             return
-        await self._take_one(message, None)
+        try:
+            message, weight = self._parse(found)
+        except RequestError as error:
+            await self._refuse(error, start=(found.line or b"")[:_MAX_START])
+            return
+        del found  # the handler may take long, and the line as much memory as the message
+        await self._take_one(message, None, weight)
 
-    async def _take_one(self, message: Any, reply: _Reply | None) -> asyncio.Task[None] | None:
-        """Take one message; returns the task that answers it, where one does."""
+    def _parse(self, found: _Next) -> tuple[Any, int]:
+        """The JSON of a message, and how much memory it takes. Raises the error that answers it."""
+        if found.line is None:
+            raise InvalidRequestError(f"Invalid request: {found.error}")
+        self._show("in", found.line)
+        limit = self.options.max_in_flight_bytes
+        weight = weigh(found.line, limit - self._in_flight)
+        if weight > limit:
+            raise InvalidRequestError(
+                f"Invalid request: a message takes {weight} bytes of memory; at most {limit} may be"
+            )
+        try:
+            return self.options.loads(found.line), weight
+        except PROGRAM_ENDS:
+            raise
+        except ValueError as error:
+            raise ParseError(f"Parse error: {one_line(error)}") from None
+        except BaseException:  # a reader from elsewhere raises what it likes
+            raise ParseError from None
+
+    async def _take_one(self, message: Any, reply: _Reply | None, weight: int) -> asyncio.Task[None] | None:
+        """Take one message; returns the task that answers it, where one does. A failure concerns this message alone."""
+        try:
+            return await self._route(message, reply, weight)
+        except ConnectionClosed:
+            return None  # while it was refused
+        except Exception:
+            logger.exception("a message could not be handled")
+            number = _id_of_request(message)
+            if number is not None and number not in self._running:
+                await self._refuse(InternalError(), reply, number)
+            return None
+
+    async def _route(self, message: Any, reply: _Reply | None, weight: int) -> asyncio.Task[None] | None:
         found: Any = message  # which checkers know nothing of, while they would know half of `message`
         if not isinstance(message, dict):
             await self._refuse(InvalidRequestError("Invalid request: a message is an object"), reply)
@@ -303,16 +377,16 @@ class Connection:
             self._settle(found)
             self._fall_behind()  # who waited for it goes on before the next message is looked at
         elif "id" in found and type(number) not in (int, str, type(None)):
-            await self._refuse(InvalidRequestError("Invalid request: no `id` is like that"), reply)
+            await self._refuse(InvalidRequestError("Invalid request: `id` must be a string, an integer or null"), reply)
         elif not isinstance(method, str) or found.get("jsonrpc") != "2.0":
             what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
             await self._refuse(
                 InvalidRequestError(f"Invalid request: {what}"), reply, number if "method" in found else None
             )
         elif "id" in found:
-            return await self._take_request(number, method, found.get("params"), reply)
+            return await self._take_request(number, method, found.get("params"), reply, weight)
         else:
-            await self._take_notification(method, found.get("params"))
+            await self._take_notification(method, found.get("params"), weight)
         return None
 
     def _fall_behind(self) -> None:
@@ -323,8 +397,18 @@ class Connection:
     def _catch_up(self) -> None:
         self._is_behind = False
 
-    async def _refuse(self, error: RequestError, reply: _Reply | None = None, number: object = None) -> None:
-        logger.warning("the peer sent what cannot be handled: %.200s", error)
+    async def _refuse(
+        self, error: RequestError, reply: _Reply | None = None, number: object = None, *, start: bytes = b""
+    ) -> None:
+        """Answer what cannot be handled; `start` is that of a line which cannot be read."""
+        if start:
+            self._peer_log.warn("the peer sent a line that cannot be handled: %s; it starts with: %s", error, start)
+        else:
+            self._peer_log.warn("the peer sent what cannot be handled: %s", error)
+        if number is None:
+            self._nameless += 1
+            if self._nameless > _MAX_NAMELESS:
+                return
         answer = self._encode_error(error, number)
         if reply is None:
             await self._write(answer)
@@ -339,47 +423,69 @@ class Connection:
             return self._encode({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
 
     def _settle(self, response: Any) -> None:
-        """Hand an answer to who waits for it."""
+        """Hand an answer to the request that waits for it."""
         number = response.get("id")
         future = self._waiting.get(number) if type(number) is int else None
         if future is None or future.done():
-            late = type(number) is int and 0 <= number < self._next_id
-            logger.log(logging.DEBUG if late else logging.WARNING, "nobody waits for this answer: %.200r", response)
-        elif response.get("jsonrpc") != "2.0" or ("result" in response) is (response.get("error") is not None):
+            if type(number) is int and 0 <= number < self._next_id:
+                logger.debug("an answer came too late: its id is %d", number)
+            else:
+                keys = ", ".join(islice(response, 5))
+                self._peer_log.warn("no request waits for this answer: its id is %s, it has: %s", excerpt(number), keys)
+            return
+        self._nameless = 0
+        if response.get("jsonrpc") != "2.0" or ("result" in response) is (response.get("error") is not None):
+            self._peer_log.warn("the peer sent a malformed answer: its id is %s", number)
             future.set_exception(InternalError("the peer sent a malformed answer", data=response))
         elif "result" in response:
             future.set_result(response["result"])
         else:
             future.set_exception(RequestError.from_json(response["error"]))
 
-    async def _take_notification(self, method: str, params: Any) -> None:
-        turn = _Turn()
-        token = _turn.set(turn)
+    async def _take_notification(self, method: str, params: Any, weight: int) -> None:
+        self._nameless = 0
+        turn = _Turn(weight)
+        _turn.set(turn)  # and never reset: without its reader it has ended
         try:
             await dispatch_notification(self._handler, method, params, on_drop=self.options.on_drop)
+        except UnfitParams as error:
+            self._peer_log.warn("the params of the notification %s do not fit: %s", method, error.reason)
+            self._note_invalid(method, params, error.reason)
         except asyncio.CancelledError:
             if self._hung_up.is_set():
                 raise
-            logger.warning("the handler of the notification %.200r was cancelled", method)
-        except Exception as error:
-            self._tell_failure(f"the notification {method!r:.200}", error)
+            logger.warning("the handler of the notification %s was cancelled", excerpt(method))
+        except PROGRAM_ENDS:
+            raise
+        except BaseException as error:
+            if not is_running(turn.reader):
+                raise
+            self._tell_failure(f"the notification {excerpt(method)}", error)
         finally:
-            _turn.reset(token)
             turn.reader = None
 
+    def _note_invalid(self, method: str, params: Any, error: DecodeError) -> None:
+        if self.options.on_invalid is not None:
+            try:
+                self.options.on_invalid(method, params, error)
+            except PROGRAM_ENDS:
+                raise
+            except BaseException:
+                logger.exception("on_invalid failed")
+
     async def _take_request(
-        self, number: Any, method: str, params: Any, reply: _Reply | None
+        self, number: Any, method: str, params: Any, reply: _Reply | None, weight: int
     ) -> asyncio.Task[None] | None:
+        self._nameless = 0
         key = object() if number is None else number
         if key in self._running:
             await self._refuse(InvalidRequestError("Invalid request: its id is that of a running one"), reply)
             return None
-        if len(self._answering) >= self.options.max_requests:
-            limit = f"more than {self.options.max_requests} requests at the same time"
+        if limit := self._limit_for(weight):
             await self._refuse(InternalError(f"Too many requests: {limit}"), reply, number)
             return None
         self._advertised.note_params(method, params)
-        task = self._running[key] = self._begin(self._answer(key, number, method, params, reply))
+        task = self._running[key] = self._begin(self._answer(key, number, method, params, reply), weight)
         self._fall_behind()  # it has begun when the next message is looked at, such as one that cancels it
         return task
 
@@ -389,12 +495,15 @@ class Connection:
             outcome = await self._outcome(method, params)
         finally:
             del self._running[key]
-        logger.debug("%.200r, request %r of the peer, took %.1f ms", method, number, (perf_counter() - start) * 1000)
+        if logger.isEnabledFor(logging.DEBUG):
+            took = (perf_counter() - start) * 1000
+            logger.debug("%s, request %s of the peer, took %.1f ms", excerpt(method), excerpt(number), took)
         try:
             answer = self._encode({"jsonrpc": "2.0", "id": number, **outcome})
         except Exception:
-            logger.exception("the answer to %.200r cannot be sent", method)
+            logger.exception("the answer to %s cannot be sent", excerpt(method))
             answer = self._encode_error(InternalError(), number)
+        del params, outcome  # the peer may take its time to read
         if reply is None:
             await self._write(answer)
             if not self._running:
@@ -404,29 +513,43 @@ class Connection:
 
     async def _outcome(self, method: str, params: Any) -> dict[str, Any]:
         """The `result` or the `error` that answers a request. The peer learns nothing of what went wrong in here."""
+        task = asyncio.current_task()
         try:
             result = await dispatch_request(self._handler, method, params, on_drop=self.options.on_drop)
             self._warn(self._advertised.note_result(method, result), result)
             return {"result": result}
         except RequestError as error:
+            if isinstance(error, UnfitParams):
+                self._note_invalid(method, params, error.reason)
             return {"error": error.to_json()}
         except asyncio.CancelledError:
             if self._hung_up.is_set():
                 raise
             return {"error": InternalError().to_json()}
-        except Exception as error:
-            self._tell_failure(f"{method!r:.200}", error)
+        except PROGRAM_ENDS:
+            raise
+        except BaseException as error:
+            if not is_running(task):
+                raise
+            self._tell_failure(excerpt(method), error)
             return {"error": InternalError().to_json()}
 
-    def _tell_failure(self, what: str, error: Exception) -> None:
-        """Tell in the log, but for handlers that only learned of the end of the connection."""
+    def _tell_failure(self, what: str, error: BaseException) -> None:
+        """Log a failure, unless the handler only learned of the end of the connection."""
         ended = isinstance(error, ConnectionClosed) and self._reason is not None
         level = logging.DEBUG if ended else logging.ERROR
-        logger.log(level, "the handler of %s failed", what, exc_info=error)
+        hint = f": {error}" if isinstance(error, CapabilityError) else ""
+        logger.log(level, "the handler of %s failed%s", what, hint, exc_info=error)
 
 
 def _nothing_to_flush() -> None:
     pass
+
+
+def _id_of_request(message: Any) -> Any:
+    """The id of a message that expects an answer with it; None for any other."""
+    number: Any = message.get("id") if isinstance(message, dict) and "method" in message else None
+    return number if type(number) in (int, str) else None
 
 
 def _message(method: str, params: Any, **more: int) -> dict[str, Any]:

@@ -112,8 +112,8 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     """
     raw: Any = codec.encode(message)
     for method in _gated(handler, type(message)):
-        gate = method.capability
-        if gate is not None and len(gate.paths) == 1 and gate.says_yes and overrides(handler, method.handler):
+        gate = _simple_gate(handler, method)
+        if gate is not None:
             told = deepcopy(raw)
             if _tell(told, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(type(message), told):
                 raw = told
@@ -153,6 +153,22 @@ def without_handler(handler: Handler, kind: Any, raw: Any) -> list[str]:
         for method in _gated(handler, kind)
         if method.capability is not None and is_open(method.capability, raw) and not overrides(handler, method.handler)
     ]
+
+
+def not_advertised(handler: Handler, kind: Any, raw: Any) -> list[str]:
+    """The methods that `handler` overrides, and that the message `raw`, of the type `kind`, could advertise."""
+    return [
+        method.name
+        for method in _gated(handler, kind)
+        if (gate := _simple_gate(handler, method)) is not None and not is_open(gate, raw)
+    ]
+
+
+def _simple_gate(handler: Handler | type[Handler], method: Method) -> Gate | None:
+    """The capability to advertise because `handler` overrides `method`, if that is enough to know its form."""
+    gate = method.capability
+    simple = gate is not None and len(gate.paths) == 1 and gate.says_yes is not None
+    return gate if simple and overrides(handler, method.handler) else None
 
 
 def _gated(handler: Handler | type[Handler], kind: Any) -> Iterator[Method]:

@@ -14,6 +14,16 @@ from .transport import ConnectionClosed
 
 T = TypeVar("T")
 OnDrop = Callable[[Drop], object]
+OnInvalid = Callable[[str, Any, DecodeError], object]
+
+
+class UnfitParams(InvalidParamsError):
+    """The params of a message do not fit their type, so that no handler was called; `reason` says where and why."""
+
+    def __init__(self, reason: DecodeError) -> None:
+        data = {"path": path_text(reason.path), "expected": reason.expected, "found": reason.found}
+        super().__init__(f"Invalid params: {reason}", data=data)
+        self.reason = reason
 
 
 class Peer(Protocol):
@@ -104,7 +114,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
 async def dispatch_notification(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> None:
     """Hand a notification to `handler`. An unknown one is ignored, as JSON-RPC has no answer to it.
 
-    Raises `InvalidParamsError` where the params do not fit: the peer must not be told, the log should be.
+    Raises `UnfitParams`, an `InvalidParamsError`, where the params do not fit: that is for the log, and has no answer.
     """
     route = handler.NOTIFICATIONS.get(method)
     if route is not None:
@@ -117,5 +127,4 @@ def _params(route: Route, params: Any, on_drop: OnDrop | None) -> Any:
     try:
         return reporting_drops(route.decode, {} if params is None and route.takes_object else params, on_drop)
     except DecodeError as error:
-        data = {"path": path_text(error.path), "expected": error.expected, "found": error.found}
-        raise InvalidParamsError(f"Invalid params: {error}", data=data) from error
+        raise UnfitParams(error) from error

@@ -45,6 +45,7 @@ class DecodeError(ValueError):
     """A JSON value does not fit its type: `path` leads to it, `expected` and `found` say how.
 
     `reasons` holds, for a union whose members were tried in turn, the error of each, and `member` says which that was.
+    `raw` is the whole value that `decode`, a stub or a connection could not read; `UNSET` where none of them did.
     """
 
     def __init__(self, expected: str, found: str, *, reasons: tuple[DecodeError, ...] = (), member: str = "") -> None:
@@ -53,6 +54,7 @@ class DecodeError(ValueError):
         self.found = found
         self.reasons = reasons
         self.member = member
+        self.raw: Any = UNSET
         self._reversed_path: list[str | int] = []
 
     @property
@@ -67,6 +69,9 @@ class DecodeError(ValueError):
 
     def __str__(self) -> str:
         return "\n".join(self._lines(()))
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({next(self._lines(()))!r})"
 
     def _lines(self, outer: tuple[str | int, ...]) -> Iterator[str]:
         """The message, and one for each reason below it; `outer` leads to the value that was read."""
@@ -91,10 +96,13 @@ def _step_text(step: str | int) -> str:
 def unfit(expected: str, value: Any, reasons: tuple[DecodeError, ...] = ()) -> DecodeError:
     """The error for a value that is not what was expected."""
     kind = "an object " if isinstance(value, dict) else "an array " if isinstance(value, list) else ""
+    return DecodeError(expected, kind + excerpt(value), reasons=reasons)
+
+
+def excerpt(value: Any) -> str:
+    """The start of a JSON value for messages and logs: short and on one line, however large and deep the value is."""
     text = _shown.repr(value)
-    return DecodeError(
-        expected, kind + (text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."), reasons=reasons
-    )
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
 
 
 def located(error: DecodeError | KeyError, key: str) -> DecodeError:
@@ -257,12 +265,14 @@ class _Record(NamedTuple):
 
 
 _records: ContextVar[list[_Record] | None] = ContextVar("_records", default=None)
+_MAX_DROPS = 1000
+"""How many losses are reported for one value: a record takes far more memory than what it is about."""
 
 
 def drop(container: dict[str, Any] | list[Any], key: str | int, error: DecodeError) -> None:
     """Note that the value at `key` is left out; costs nothing unless somebody listens."""
     records = _records.get()
-    if records is not None:
+    if records is not None and len(records) < _MAX_DROPS:
         records.append(_Record(container, key, error))
 
 
@@ -382,9 +392,15 @@ def valid_members(value: Any, read: Callable[[Any], T]) -> dict[str, T]:
 
 
 def reporting_drops(read: Callable[[Any], T], raw: Any, on_drop: Callable[[Drop], object] | None) -> T:
-    """`read(raw)`, telling `on_drop` what was left out, once the whole has been read."""
-    if on_drop is None:
-        return read(raw)
+    """`read(raw)`; `on_drop` is called with what was left out (1000 values at most), once the whole has been read."""
+    try:
+        return read(raw) if on_drop is None else _reading_with(read, raw, on_drop)
+    except DecodeError as error:
+        error.raw = raw
+        raise
+
+
+def _reading_with(read: Callable[[Any], T], raw: Any, on_drop: Callable[[Drop], object]) -> T:
     records: list[_Record] = []
     token = _records.set(records)
     try:

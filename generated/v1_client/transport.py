@@ -9,6 +9,8 @@ from collections import deque
 from typing import Final, Protocol
 
 _CHUNK: Final = 2**16
+_MAX_BURST: Final = 32
+"""After so many messages in one turn of the event loop, whoever sends them lets others have theirs."""
 
 
 class ConnectionClosed(ConnectionError):
@@ -67,13 +69,12 @@ class LineBuffer:
 
     def feed(self, chunk: bytes) -> None:
         """Add what came in."""
-        first, *more = chunk.split(b"\n")
-        self._add(first)
-        if more:
+        *lines, rest = chunk.split(b"\n")
+        if lines and self._size:
+            self._add(lines.pop(0))
             self._end_line()
-            rest = more.pop()
-            self._lines.extend(line if len(line) <= self._limit else None for line in more)
-            self._add(rest)
+        self._lines.extend(line if len(line) <= self._limit else None for line in lines)
+        self._add(rest)
 
     def end(self) -> None:
         """Nothing more comes: what is left is a line, too."""
@@ -118,7 +119,7 @@ class StreamTransport:
         writer: asyncio.StreamWriter,
         *,
         reading: asyncio.BaseTransport | None = None,
-        max_message_bytes: int = 64 * 2**20,
+        max_message_bytes: int = 32 * 2**20,
         max_write_buffer_bytes: int = 2**18,
     ) -> None:
         self._reader = reader
@@ -129,6 +130,7 @@ class StreamTransport:
         self._limit = max_write_buffer_bytes
         self._gathered: list[bytes] | None = None  # what was written in this turn of the event loop after the first
         self._gathered_bytes = 0
+        self._burst = 0  # how many messages were written in this turn
         self._is_full = False
         self._in_line = 0  # how many wait to write
         self._write_lock = asyncio.Lock()
@@ -148,12 +150,15 @@ class StreamTransport:
     async def write(self, message: bytes) -> None:
         """Send a line: the first in a turn of the event loop at once, those that follow in that turn at its end.
 
-        So what this has returned for may still be on its way out when the process is killed.
+        So what this has returned for may still be on its way out when the process is killed. A turn ends after 32
+        messages at the latest, so that what comes in is read while a handler sends.
         """
         at_once = not self._in_line
         if at_once:
             self._put(message)
             if not (self._is_full or self._writer.is_closing()):
+                if self._burst >= _MAX_BURST:
+                    await asyncio.sleep(0)
                 return
         self._in_line += 1
         try:
@@ -170,6 +175,7 @@ class StreamTransport:
 
     def _put(self, message: bytes) -> None:
         line = message + b"\n"
+        self._burst += 1
         if self._gathered is None:
             self._gathered = []
             asyncio.get_running_loop().call_soon(self._end_turn)
@@ -185,6 +191,7 @@ class StreamTransport:
             self.flush()
         finally:
             self._gathered = None
+            self._burst = 0
 
     def flush(self) -> None:
         """Send what was gathered in this turn."""
