@@ -77,7 +77,7 @@ KEYS: Mapping[str, Key] = {
         Key(
             name="open",
             kind=Kind.FLAG,
-            doc="Take tags of unions and values of enumerations that are not known yet; on by default unless the role is agent.",
+            doc="Take tags and values of enumerations that are not known yet; the default unless the role is agent.",
         ),
         Key(
             name="keep-unknown",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Options:
     """What a user may choose about the types.
 
-    `open` lets closed unions take unknown tags, and closed enumerations unknown values; `keep_unknown` gives every class
-    `extra`.
+    `open` lets closed unions take unknown tags, and closed enumerations unknown values; `keep_unknown` gives every
+    class `extra`.
     """
 
     open: bool = False
