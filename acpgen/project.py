@@ -18,8 +18,10 @@ from pathlib import Path
 
 from acpgen.build import build
 from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, Sources
+from acpgen.config.options import is_open_by_default
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error, internal_error
+from acpgen.ir.options import Options
 from acpgen.ir.role import Role
 from acpgen.output import Plan
 from acpgen.output.guards import check_folder
@@ -85,7 +87,9 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
     """
     vendored = project.vendored
     _check_empty(project.folder)
-    options = BuildOptions(sources=project.sources, roles=(project.role,), out=project.folder / vendored)
+    roles = (project.role,)
+    types = Options(open=is_open_by_default(roles))
+    options = BuildOptions(sources=project.sources, roles=roles, out=project.folder / vendored, types=types)
     built = build(options, full=True)
     assert built.plan is not None  # a full build always has one
     files = dict(project_files(project))

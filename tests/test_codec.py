@@ -567,8 +567,9 @@ def test_open_enumerations_take_unknown_values(packages: Packages) -> None:
         with pytest.raises(acp.DecodeError):
             acp.decode(acp.Holder, bad)
     assert drops == []
-    with pytest.raises(acp.DecodeError):
-        packages.of(schema).decode_color("mauve")
+    closed = packages.of(schema)
+    with pytest.raises(closed.DecodeError):
+        closed.decode(closed.Color, "mauve")
 
 
 def test_both_options_together(packages: Packages) -> None:

@@ -11,6 +11,11 @@ from acpgen.ir.role import Role
 DEFAULT_PROTOCOL = 1
 
 
+def is_open_by_default(roles: tuple[Role, ...]) -> bool:
+    """Whether a package takes values that are not known yet: agents of tomorrow talk to the clients of today."""
+    return Role.CLIENT in roles
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """Which schema to read: a bundled one by `protocol` and `release`, or the file `schema`, and the extensions."""

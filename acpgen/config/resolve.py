@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from acpgen.config.keys import KEYS, OUTPUTS, Key, Kind, is_path
-from acpgen.config.options import BuildOptions, Sources
+from acpgen.config.options import BuildOptions, Sources, is_open_by_default
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
@@ -67,13 +67,17 @@ class Output:
         """What `build` is to be asked for."""
         return BuildOptions(
             sources=self.sources,
-            roles=tuple(Role) if self["role"] == "both" else (Role(self["role"]),),
+            roles=_roles(self["role"]),
             out=self["out"],
             types=self.types,
             runtime=self["runtime"],
             strict=self["strict"],
             renames=tuple(sorted(self["renames"].items())),
         )
+
+
+def _roles(role: str) -> tuple[Role, ...]:
+    return tuple(Role) if role == "both" else (Role(role),)
 
 
 def outputs_to_build(
@@ -199,8 +203,9 @@ def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Out
             if excluded and excluded not in level:  # what is nearer says which of the two it is
                 settings[excluded] = Setting(key=excluded, value=KEYS[excluded].default, origin=DEFAULT)
             settings[key] = _merged(settings[key], setting) if KEYS[key].kind is Kind.NAMES else setting
-    if settings["open"].value is None:  # agents of tomorrow talk to the clients of today
-        settings["open"] = Setting(key="open", value=settings["role"].value != Role.AGENT.value, origin=DEFAULT)
+    if settings["open"].value is None:
+        is_open = is_open_by_default(_roles(settings["role"].value))
+        settings["open"] = Setting(key="open", value=is_open, origin=DEFAULT)
     return Output(name=name, settings=settings)
 
 
