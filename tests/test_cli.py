@@ -28,8 +28,19 @@ PLAIN = schema_of(
 ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"type": "string", "x-odd": True}}})
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
-    *("__init__.py", "_base.py", "_wire.py", "acpgen.lock", "agent.py", "capabilities.py", "codec.py"),
-    *("dispatch.py", "errors.py", "methods.py", "options.py", "py.typed", "rpc.py", "stdio.py", "tasks.py"),
+    *("__init__.py", "_base.py", "_wire.py", "acpgen.lock", "agent.py", "capabilities.py", "checks.py"),
+    *(
+        "codec.py",
+        "dispatch.py",
+        "errors.py",
+        "limits.py",
+        "methods.py",
+        "options.py",
+        "py.typed",
+        "rpc.py",
+        "stdio.py",
+        "tasks.py",
+    ),
     *("transport.py", "types.py"),
 }
 

@@ -224,12 +224,12 @@ def _skeleton(text: str) -> str:
 
 
 MODULES = {
-    *("_base", "_wire", "agent", "capabilities", "client", "codec", "dispatch", "errors", "methods", "options"),
-    *("process", "rpc", "stdio", "tasks", "transport", "types", None),
+    *("_base", "_wire", "agent", "capabilities", "checks", "client", "codec", "dispatch", "errors", "limits"),
+    *("methods", "options", "process", "rpc", "stdio", "tasks", "transport", "types", None),
 }
 LIBRARY = {
     *("__future__", "asyncio", "builtins", "collections.abc", "contextlib", "contextvars", "dataclasses", "logging"),
-    *("math", "time", "typing"),
+    *("itertools", "math", "re", "sys", "time", "typing"),
 }
 STATEMENTS = (
     ast.Import,

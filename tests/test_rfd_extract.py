@@ -143,7 +143,7 @@ def test_each_edit_but_those_of_style_is_asked_for(page: str) -> None:
     assert {pointer for pointer in marks if not any(pointer.startswith(place) for place in places)} == set()
     taste = {place for place in places if not any(pointer.startswith(place) for pointer in marks)}
     assert taste <= {
-        *("/title", "/extracted"),
+        *("/title", "/rfd", "/extracted"),
         "/changes/AgentCapabilities/properties/getAuthState/x-deserialize-default-on-error",
     }
 

@@ -186,6 +186,14 @@ def test_what_is_forgiven_is_reported(packages: Packages) -> None:
     assert [drop.path for drop in drops] == [("info",)]
 
 
+def test_what_is_left_out_leniently_beside_it_is_reported_too(packages: Packages) -> None:
+    acp, drops = packages(V1), []
+    raw = {"protocolVersion": 9, "clientCapabilities": "none", "clientInfo": 5, "_meta": 7}
+    dispatch = acp.dispatch_request(listening(acp, [], 1)(None), "initialize", raw, on_drop=drops.append)
+    asyncio.run(dispatch)
+    assert {drop.path for drop in drops} == {("clientCapabilities",), ("clientInfo",), ("_meta",)}
+
+
 @EACH_BASE
 def test_params_for_the_version_itself_are_not(packages: Packages, sources: Sources) -> None:
     acp, heard = packages(sources), []
