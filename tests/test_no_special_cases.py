@@ -180,11 +180,14 @@ FOREIGN = {
 
 
 def project_files() -> list[Path]:
-    """The files that people wrote, this one apart: the folders of tools and of built packages are not among them."""
+    """The files that people wrote, this one apart: the folders of tools and of built packages are not among them.
+
+    In a worktree, `.git` is a file.
+    """
     folders = ("acpgen", "templates", "schema", "tests", "generated", "docs", "examples", "benchmarks", ".ci")
     inside = [path for folder in folders for path in (REPOSITORY / folder).rglob("*")]
     files = [path for path in [*REPOSITORY.iterdir(), *inside] if path.is_file() and path != Path(__file__).resolve()]
-    return [path for path in files if path.suffix != ".pyc" and path.name != ".coverage"]
+    return [path for path in files if path.suffix != ".pyc" and path.name not in (".coverage", ".git")]
 
 
 @pytest.mark.parametrize("what", FOREIGN)

@@ -171,6 +171,22 @@ def test_the_handler_and_the_process(acp: ModuleType, spawn: Spawner) -> None:
     assert not is_running(spawned.pid)
 
 
+def test_misuse(acp: ModuleType, spawn: Spawner) -> None:
+    spawned = spawn("puppet.py")
+    for name in ("handler", "pid", "returncode"):
+        with pytest.raises(RuntimeError, match="when the block is entered"):
+            getattr(spawned, name)
+
+    async def main() -> None:
+        async with spawned:
+            with pytest.raises(RuntimeError, match="make another one"):
+                await spawned.__aenter__()
+        with pytest.raises(RuntimeError, match="make another one"):
+            await spawned.__aenter__()
+
+    run(main())
+
+
 def test_the_handler_of_a_connection(acp: ModuleType) -> None:
     async def main() -> None:
         here, there = acp.memory_transports()
@@ -307,8 +323,8 @@ def test_rubbish_on_stdout(spawn: Spawner, caplog: pytest.LogCaptureFixture) -> 
 
     run(main())
     assert "cannot be handled" in caplog.text
-    assert "on stdout: 'Welcome to this agent!'" in caplog.text
-    assert "on stdout: '\ufffd\ufffd\\x00'" in caplog.text
+    assert "on stdout: Welcome to this agent!" in caplog.text
+    assert "on stdout: \ufffd\ufffd\\x00" in caplog.text
 
 
 def test_what_an_agent_prints_before_it_ends(acp: ModuleType, spawn: Spawner, caplog: pytest.LogCaptureFixture) -> None:
@@ -321,6 +337,9 @@ def test_what_an_agent_prints_before_it_ends(acp: ModuleType, spawn: Spawner, ca
         error = caught.value
         assert (error.exit_code, error.stderr, len(error.stdout)) == (0, (), 20)
         assert error.stdout[0] == "line 11"
+        assert "\x1b[1mThis agent" in error.stdout[-1]
+        assert "\\x1b[1mThis agent" in str(error)
+        assert "\x1b" not in str(error)
         assert "no longer maintained" in error.stdout[-1]
         assert len(error.stdout[-1]) <= 1000
         assert str(error).startswith("the agent has ended with exit code 0; its last lines on stdout:\n  line 26\n")
@@ -328,7 +347,7 @@ def test_what_an_agent_prints_before_it_ends(acp: ModuleType, spawn: Spawner, ca
         assert spawn.client.reasons[0].stdout == error.stdout
 
     run(main())
-    assert "on stdout: 'line 3'" in caplog.text
+    assert "on stdout: line 3" in caplog.text
     assert "\x1b" not in caplog.text
     assert len(caplog.text) < 10_000
 
@@ -348,6 +367,65 @@ def test_what_an_agent_prints_is_not_answered(acp: ModuleType, spawn: Spawner) -
     assert [json.loads(line)["error"]["code"] for _, line in seen[1:]] == [-32600]
 
 
+@pytest.mark.parametrize(
+    "text", ["[[],[]]", "[1]", "[INFO] ready", "7", "null", '"x"', "{'a': 1}", "{", "{error}", "[", "}", "[{error}]"]
+)
+def test_text_is_not_parsed(acp: ModuleType, text: str) -> None:
+    """Its memory would be estimated too late."""
+    parsed: list[bytes] = []
+
+    def loads(line: bytes) -> Any:
+        parsed.append(line)
+        return json.loads(line)
+
+    program = f"import sys; print({text!r}); print({{}}, flush=True); sys.stdin.read()"
+    options = acp.ConnectionOptions(loads=loads)
+
+    async def main() -> None:
+        async with acp.spawn_agent(acp.Client, [sys.executable, "-c", program], options=options):
+            while not parsed:
+                await asyncio.sleep(0.01)
+
+    run(main())
+    assert parsed == [b"{}"]
+
+
+@pytest.mark.parametrize("start", ['{"level": "error"}', "{'no': 'more'}", "[1]"])
+def test_text_after_what_looks_like_a_message(acp: ModuleType, start: str) -> None:
+    """The answer to a line fails when the agent has exited, and the lines after it are read all the same."""
+    program = f"import sys; sys.stdin.readline(); print({start!r}); print('  use another')"
+
+    async def main() -> Any:
+        async with acp.spawn_agent(acp.Client, [sys.executable, "-c", program]) as agent:
+            with pytest.raises(acp.ConnectionClosed) as caught:
+                await agent.initialize(acp.InitializeRequest(protocol_version=1))
+        return caught.value
+
+    error = run(main())
+    assert error.stdout[-1] == "use another"
+    assert (start in error.stdout) == (start[:2] != '{"')
+    assert str(error).endswith("\n  use another")
+
+
+def test_stderr_in_the_log_and_in_errors_is_escaped(acp: ModuleType, caplog: pytest.LogCaptureFixture) -> None:
+    program = "import sys; print('\\x1b[2Jgone', 'x' * 5000, file=sys.stderr)"
+
+    async def main() -> Any:
+        async with acp.spawn_agent(acp.Client, [sys.executable, "-c", program], stderr="log") as agent:
+            with pytest.raises(acp.ConnectionClosed) as caught:
+                await agent.initialize(acp.InitializeRequest(protocol_version=1))
+        return caught.value
+
+    with caplog.at_level(logging.INFO, logger="acp.agent"):
+        error = run(main())
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "acp.agent"]
+    assert line.startswith("\\x1b[2Jgone xxx")
+    assert len(line) < 1010
+    assert "\n  \\x1b[2Jgone xxx" in str(error)
+    assert len(str(error)) < 400
+    assert error.stderr == ("\x1b[2Jgone " + "x" * 5000,)
+
+
 # --- Agents that leave processes behind -----------------------------------------------------------------------------
 
 
@@ -365,6 +443,94 @@ def test_a_process_that_holds_stdout_does_not_hold_up_calls(acp: ModuleType, spa
     wait_until_gone(run(main()))
 
 
+def test_what_is_left_ends_when_the_agent_has_exited(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
+    """The number of its group is not kept until the block ends: it may be that of others by then."""
+
+    async def main() -> None:
+        async with spawn("odd.py", "leaves_a_child", stderr="discard", terminate_seconds=0.3) as agent:
+            started = int(await next_entry(diary))
+            with pytest.raises(acp.ConnectionClosed):
+                await spawn.initialize(agent)
+            await asyncio.to_thread(wait_until_gone, started)
+
+    run(main())
+
+
+@pytest.fixture
+def _another_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What differs in event loops from elsewhere: they do not show the pipe, and raise something else."""
+    from asyncio import unix_events
+
+    write = unix_events._UnixWritePipeTransport.write  # type: ignore[attr-defined]
+
+    def refuse(self: Any, data: bytes) -> None:
+        if self.is_closing():
+            raise RuntimeError("the handler is closed")
+        write(self, data)
+
+    monkeypatch.setattr(unix_events._UnixReadPipeTransport, "get_extra_info", lambda *_: None)  # type: ignore[attr-defined]
+    monkeypatch.setattr(unix_events._UnixWritePipeTransport, "write", refuse)  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("_another_loop")
+def test_another_event_loop(acp: ModuleType, spawn: Spawner, diary: Diary, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        spawned: Any = spawn("odd.py", "leaves_a_child", stderr="discard", terminate_seconds=600)
+        async with spawned as agent:
+            started = int(await next_entry(diary))
+            with pytest.raises(acp.ConnectionClosed, match="exit code 3") as caught:
+                await spawn.initialize(agent)
+            assert caught.value.stderr == ("no key is set",)
+            with pytest.raises(acp.ConnectionClosed, match="exit code 3"):
+                await spawned._process.write(b"{}")
+            os.kill(started, signal.SIGKILL)
+
+    run(main())
+    assert "Traceback" not in caplog.text
+
+
+LEAVES_A_ZOMBIE = """
+import os
+if not (child := os.fork()):
+    os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+os.read(0, 1)
+os._exit(3)
+"""
+
+MEETS_A_ZOMBIE = """
+import asyncio, importlib, json, os, sys
+
+async def main():
+    acp = importlib.import_module(os.environ["ACP_PACKAGE"])
+    spawned = acp.spawn_agent(acp.Client, [sys.executable, "-c", sys.argv[1]], terminate_seconds=600)
+    async with spawned as agent:
+        try:
+            await agent.initialize(acp.InitializeRequest(protocol_version=1))
+        except acp.ConnectionClosed as error:
+            print(json.dumps([spawned.pid, str(error)]), flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process take orphans in")
+def test_orphans_that_nobody_waits_for(acp: ModuleType) -> None:
+    """As it is where the first process of a container waits for none: zombies keep the number of their group."""
+    prctl, set_child_subreaper = ctypes.CDLL(None).prctl, 36
+    argv = [sys.executable, "-c", MEETS_A_ZOMBIE, LEAVES_A_ZOMBIE]
+    prctl(set_child_subreaper, 1)
+    try:
+        client = AgentProcess(argv, environment(acp), Path(os.devnull))
+        with client:
+            group, said = client.read()
+            assert said == "the agent has ended with exit code 3"
+            assert client.end() == 0
+        assert os.waitpid(-group, 0)[1] == 0
+    finally:
+        prctl(set_child_subreaper, 0)
+
+
 def test_what_was_written_before_the_end_is_read(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
     """It is in the pipe, which is not read while the client is behind."""
 
@@ -372,10 +538,13 @@ def test_what_was_written_before_the_end_is_read(acp: ModuleType, spawn: Spawner
         async def session_update(self, params: Any) -> None:
             await super().session_update(params)
             if self.texts.qsize() == 1:
-                spawned._process._control.get_pipe_transport(1).pause_reading()
+                stdout = spawned._process._control.get_pipe_transport(1)
+                stdout.pause_reading()
                 await self.agent.ext_notification("_go", None)
                 while spawned.returncode is None:
                     await asyncio.sleep(0.01)
+                await asyncio.sleep(0.2)
+                stdout.resume_reading()
 
     argv = command("odd.py", "answers_and_leaves_a_child")
     spawned = acp.spawn_agent(Slow, argv, env=spawn.env, terminate_seconds=0.3)
