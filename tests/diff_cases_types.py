@@ -88,6 +88,17 @@ TYPES = [
     ),
     Case(
         rule="type-kind-changed",
+        variant="no-longer-another-name",
+        old=holding(any_of(ref("Plain")), Plain=thing(("name",), name=TEXT)),
+        new=holding(any_of(ref("Plain"), C), Plain=thing(("name",), name=TEXT)),
+        place="Item",
+        wire=client_sends("ok", "breaks"),
+        source="breaks",
+        uses=GONE,
+        also=frozenset({"type-added", "union-member-added"}),
+    ),
+    Case(
+        rule="type-kind-changed",
         variant="another-name-that-lacks-something",
         old=holding(thing(("name",), name=TEXT, more=TEXT)),
         new=holding(any_of(ref("Plain")), Plain=thing(("name",), name=TEXT)),

@@ -278,7 +278,7 @@ def test_without_a_configuration_the_command_is_the_same_with_build(project: Pro
     words = shlex.split(mend)
     assert words[:2] == ["acpgen", "build"]
     project.good(*words[1:])
-    assert project.good("check", *arguments).stdout == "it's: up to date\n"
+    assert project.good("check", *arguments).stdout == "it's/acp: up to date\n"
 
 
 def test_what_cannot_be_built_is_2(project: Project) -> None:

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes h
 CONFIG = """\
 out = "acp"
 role = "both"
+open = false
 protocol = {protocol}
 schema = "vendor/schema.json"
 """
@@ -37,10 +38,10 @@ BUILT: dict[Path, dict[str, bytes]] = {}
 TAKEN: dict[tuple[int, str], list[str]] = {
     (1, "0.6.3"): ["type-renamed RequestPermissionRequestToolCall"],
     (1, "0.10.8"): ["type-renamed ToolCallUpdate", "method-removed session/set_model"],
-    (1, "0.12.2"): ["type-kind-changed AuthMethod", "type-renamed KillTerminalRequest"],
+    (1, "0.12.2"): ["type-renamed KillTerminalRequest"],
     (1, "0.13.6"): [],
     (1, "1.16.0"): [],
-    (1, "1.21.0"): [],
+    (1, "1.21.0"): ["type-kind-changed AuthMethod"],
     (1, "2026-11-02"): [],
     (2, "2.0.0-alpha.1"): [
         "field-renamed AuthMethodAgent.methodId",

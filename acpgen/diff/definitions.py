@@ -66,6 +66,8 @@ def _by_kind(context: Context, old: Definition, new: Definition) -> Iterator[Cha
         case Struct(), Struct():
             yield from _structs(context, old, new)
         case (TaggedUnion() | UntaggedUnion()), (TaggedUnion() | UntaggedUnion()):
+            if isinstance(_behind(old, context.old), Struct) and not isinstance(_behind(new, context.new), Struct):
+                yield _other_kind(context, old, new)  # its only class could be constructed under this name
             yield from compare_unions(context, old, new)
         case Enum(), Enum():
             yield from _enums(old, new)
@@ -125,7 +127,7 @@ def _described(definition: Definition) -> str:
 
 def _instead(old: Definition, new: Definition, model: Model) -> str:
     """What to construct where a class has become a union."""
-    if not isinstance(old, Struct) or not isinstance(_behind(new, model), (TaggedUnion, UntaggedUnion)):
+    if isinstance(old, (Enum, Alias)) or not isinstance(_behind(new, model), (TaggedUnion, UntaggedUnion)):
         return ""
     names = dict.fromkeys(_classes(_behind(new, model), model))
     return f"; construct {cut(' or '.join(names), 400)} instead" if names else ""

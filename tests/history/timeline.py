@@ -257,6 +257,7 @@ FACTS: list[Fact] = [
     Fact("2s 2u", (1, 3, 0), "field-renamed", "AuthMethodAgent.methodId", "id"),
     Fact("1s", (1, 7, 0), "type-added", "AuthMethodTerminal"),
     Fact("1s", (1, 7, 0), "field-added-optional", "ClientCapabilities.auth"),
+    Fact("1s", (1, 7, 0), "type-kind-changed", "AuthMethod"),
     Fact("1s 2s", (1, 7, 0), "union-member-added", "AuthMethod.terminal"),
     Fact("1u 2u", (1, 7, 0), "union-member-removed", "AuthMethod.env_var"),
     Fact("1u 2u", (1, 7, 0), "type-removed", "AuthEnvVar"),
