@@ -318,6 +318,9 @@ HOSTILE: dict[str, Callable[[], list[bytes]]] = {
     "as many objects as are let through, twice": lambda: [request(n, items(b'{"":0}', 2_300_000)) for n in (1, 2)],
     "waiting texts with a wide character": lambda: [request(n, b'"' + TEXT_31 + EMOJI + b'"') for n in range(4)],
     "waiting texts": lambda: [request(n, b'"' + TEXT_31 + b'"') for n in range(8)],
+    "a text with a wide character beside waiting texts": lambda: [
+        request(n, b'"' + TEXT_31 + (EMOJI if n == 4 else b"") + b'"') for n in range(5)
+    ],
     "waiting small messages": lambda: [request(n, items(b"{}", 900)) for n in range(1_100)],
     "answers to nothing": lambda: [b'{"id":99,"result":"' + TEXT_31 + EMOJI + b'"}'] * 4,
 }
