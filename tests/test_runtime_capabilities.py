@@ -123,6 +123,42 @@ def test_what_the_client_tells_is_for_the_agent(packages: Packages, capabilities
     run(main())
 
 
+@pytest.mark.parametrize("second", [{"protocolVersion": "1"}, {"protocolVersion": 1}, {"protocolVersion": 2}])
+def test_the_first_valid_request_decides(packages: Packages, second: Any) -> None:
+    acp = packages(V1)
+
+    async def initialize(self: Any, params: Any) -> Any:
+        return acp.InitializeResponse(protocol_version=1)
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp, initialize=initialize)) as peer:
+            await peer.ask(1, "initialize", {"protocolVersion": 1, **READING})
+            await peer.ask(2, "initialize", second)
+            assert peer.stub.supports("fs/read_text_file")
+
+    run(main())
+
+
+@pytest.mark.parametrize("fails", ["params", "handler"])
+def test_a_request_that_fails_advertises_nothing(packages: Packages, fails: str) -> None:
+    """While its handler runs, it does: it may call the peer."""
+    acp = packages(V1)
+    during: list[bool] = []
+
+    async def initialize(self: Any, params: Any) -> Any:
+        during.append(self.client.supports("fs/read_text_file"))
+        raise acp.InvalidParamsError
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp, initialize=initialize)) as peer:
+            version = "1" if fails == "params" else 1
+            assert "error" in await peer.ask(1, "initialize", {"protocolVersion": version, **READING})
+            assert not peer.stub.supports("fs/read_text_file")
+
+    run(main())
+    assert during == ([True] if fails == "handler" else [])
+
+
 def test_a_gated_notification_is_not_sent(packages: Packages) -> None:
     acp = packages(V1)
 
@@ -139,8 +175,11 @@ def test_a_gated_notification_is_not_sent(packages: Packages) -> None:
 def test_one_of_several_ways_opens(packages: Packages, form: str) -> None:
     acp = packages(V1)
 
+    async def initialize(self: Any, params: Any) -> Any:
+        return acp.InitializeResponse(protocol_version=1)
+
     async def main() -> None:
-        async with raw_peer(acp, agent_of(acp)) as peer:
+        async with raw_peer(acp, agent_of(acp, initialize=initialize)) as peer:
             assert not peer.stub.supports("elicitation/create")
             params = {"protocolVersion": 1, "clientCapabilities": {"elicitation": {form: {}}}}
             await peer.ask(1, "initialize", params)

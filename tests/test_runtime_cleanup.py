@@ -75,7 +75,7 @@ def test_a_handler_that_does_not_end_is_left_behind(packages: Packages, end: str
 
     with acp_log() as records:
         run(main())
-    assert "left behind" in texts(records)
+    assert "was abandoned" in texts(records)
 
 
 def test_a_transport_that_does_not_close_is_left_behind(packages: Packages) -> None:

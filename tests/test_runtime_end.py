@@ -233,6 +233,30 @@ def test_a_transport_that_fails_ends_the_connection(packages: Packages, what: st
     assert [type(reason) for reason in reasons] == [acp.ConnectionClosed]
 
 
+class Stop(BaseException):
+    """As pytest's `Failed` and trio's `Cancelled` are."""
+
+
+@pytest.mark.parametrize(("what", "fault"), [("read", Stop("S")), ("read", GeneratorExit("S")), ("write", Stop("S"))])
+def test_a_transport_that_raises_no_exception_ends_the_connection(
+    packages: Packages, what: str, fault: BaseException
+) -> None:
+    acp = packages(V1)
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        kind = agent_of(acp)
+        connection, _ = started(acp, kind, Failing(near, **{what: fault}))
+        with pytest.raises(acp.ConnectionClosed, match=f"cannot {what}: S"):
+            await stub_of(acp, kind, connection).ext_method("_ask", None)
+        await connection.wait_closed()
+        await far.close()
+
+    with acp_log() as records:
+        run(main())
+    assert "the transport failed" in texts(records)
+
+
 def test_a_transport_that_does_not_stick_to_the_rules(packages: Packages) -> None:
     acp = packages(V1)
 

@@ -347,6 +347,28 @@ def test_the_end_of_the_program_is_not_caught(packages: Packages, fault: type[Ba
         asyncio.run(asyncio.wait_for(main(), 60))
 
 
+def test_the_end_of_the_program_in_a_request_is_no_fault_of_a_notification(packages: Packages) -> None:
+    """Its loop cancels all tasks, the one that reads among them."""
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> None:
+        raise SystemExit(3)
+
+    async def ext_notification(self: Any, method: str, params: Any) -> None:
+        pass
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        connection, _ = started(acp, agent_of(acp, ext_method=ext_method, ext_notification=ext_notification), near)
+        await far.write(b'{"jsonrpc": "2.0", "method": "_before"}')
+        await far.write(b'{"jsonrpc": "2.0", "id": 1, "method": "_exit"}')
+        await connection.wait_closed()
+
+    with acp_log() as records, pytest.raises(SystemExit):
+        asyncio.run(main())
+    assert "cancelled" not in texts(records)
+
+
 THROWN_AWAY = """
 import asyncio, importlib, os
 acp = importlib.import_module(os.environ["ACP_PACKAGE"])

@@ -73,9 +73,25 @@ def test_a_message_that_is_too_large_is_skipped(packages: Packages, sources: Sou
             return [*answers, await peer.receive(), *await peer.ping()]
 
     refused, accepted = run(main())
-    assert codes([refused]) == [(None, INVALID)]
+    assert codes([refused]) == [(1, INVALID)]
     assert "100 bytes" in refused["error"]["message"]
     assert (accepted["id"], set(accepted["result"])) == (1, {"x"})
+
+
+@pytest.mark.parametrize("size", [101, 150, 70_000, 300_000])
+def test_a_call_whose_answer_is_too_large_fails(packages: Packages, size: int) -> None:
+    acp = packages(V1)
+
+    async def main() -> None:
+        async with socket_peer(acp, agent_of(acp), max_message_bytes=100) as peer:
+            call = asyncio.create_task(peer.stub.ext_method("_ask", None))
+            await peer.answer((await peer.receive())["id"], result="x" * size)
+            with pytest.raises(acp.InternalError, match=r"too large.*100 bytes \(max_message_bytes\)"):
+                await call
+            await peer.ping()
+
+    with acp_log():
+        run(main())
 
 
 def test_a_large_message_at_the_end_of_the_stream(packages: Packages) -> None:

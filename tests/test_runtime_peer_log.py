@@ -97,6 +97,58 @@ def test_an_error_that_a_handler_raises_keeps_its_traceback(packages: Packages) 
     assert "Traceback" in texts(records)
 
 
+UNFIT = {
+    "error": {"error": {"code": -32000, "message": FORGED}},
+    "no error": {"error": FORGED},
+    "no result": {"result": FORGED},
+}
+
+
+@pytest.mark.parametrize("outcome", UNFIT.values(), ids=UNFIT.keys())
+@pytest.mark.parametrize("kind", ["request", "notification", "end"])
+def test_an_answer_that_a_handler_lets_through_is_one_warning(packages: Packages, kind: str, outcome: Any) -> None:
+    """It has text of the peer; its traceback is for those that look for it."""
+    acp = packages(V1)
+
+    async def ask(self: Any) -> None:
+        await self.agent.session_new(acp.NewSessionRequest(cwd="/", mcp_servers=[]))
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        if method == "_ask":
+            await ask(self)
+
+    async def ext_notification(self: Any, method: str, params: Any) -> None:
+        self.failed = asyncio.get_running_loop().create_future()
+        try:
+            await ask(self)
+        except Exception as error:
+            self.failed.set_result(error)
+            if kind == "notification":
+                raise
+
+    async def connection_closed(self: Any, reason: Any) -> None:
+        if kind == "end":
+            raise self.failed.result()
+
+    async def main() -> None:
+        handlers = {"ext_method": ext_method, "ext_notification": ext_notification}
+        async with raw_peer(acp, client_of(acp, **handlers, connection_closed=connection_closed)) as peer:
+            await (peer.request("a", "_ask") if kind == "request" else peer.notify("_ask"))
+            await peer.answer((await peer.receive())["id"], **outcome)
+            await peer.ping()
+
+    with acp_log() as records:
+        run(main())
+    shown = [record for record in records if record.levelno > logging.DEBUG]
+    assert len(shown) == (0 if kind == "request" and "error" in outcome else 1)
+    for record in shown:
+        assert record.levelno == logging.WARNING
+        assert record.exc_info is None
+        assert len(record.getMessage()) < 600
+        assert all(character.isprintable() for character in record.getMessage())
+        assert any(other.exc_info for other in records if other.levelno == logging.DEBUG)
+
+
 JUNK = 100_000
 
 
@@ -185,5 +237,5 @@ def test_the_quota_is_by_time(packages: Packages) -> None:
     messages = [record.getMessage() for record in records]
     assert messages[:10] == ["it said a"] * 10
     assert messages[10] == "another b"
-    assert "15" in messages[11]
+    assert messages[11] == "left out 15 lines that begin: it said"
     assert messages[12:] == ["it said c"]

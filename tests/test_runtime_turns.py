@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime_support import V1, agent_of, client_of, run, started
+from tests.runtime_support import V1, agent_of, client_of, raw_peer, run, started
 from tests.support import Packages
 
 
@@ -233,6 +233,30 @@ def test_a_handler_that_streams_lets_a_cancel_in(packages: Packages) -> None:
         return json.loads(received.splitlines()[-1])
 
     assert run(main())["result"]["stopReason"] == "cancelled"
+    assert len(sent) < 250
+
+
+def test_a_handler_that_streams_within_the_process_lets_a_cancel_in(packages: Packages) -> None:
+    acp = packages(V1)
+    sent: list[int] = []
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        self.is_cancelled = method == "_ping"
+        while not self.is_cancelled and len(sent) < 500:
+            await self.client.ext_notification("_n", None)
+            sent.append(len(sent))
+
+    async def session_cancel(self: Any, params: Any) -> None:
+        self.is_cancelled = True
+
+    async def main() -> None:
+        kind = agent_of(acp, ext_method=ext_method, session_cancel=session_cancel)
+        async with raw_peer(acp, kind, max_messages=1_000) as peer:
+            await peer.request(1, "_stream")
+            await peer.notify("session/cancel", {"sessionId": "s"})
+            await peer.ping()
+
+    run(main())
     assert len(sent) < 250
 
 

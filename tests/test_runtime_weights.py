@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,9 @@ def size_of(value: Any) -> int:
     return sys.getsizeof(value) + sum(map(size_of, inner))
 
 
+FIELDS = {"name": "a name", "line": 1234, "done": True, "path": "/a/path", "kind": None}
+RECORD = {f"{key}{n}": value for n in (1, 2) for key, value in FIELDS.items()}
+
 VALUES: dict[str, Callable[[int], bytes]] = {
     "objects": lambda size: items(b"{}", size),
     "arrays": lambda size: items(b"[]", size),
@@ -73,6 +77,11 @@ VALUES: dict[str, Callable[[int], bytes]] = {
     "a text with an escaped one": lambda size: b'"\\uD83D\\uDE00' + b"x" * size + b'"',
     "a text with an umlaut": lambda size: ('"\u0142' + "x" * size + '"').encode(),
     "wide strings": lambda size: items('"\U0001f600"'.encode(), size),
+    "strings with umlauts": lambda size: items('"\u0142"'.encode(), size),
+    "properties with umlauts": lambda size: items('{"\u0142":"\u0142"}'.encode(), size),
+    "short arrays": lambda size: items(b'["ab"]', size),
+    "nested arrays": lambda size: items(b"[" * 90 + b"0" + b"]" * 90, size),
+    "records": lambda size: json.dumps([RECORD] * (size // 160)).encode(),
     "escapes": lambda size: b'"' + b"\\n" * (size // 2) + b'"',
 }
 
@@ -87,9 +96,28 @@ def test_the_estimate_is_no_less_than_what_it_takes(
     assert taken < estimate + 100
 
 
-def weigh(packages: Packages, line: bytes, room: int = 0) -> int:
-    module = __import__(f"{packages(V1).__name__}.limits", fromlist=["weigh"])
-    return int(module.weigh(line, room))
+@pytest.mark.parametrize("make", VALUES.values(), ids=VALUES.keys())
+@pytest.mark.parametrize("size", [900, 20_000, 1_000_000])
+def test_the_measure_is_no_less_than_what_it_takes(packages: Packages, make: Callable[[int], bytes], size: int) -> None:
+    line = make(size)
+    tracemalloc.start()
+    value = json.loads(line)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken < limits(packages).measure(line, value) * 1.1 + 1_000
+
+
+def limits(packages: Packages) -> Any:
+    return __import__(f"{packages(V1).__name__}.limits", fromlist=["weigh"])
+
+
+def weigh(packages: Packages, line: bytes) -> int:
+    return int(limits(packages).weigh(line))
+
+
+def test_the_estimate_of_ordinary_records_is_near(packages: Packages) -> None:
+    line = VALUES["records"](1_000_000)
+    assert weigh(packages, line) < 2.2 * size_of(json.loads(line))
 
 
 TEXTS = {
@@ -114,7 +142,7 @@ def test_an_image_beside_any_text_is_let_through(packages: Packages) -> None:
         line = json.dumps({"params": {"prompt": blocks}}, ensure_ascii=ascii_only).encode()
         options = packages(V1).ConnectionOptions()
         assert len(line) <= options.max_message_bytes
-        assert weigh(packages, line, options.max_in_flight_bytes) <= options.max_in_flight_bytes
+        assert weigh(packages, line) <= options.max_in_flight_bytes
 
 
 # --- The limit ------------------------------------------------------------------------------------------------------
@@ -136,7 +164,7 @@ def test_a_message_that_would_take_too_much_is_not_read(packages: Packages, item
             return await peer.ping()
 
     with acp_log():
-        assert codes(run(main())) == [(None, INVALID)]
+        assert codes(run(main())) == [(1, INVALID)]
     assert len(read) == 1
 
 
@@ -158,6 +186,97 @@ def test_requests_in_flight_share_a_limit(packages: Packages) -> None:
             for number in range(4, 8):
                 await peer.send_line(request(number, b'"' + b"x" * 80_000 + b'"'))
                 assert (await peer.receive())["result"] is None
+
+    with acp_log():
+        run(main())
+
+
+def block(**properties: Any) -> bytes:
+    """The params of a prompt: a text with an emoji, and something beside it."""
+    prompt = [{"type": "text", "text": "\U0001f600"}, properties]
+    return json.dumps({"sessionId": "s", "prompt": prompt}, ensure_ascii=False).encode()
+
+
+CODE = json.dumps({"key": [1, 2, {"inner": "value"}]}) + ","
+BLOCKS = {
+    "two large images": (2, lambda: block(type="image", data="A" * (20 * MIB * 4 // 3 // 100))),
+    "five images": (5, lambda: block(type="image", data="A" * (5 * MIB * 4 // 3 // 100))),
+    "sixteen files": (16, lambda: block(type="resource", resource={"text": CODE * (MIB // 100 // len(CODE))})),
+}
+
+
+@pytest.mark.parametrize(("count", "make"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_ordinary_prompts_fit_side_by_side(packages: Packages, count: int, make: Callable[[], bytes]) -> None:
+    """All sizes are a hundredth of those that the defaults are made for."""
+    acp = packages(V1)
+
+    async def main() -> None:
+        go = asyncio.Event()
+        options = acp.ConnectionOptions(max_in_flight_bytes=128 * MIB // 100)
+        async with raw_peer(acp, waiting_agent(acp, go), options=options) as peer:
+            for number in range(count):
+                await peer.send_line(request(number, make()))
+            assert await peer.ping() == []
+            go.set()
+            assert [(await peer.receive())["result"] for _ in range(count)] == [None] * count
+
+    run(main())
+
+
+@pytest.mark.parametrize("number", [7, "seven", 'with a " quote', -1])
+@pytest.mark.parametrize("spaces", [False, True])
+def test_a_request_that_is_too_heavy_is_refused_with_its_id(packages: Packages, number: Any, *, spaces: bool) -> None:
+    acp = packages(V1)
+    message = {"jsonrpc": "2.0", "id": number, "method": "_wait", "params": [{"id": 5}] * 2_000}
+    line = json.dumps(message, separators=(", ", ": ") if spaces else (",", ":")).encode()
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
+        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+            await peer.send_line(line)
+            refused = await peer.receive()
+            assert codes([refused]) == [(number, INVALID)]
+            assert f"the limit is {LIMIT} (max_in_flight_bytes)" in refused["error"]["message"]
+
+    with acp_log():
+        run(main())
+
+
+HEADLESS = {
+    "the id comes last": b'{"jsonrpc":"2.0","method":"_wait","params":%s,"id":7}',
+    "only an id within": b'{"jsonrpc":"2.0","method":"_wait","params":{"id":7,"x":%s},"id":8}',
+    "a text that looks like an id": b'{"jsonrpc":"2.0","method":"\\"id\\":7,","params":%s}',
+    "an array": b'[{"jsonrpc":"2.0","id":7,"method":"_wait","params":%s}]',
+    "no kind": b'{"jsonrpc":"2.0","id":7,"params":%s,"method":"_wait"}',
+}
+
+
+@pytest.mark.parametrize("line", HEADLESS.values(), ids=HEADLESS.keys())
+def test_an_id_that_is_not_at_the_start_is_not_guessed(packages: Packages, line: bytes) -> None:
+    acp = packages(V1)
+
+    async def main() -> list[Any]:
+        options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
+        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+            await peer.send_line(line % items(b"{}", 10_000))
+            return await peer.ping()
+
+    with acp_log():
+        assert codes(run(main())) == [(None, INVALID)]
+
+
+@pytest.mark.parametrize("outcome", ["result", "error"])
+def test_a_call_whose_answer_is_too_heavy_fails(packages: Packages, outcome: str) -> None:
+    acp = packages(V1)
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_in_flight_bytes=LIMIT)
+        async with raw_peer(acp, waiting_agent(acp, asyncio.Event()), options=options) as peer:
+            call = asyncio.create_task(peer.stub.ext_method("_ask", None))
+            await peer.answer((await peer.receive())["id"], **{outcome: [{}] * 10_000})
+            with pytest.raises(acp.InternalError, match=rf"too large.*{LIMIT} \(max_in_flight_bytes\)"):
+                await call
+            assert await peer.ping() == []
 
     with acp_log():
         run(main())
@@ -199,6 +318,9 @@ HOSTILE: dict[str, Callable[[], list[bytes]]] = {
     "as many objects as are let through, twice": lambda: [request(n, items(b'{"":0}', 2_300_000)) for n in (1, 2)],
     "waiting texts with a wide character": lambda: [request(n, b'"' + TEXT_31 + EMOJI + b'"') for n in range(4)],
     "waiting texts": lambda: [request(n, b'"' + TEXT_31 + b'"') for n in range(8)],
+    "a text with a wide character beside waiting texts": lambda: [
+        request(n, b'"' + TEXT_31 + (EMOJI if n == 4 else b"") + b'"') for n in range(5)
+    ],
     "waiting small messages": lambda: [request(n, items(b"{}", 900)) for n in range(1_100)],
     "answers to nothing": lambda: [b'{"id":99,"result":"' + TEXT_31 + EMOJI + b'"}'] * 4,
 }
