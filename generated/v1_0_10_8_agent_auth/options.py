@@ -16,7 +16,7 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-# made once, and not for each message, as `json.loads` and `json.dumps` do where they are told anything;
+# made once, and not for each message, as `json.loads` and `json.dumps` do where they get any argument;
 # a value that contains itself is an error without `check_circular`, too: it is nested too deep
 _READ: Final = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 _WRITE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
@@ -46,16 +46,16 @@ class ConnectionOptions:
     max_message_bytes: int = 32 * 2**20
     """The largest message that is read or sent; a larger one that comes in is skipped, and answered with an error."""
     max_in_flight_bytes: int = 128 * 2**20
-    """How much memory requests of the peer may take together, as their JSON lets expect. One that is more by itself is
-    skipped like one that is too large; others above the limit are answered with an error."""
+    """How much memory requests of the peer may take together, as measured once they are read. A message whose estimate
+    is more by itself is not read, like one that is too large; others above the limit are answered with an error."""
     max_write_buffer_bytes: int = 2**18
-    """How much may wait to be read by the peer before whoever sends has to wait, too."""
+    """How much may wait to be read by the peer before senders have to wait, too."""
     max_requests: int = 1024
     """How many requests of the peer run at the same time; those above it are answered with an error."""
     finish_seconds: float = 0.5
     """How long running handlers may go on after the peer has closed the connection, before they are cancelled."""
     cleanup_seconds: float = 2.0
-    """How long cancelled handlers may take to clean up before they are left behind."""
+    """How long cancelled handlers may take to clean up before they are abandoned."""
     check_capabilities: bool = True
     """Whether the handshake comes first, and stubs refuse to call what the peer has not advertised."""
     on_message: Callable[[Literal["in", "out"], bytes], object] | None = None

@@ -3,8 +3,8 @@
 """Talk JSON-RPC 2.0 with the peer, over any transport: both sides ask, both answer, and order is kept.
 
 A `Connection` takes one message after the other. A notification is handled to its end before the next message is
-looked at. A request is started, and runs beside the rest. An answer reaches who waits for it once all that came
-before it has been handled.
+looked at. A request is started, and runs concurrently. An answer resolves its request once all that came before it
+has been handled.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from itertools import islice
 from time import perf_counter
@@ -23,11 +23,11 @@ from .capabilities import Advertised, CapabilityError, gates_of, not_advertised,
 from .checks import misnamed_handlers
 from .dispatch import Handler, UnfitParams, dispatch_notification, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, ParseError, RequestError
-from .limits import weigh
+from .limits import head, is_light, measure, weigh
 from .methods import NEGOTIATION, Gate
 from .options import ConnectionOptions
 from .tasks import PROGRAM_ENDS, PeerLog, Tasks, is_running, logger, one_line
-from .transport import ConnectionClosed, MessageTooLarge, Transport
+from .transport import MAX_START, ConnectionClosed, MessageTooLarge, Transport
 
 _MAX_NAMELESS: Final = 100
 """After so many errors in a row that have no id, no more are sent: a flood of junk draws no flood of answers."""
@@ -88,8 +88,8 @@ class Connection:
         self._answering: dict[asyncio.Task[None], int] = {}  # all that may finish after the peer has closed, by weight
         self._in_flight = 0  # the sum of these weights
         self._withdrawn: set[object] = set()  # ids of those running whose cancellation was asked for
-        self._tasks = Tasks(self.options.cleanup_seconds)
         self._peer_log = PeerLog()
+        self._tasks = Tasks(self.options.cleanup_seconds, self._peer_log)
         self._nameless = 0  # errors without an id that were drawn since the last valid message
         self._reading: asyncio.Task[None] | None = None  # the one that takes the next message
         self._is_behind = False  # somebody has to go on before the next message is looked at
@@ -109,7 +109,8 @@ class Connection:
         if NEGOTIATION is not None and NEGOTIATION.method in handler.REQUESTS and self.options.check_capabilities:
             self._awaited = NEGOTIATION.method
         for name, meant in misnamed_handlers(type(handler)):
-            logger.warning("%s.%s handles nothing: is it meant to be %s?", type(handler).__name__, name, meant)
+            advice = f"is it meant to be {meant}? If not, begin its name with _"
+            logger.warning("%s.%s handles nothing: %s", type(handler).__name__, name, advice)
         self._read_on()
         self._closed = asyncio.create_task(self._live())
 
@@ -153,7 +154,7 @@ class Connection:
     async def _clean_up(self, reason: ConnectionClosed) -> None:
         self._hang_up(reason)
         try:
-            await asyncio.sleep(0)  # who waits for an answer learns why there is none before it is cancelled
+            await asyncio.sleep(0)  # pending requests fail with the reason before their tasks are cancelled
             await self._tasks.end()
             await self._tasks.take_step("connection_closed", self._handler.connection_closed(reason))
         finally:  # also where the loop is being shut down, and cancels all that it finds
@@ -260,7 +261,9 @@ class Connection:
         except ConnectionClosed as reason:
             self._hang_up(reason)
             raise
-        except Exception as error:
+        except (asyncio.CancelledError, GeneratorExit, *PROGRAM_ENDS):
+            raise
+        except BaseException as error:
             if not isinstance(error, OSError):
                 logger.exception("the transport failed")
             failure = ConnectionClosed(f"cannot write: {error}")
@@ -269,12 +272,7 @@ class Connection:
 
     def _show(self, direction: Literal["in", "out"], line: bytes) -> None:
         if self.options.on_message is not None:
-            try:
-                self.options.on_message(direction, line)
-            except PROGRAM_ENDS:
-                raise
-            except BaseException:
-                logger.exception("on_message failed")
+            _call_hook("on_message", self.options.on_message, direction, line)
 
     # --- Receiving -----------------------------------------------------------------------------------------------
 
@@ -286,16 +284,20 @@ class Connection:
         turn = _turn.get()
         if turn is not None and turn.reader is not None and turn.reader is self._reading:
             if limit := self._limit_for(turn.weight):
-                raise RuntimeError(f"too many handlers of notifications wait for the peer: {limit}")
+                raise RuntimeError(f"the handler of a notification cannot wait for the peer: {limit}")
             self._let_finish(turn.reader, turn.weight)
             self._read_on()
 
     def _limit_for(self, weight: int) -> str:
         """Which limit it is that another handler, whose message has this weight, would exceed; empty if none."""
-        if len(self._answering) >= self.options.max_requests:
-            return f"more than {self.options.max_requests} requests at the same time"
-        if self._in_flight + weight > self.options.max_in_flight_bytes:
-            return f"requests of more than {self.options.max_in_flight_bytes} bytes of memory at the same time"
+        options = self.options
+        if len(self._answering) >= options.max_requests:
+            return f"too many at the same time; the limit is {options.max_requests} requests (max_requests)"
+        if self._in_flight + weight > options.max_in_flight_bytes:
+            return (
+                f"{weight} bytes of memory beside {self._in_flight} of others; "
+                f"the limit is {options.max_in_flight_bytes} bytes (max_in_flight_bytes)"
+            )
         return ""
 
     async def _read(self) -> None:
@@ -310,6 +312,7 @@ class Connection:
                 else:
                     await self._look_at(self._take_next())
         except asyncio.CancelledError:
+            await asyncio.sleep(0)  # where all tasks are cancelled, as at the end of the program, `_live` hangs up now
             if self._hung_up.is_set() or self._reading is not me:
                 raise
             logger.warning("the handler of a notification has cancelled the task that reads")
@@ -326,7 +329,11 @@ class Connection:
             return _Next(None, error)
         except ConnectionClosed as reason:
             self._lost(reason)
-        except Exception as error:
+        except (asyncio.CancelledError, *PROGRAM_ENDS):
+            raise
+        except BaseException as error:
+            if not is_running(self._reading):
+                raise
             if not isinstance(error, OSError):
                 logger.exception("the transport failed")
             self._lost(ConnectionClosed(f"cannot read: {error}"))
@@ -342,6 +349,9 @@ class Connection:
             return
         try:
             message, weight = self._parse(found)
+        except MessageTooLarge as error:
+            await self._refuse_unread(error)
+            return
         except RequestError as error:
             await self._refuse(error, start=(found.line or b"")[:_MAX_START])
             return
@@ -349,24 +359,36 @@ class Connection:
         await self._take_one(message, None, weight)
 
     def _parse(self, found: _Next) -> tuple[Any, int]:
-        """The JSON of a message, and how much memory it takes. Raises the error that answers it."""
-        if found.line is None:
-            raise InvalidRequestError(f"Invalid request: {found.error}")
-        self._show("in", found.line)
+        """The JSON of a message, and how much memory it takes. Raises `MessageTooLarge`, or its answer."""
+        line = found.line
+        if line is None:
+            raise found.error or MessageTooLarge("the message is too large")
+        self._show("in", line)
         limit = self.options.max_in_flight_bytes
-        weight = weigh(found.line, limit - self._in_flight)
-        if weight > limit:
-            raise InvalidRequestError(
-                f"Invalid request: a message takes {weight} bytes of memory; at most {limit} may be"
-            )
+        if not is_light(line, limit) and (weight := weigh(line)) > limit:
+            text = f"estimated at {weight} bytes of memory; the limit is {limit} (max_in_flight_bytes)"
+            raise MessageTooLarge(text, start=line[:MAX_START])
         try:
-            return self.options.loads(found.line), weight
+            message = self.options.loads(line)
+            return message, measure(line, message)
         except PROGRAM_ENDS:
             raise
         except ValueError as error:
             raise ParseError(f"Parse error: {one_line(error)}") from None
         except BaseException:  # a reader from elsewhere raises what it likes
             raise ParseError from None
+
+    async def _refuse_unread(self, error: MessageTooLarge) -> None:
+        """Fail the request that waits for a message which was not read, or refuse the request that it is."""
+        kind, number = head(error.start)
+        future = self._waiting.get(number) if kind == "answer" and type(number) is int else None
+        if future is None or future.done():
+            refusal = InvalidRequestError(f"Invalid request: {error}")
+            await self._refuse(refusal, None, number if kind == "request" else None, start=error.start[:_MAX_START])
+            return
+        self._peer_log.warn("an answer is too large: %s", error)
+        _fail(future, InternalError(f"the answer is too large: {error}"))
+        self._fall_behind()
 
     async def _take_one(self, message: Any, reply: _Reply | None, weight: int) -> asyncio.Task[None] | None:
         """Take one message; returns the task that answers it, where one does. A failure concerns this message alone."""
@@ -391,7 +413,7 @@ class Connection:
             "result" in found or "error" in found or (type(number) is int and number in self._waiting)
         ):
             self._settle(found)
-            self._fall_behind()  # who waited for it goes on before the next message is looked at
+            self._fall_behind()  # the task that waited for it goes on before the next message is looked at
         elif "id" in found and type(number) not in (int, str, type(None)):
             await self._refuse(InvalidRequestError("Invalid request: `id` must be a string, an integer or null"), reply)
         elif not isinstance(method, str) or found.get("jsonrpc") != "2.0":
@@ -406,7 +428,7 @@ class Connection:
         return None
 
     def _fall_behind(self) -> None:
-        """Let those go on who are about to; where the next message is still to come, they do so by then anyway."""
+        """Let the tasks that are ready go on; where the next message is still to come, they do so by then anyway."""
         self._is_behind = True
         asyncio.get_running_loop().call_soon(self._catch_up)
 
@@ -452,11 +474,11 @@ class Connection:
         self._nameless = 0
         if response.get("jsonrpc") != "2.0" or ("result" in response) is (response.get("error") is not None):
             self._peer_log.warn("the peer sent a malformed answer: its id is %s", number)
-            future.set_exception(InternalError("the peer sent a malformed answer", data=response))
+            _fail(future, InternalError("the peer sent a malformed answer", data=response))
         elif "result" in response:
             future.set_result(response["result"])
         else:
-            future.set_exception(RequestError.from_json(response["error"]))
+            _fail(future, RequestError.from_json(response["error"]))
 
     async def _take_notification(self, method: str, params: Any, weight: int) -> None:
         self._nameless = 0
@@ -487,12 +509,7 @@ class Connection:
 
     def _note_invalid(self, method: str, params: Any, error: DecodeError) -> None:
         if self.options.on_invalid is not None:
-            try:
-                self.options.on_invalid(method, params, error)
-            except PROGRAM_ENDS:
-                raise
-            except BaseException:
-                logger.exception("on_invalid failed")
+            _call_hook("on_invalid", self.options.on_invalid, method, params, error)
 
     def _cancel(self, params: Any) -> None:
         found: Any = params
@@ -510,12 +527,11 @@ class Connection:
             await self._refuse(InvalidRequestError("Invalid request: its id is that of a running one"), reply)
             return None
         if limit := self._limit_for(weight):
-            await self._refuse(InternalError(f"Too many requests: {limit}"), reply, number)
+            await self._refuse(InternalError(f"Request refused: {limit}"), reply, number)
             return None
         if self._awaited is not None and not self._may_begin(method):
             await self._refuse(InvalidRequestError(f"Invalid request: {self._awaited} must come first"), reply, number)
             return None
-        self._advertised.note_params(method, params)
         task = self._running[key] = self._begin(self._answer(key, number, method, params, reply), weight)
         self._fall_behind()  # it has begun when the next message is looked at, such as one that cancels it
         return task
@@ -529,13 +545,18 @@ class Connection:
 
     async def _answer(self, key: object, number: Any, method: str, params: Any, reply: _Reply | None) -> None:
         start = perf_counter()
+        trial = self._advertised.begin(method, params)  # for the handler, until it fails
         try:
             outcome = await self._outcome(method, params)
+            if trial is not None and "result" in outcome:
+                self._advertised.settle(trial)
             if method == self._awaited:
                 self._opening -= 1
                 if "result" in outcome:
                     self._awaited = None
         finally:
+            if trial is not None:
+                self._advertised.end(trial)
             del self._running[key]
             self._withdrawn.discard(key)
         if logger.isEnabledFor(logging.DEBUG):
@@ -579,19 +600,38 @@ class Connection:
 
     def _tell_failure(self, what: str, error: BaseException) -> None:
         """Log a failure, unless the handler only learned of the end of the connection."""
-        ended = isinstance(error, ConnectionClosed) and self._reason is not None
-        level = logging.DEBUG if ended else logging.ERROR
-        hint = f": {error}" if isinstance(error, CapabilityError) else ""
-        logger.log(level, "the handler of %s failed%s", what, hint, exc_info=error)
+        what = f"the handler of {what}"
+        if isinstance(error, ConnectionClosed) and self._reason is not None:
+            logger.debug("%s failed", what, exc_info=error)
+        elif isinstance(error, CapabilityError):
+            logger.error("%s failed: %s", what, error, exc_info=error)
+        else:
+            self._peer_log.failed(what, error)
 
 
 def _nothing_to_flush() -> None:
     pass
 
 
+def _fail(future: asyncio.Future[Any], error: RequestError) -> None:
+    """Fail a request with the answer of the peer."""
+    error.is_from_peer = True
+    future.set_exception(error)
+
+
+def _call_hook(name: str, hook: Callable[..., object], *values: Any) -> None:
+    try:
+        hook(*values)
+    except PROGRAM_ENDS:
+        raise
+    except BaseException:
+        logger.exception("%s failed", name)
+
+
 def _id_of_request(message: Any) -> Any:
     """The id of a message that expects an answer with it; None for any other."""
-    number: Any = message.get("id") if isinstance(message, dict) and "method" in message else None
+    found: Any = message
+    number: Any = found.get("id") if isinstance(message, dict) and "method" in found else None
     return number if type(number) in (int, str) else None
 
 

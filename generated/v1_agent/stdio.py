@@ -121,7 +121,7 @@ def _open_closed() -> None:
 
 @contextlib.contextmanager
 def _private_wire() -> Generator[tuple[int, int], None, None]:
-    """Copies of stdin and stdout that nobody else has; the usual ones are empty, and stderr, meanwhile."""
+    """Copies of stdin and stdout that no other code has; the usual ones are empty, and stderr, meanwhile."""
     _flush_stdout()
     wire = os.dup(_STDIN), os.dup(_STDOUT)
     kept = os.dup(_STDIN), os.dup(_STDOUT)
@@ -214,7 +214,7 @@ class _ReadPipe(asyncio.ReadTransport):
         try:
             chunk = os.read(self._descriptor, _CHUNK)
         except BlockingIOError:
-            return  # somebody else was faster
+            return  # another process was faster
         except OSError as error:
             self._end(error)
             return

@@ -46,7 +46,10 @@ class DecodeError(ValueError):
 
     `reasons` holds, for a union whose members were tried in turn, the error of each, and `member` says which that was.
     `raw` is the whole value that `decode`, a stub or a connection could not read; `UNSET` where none of them did.
+    `is_from_peer` says that it is the result of a request, which a stub could not read.
     """
+
+    is_from_peer: bool = False
 
     def __init__(self, expected: str, found: str, *, reasons: tuple[DecodeError, ...] = (), member: str = "") -> None:
         super().__init__(expected, found)
@@ -276,6 +279,13 @@ def drop(container: dict[str, Any] | list[Any], key: str | int, error: DecodeErr
         records.append(_Record(container, key, error))
 
 
+def drops_belong_to(container: dict[str, Any], copy: dict[str, Any]) -> None:
+    """Note what was left out of `copy` as left out of `container`, whose copy was read."""
+    records = _records.get()
+    if records is not None:
+        records[:] = [each._replace(container=container) if each.container is copy else each for each in records]
+
+
 def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: T) -> T:
     """The property `key`; where it does not fit, it is dropped and `default` stands in."""
     value = raw[key]
@@ -467,7 +477,7 @@ def kept_whole(value: Any, read: Callable[[Any], T], write: Callable[[T], Any]) 
 
 
 def _holds(kept: Any, value: Any) -> bool:
-    """Whether all of the JSON `value` is in `kept`, which may have defaults besides."""
+    """Whether all of the JSON `value` is in `kept`, which may have further properties with defaults."""
     raw: Any = value
     if kept is value:
         return True

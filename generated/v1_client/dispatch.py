@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from ._wire import DecodeError, Drop, drop, path_text, reporting_drops
+from ._wire import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 from .methods import NEGOTIATION, PROTOCOL_VERSION, Method, Negotiation, Unsupported
 from .transport import ConnectionClosed
@@ -82,7 +82,9 @@ def _forgiving(decode: Callable[[Any], T], raw: dict[str, Any], least: Mapping[s
     kept, changed = dict(raw), set[str]()
     while True:
         try:
-            return decode(kept)
+            result = decode(kept)
+            drops_belong_to(raw, kept)
+            return result
         except DecodeError as error:
             name = str(error.path[0]) if error.path else ""
             if name in changed or name not in {*raw, *least}:
@@ -116,7 +118,7 @@ class Handler:
         """Take a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """Learn that the connection has ended, after all handlers have. End here what you started beside them."""
+        """Called once, after all handlers have finished. Stop background work here."""
 
 
 class Remote:
@@ -141,7 +143,11 @@ class Remote:
 
     async def _call(self, method: str, params: Any, decode: Callable[[Any], T], *, gives_object: bool = True) -> T:
         result = await self._peer.request(method, params)
-        return reporting_drops(decode, {} if result is None and gives_object else result, self._on_drop)
+        try:
+            return reporting_drops(decode, {} if result is None and gives_object else result, self._on_drop)
+        except DecodeError as error:
+            error.is_from_peer = True
+            raise
 
 
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:

@@ -21,6 +21,8 @@ class RequestError(Exception):
 
     code: int = -32603
     title: ClassVar[str] = "Internal error"
+    is_from_peer: bool = False
+    """Whether it is an answer of the peer, rather than raised on this side."""
 
     def __init__(
         self,

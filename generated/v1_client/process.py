@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import signal
 import sys
 from collections import deque
@@ -20,6 +21,7 @@ from typing import Final, Generic, Literal, TypeVar
 from .client import Client, RemoteAgent
 from .options import ConnectionOptions
 from .rpc import Connection
+from .tasks import one_line
 from .transport import ConnectionClosed, LineBuffer, MessageTooLarge, StreamTransport, Transport
 
 C = TypeVar("C", bound=Client)
@@ -34,9 +36,15 @@ _KEPT_LINES: Final = 20
 _KEPT_CHARACTERS: Final = 1000
 _SHOWN_LINES: Final = 5
 _CHUNK: Final = 2**16
-_PIPE_CHUNKS: Final = 16  # 1 MiB, the most that Linux lets a pipe hold
+_PIPE_BYTES: Final = 2**20  # the most that Linux lets a pipe hold
+_QUIET_LOOKS: Final = 3
 _EXIT_SECONDS: Final = 1.0
+_GOING_SECONDS: Final = 0.05
 _LOOK_SECONDS: Final = 0.02
+_MAX_LOOK_SECONDS: Final = 0.25
+
+_MESSAGE: Final = re.compile(rb'\s*(?:\[\s*)?\{\s*["}]')
+"""How a message starts: an object, or an array of objects. A line that starts otherwise is text, and is not parsed."""
 
 
 def connect(
@@ -66,9 +74,12 @@ def spawn_agent(
     SIGTERM, and after as long again SIGKILL. A process in a session of its own is out of reach, and on Windows so are
     all but the agent itself.
 
-    Where the process of `command` exits before, the agent has ended, even if others that it started hold on to its
-    stdout: what has been written is read, and calls raise a `ConnectionClosed` that has its exit code and its last
-    lines. So a command that starts the agent has to wait for it. Raises `OSError` where it cannot be started.
+    The exit of the process of `command` is the end of the agent, even if others that it started hold on to its stdout:
+    what has been written is read, and calls raise a `ConnectionClosed` that has its exit code and its last lines. What
+    is left of its process group then has the same time to end. So a command that starts the agent has to wait for it.
+
+    A line on stdout that starts neither an object nor an array of objects is text that the agent prints: it is logged,
+    and not answered. Raises `OSError` where the process cannot be started.
     """
     if isinstance(command, str):
         raise TypeError("command is a list: the program and its arguments")
@@ -84,15 +95,22 @@ def spawn_agent(
 class AgentConnection(Generic[C]):
     """A connection to an agent, to be used in one `async with`, which gives the stub that calls the agent.
 
-    `handler` is what the factory has made for it, once the block is entered.
+    Entering it again, and what is known in the block alone, raise `RuntimeError`.
     """
-
-    handler: C
 
     def __init__(
         self, factory: ClientFactory[C], opening: AbstractAsyncContextManager[Transport], options: ConnectionOptions
     ) -> None:
         self._block = self._talk(factory, opening, options)
+        self._is_entered = False
+        self._handler: C | None = None
+
+    @property
+    def handler(self) -> C:
+        """What the factory has made, once the block is entered."""
+        if self._handler is None:
+            raise RuntimeError("the handler is made when the block is entered")
+        return self._handler
 
     @contextlib.asynccontextmanager
     async def _talk(
@@ -102,13 +120,16 @@ class AgentConnection(Generic[C]):
             connection = Connection(transport, options)
             agent = RemoteAgent(connection, on_drop=options.on_drop)
             try:
-                self.handler = factory(agent)
-                connection.start(self.handler)
+                self._handler = handler = factory(agent)
+                connection.start(handler)
                 yield agent
             finally:
                 await connection.close()
 
     async def __aenter__(self) -> RemoteAgent:
+        if self._is_entered:
+            raise RuntimeError("this was used in an `async with` before: make another one")
+        self._is_entered = True
         return await self._block.__aenter__()
 
     async def __aexit__(
@@ -124,24 +145,30 @@ class AgentProcess(AgentConnection[C]):
         self, factory: ClientFactory[C], start: Callable[[], Awaitable[ProcessTransport]], options: ConnectionOptions
     ) -> None:
         super().__init__(factory, self._run(start), options)
+        self._process: ProcessTransport | None = None
 
     @contextlib.asynccontextmanager
     async def _run(self, start: Callable[[], Awaitable[ProcessTransport]]) -> AsyncGenerator[Transport, None]:
-        self._process = await start()
+        self._process = process = await start()
         try:
-            yield self._process
+            yield process
         finally:
-            await self._process.end_process()
+            await process.end_process()
+
+    def _started(self) -> ProcessTransport:
+        if self._process is None:
+            raise RuntimeError("the process is started when the block is entered")
+        return self._process
 
     @property
     def pid(self) -> int:
         """The number of the process."""
-        return self._process.pid
+        return self._started().pid
 
     @property
     def returncode(self) -> int | None:
         """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
-        return self._process.returncode
+        return self._started().returncode
 
 
 async def _start(
@@ -168,7 +195,7 @@ async def _start(
 
 
 class _Process(asyncio.subprocess.SubprocessStreamProtocol):
-    """The streams of a process, and its end, which does not wait for others who hold on to the streams."""
+    """The streams of a process, and its end, which does not wait for others that hold on to the streams."""
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=limit, loop=loop)
@@ -178,6 +205,19 @@ class _Process(asyncio.subprocess.SubprocessStreamProtocol):
         """Called by asyncio."""
         super().process_exited()
         self.exited.set_result(None)
+
+
+class _StdinFailure(asyncio.StreamReader):
+    """Takes the place of a reader where `StreamTransport` says that what it wrote late did not get through."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        super().__init__()
+        self._then = then
+
+    def set_exception(self, exc: BaseException) -> None:
+        """Called by `StreamTransport`."""
+        super().set_exception(exc)
+        self._then()
 
 
 class ProcessTransport:
@@ -197,18 +237,21 @@ class ProcessTransport:
         self._exited = process.exited
         self._stdin, self._stdout = process.stdin, process.stdout
         self._terminate_seconds = terminate_seconds
-        self._loads = options.loads
-        self._lines = StreamTransport(
-            process.stdout,
-            process.stdin,
-            max_message_bytes=options.max_message_bytes,
-            max_write_buffer_bytes=options.max_write_buffer_bytes,
+        self._writing = StreamTransport(
+            _StdinFailure(self._end_soon), process.stdin, max_write_buffer_bytes=options.max_write_buffer_bytes
         )
+        self._lines = LineBuffer(options.max_message_bytes)
+        self._messages: deque[bytes | MessageTooLarge] = deque()  # that were read, and not taken yet
+        self._read_lock = asyncio.Lock()
+        self._read_count = 0
+        self._at_end = False
         self._printed: deque[str] = deque(maxlen=_KEPT_LINES)  # on stdout
         self._printed_count = 0
         self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)  # on stderr
         self._stderr = asyncio.create_task(self._read_stderr(process.stderr, stderr))
-        self._group_is_gone = False
+        self._stdout_end: asyncio.Task[None] | None = None
+        self._group_end: asyncio.Task[None] | None = None
+        self._is_group_left: bool | None = None  # None while it has its number, and may be signalled
         self._exited.add_done_callback(lambda _: self._let_go())
 
     @property
@@ -221,57 +264,106 @@ class ProcessTransport:
         """The exit code; None while it runs."""
         return self._control.get_returncode()
 
+    # --- Lines ---------------------------------------------------------------------------------------------------
+
     async def read(self) -> bytes | None:
         """The next message. Raises `ConnectionClosed` with all that is known where the process has ended."""
-        while (line := await self._lines.read()) is not None:
-            if line.startswith(b"{") or self._is_json(line):
-                return line
-            self._note_printed(line)
-        raise await self._death()
+        while not self._messages:
+            if self._at_end:
+                raise await self._death()
+            await self._read_some()
+        message = self._messages.popleft()
+        if isinstance(message, MessageTooLarge):
+            raise message
+        return message
 
-    def _is_json(self, line: bytes) -> bool:
-        try:
-            self._loads(line)
-        except Exception:  # a reader from elsewhere raises what it likes
-            return False
-        return True
+    async def _read_some(self) -> None:
+        """Read, and note the text among the lines."""
+        async with self._read_lock:
+            if self._at_end:
+                return
+            try:
+                chunk = await self._stdout.read(_CHUNK)
+            except OSError:
+                chunk = b""
+            self._read_count += len(chunk)
+            if chunk:
+                self._lines.feed(chunk)
+            else:
+                self._at_end = True
+                self._lines.end()
+            self._sort_lines()
+
+    def _sort_lines(self) -> None:
+        while True:
+            try:
+                line = self._lines.next_line()
+            except MessageTooLarge as error:
+                self._messages.append(error)
+                continue
+            if line is None:
+                return
+            if _MESSAGE.match(line):
+                self._messages.append(line)
+            else:
+                self._note_printed(line)
 
     def _note_printed(self, line: bytes) -> None:
-        """Keep text that is no message and that nobody answers. The first lines are warnings in the log."""
+        """Keep text that is no message and that is not answered. The first lines are warnings in the log."""
         text = line[: 4 * _KEPT_CHARACTERS].decode(errors="replace").strip()[:_KEPT_CHARACTERS]
         self._printed.append(text)
         self._printed_count += 1
         level = logging.WARNING if self._printed_count <= _KEPT_LINES else logging.DEBUG
-        logger.log(level, "the agent printed on stdout: %.200r", text)
+        if logger.isEnabledFor(level):
+            logger.log(level, "the agent printed on stdout: %s", one_line(text))
 
     async def write(self, message: bytes) -> None:
         """Send a message. Raises `ConnectionClosed` with all that is known where the process has ended."""
+        if self._exited.done():
+            raise await self._death()
         try:
-            await self._lines.write(message)
-        except OSError as error:
+            await self._writing.write(message)
+        except Exception as error:  # event loops from elsewhere raise what they like where the stream is closed
+            if not (isinstance(error, OSError) or self._stdin.is_closing()):
+                raise
             raise await self._death() from error
 
     def flush(self) -> None:
         """Send what was gathered in this turn of the event loop."""
-        self._lines.flush()
+        self._writing.flush()
 
     async def close(self) -> None:
         """Close the stdin of the process, which asks it to end."""
         self.flush()
         self._stdin.close()
 
+    # --- The end -------------------------------------------------------------------------------------------------
+
     def _let_go(self) -> None:
-        """Take what the process wrote before it exited, and wait for no other that holds on to its stdin or stdout."""
-        if not self._stdin.is_closing() or self._stdin.transport.get_write_buffer_size():
-            self._stdin.transport.abort()
+        """Called at the exit: wait for no other that holds on to the streams, and have the rest of the group end."""
+        with contextlib.suppress(RuntimeError):  # event loops from elsewhere raise it where it is closed
+            if not self._stdin.is_closing() or self._stdin.transport.get_write_buffer_size():
+                self._stdin.transport.abort()
+        self._end_soon()
+        self._group_end = self._group_end or asyncio.create_task(self._end_group())
+
+    def _end_soon(self) -> None:
+        """Have stdout end, which the exit of the process or a failure of stdin announces."""
+        if self._stdout_end is None:
+            self._stdout_end = asyncio.create_task(self._end_stdout())
+
+    async def _end_stdout(self) -> None:
+        """Close stdout when nothing more comes in while it is read, or more than the process can have written."""
+        await asyncio.wait([self._exited], timeout=_EXIT_SECONDS)
+        first = seen = self._read_count
+        quiet = 0
+        while quiet < _QUIET_LOOKS and seen - first <= _PIPE_BYTES and not self._at_end:
+            await asyncio.sleep(_LOOK_SECONDS)
+            quiet = quiet + 1 if self._read_lock.locked() and self._read_count == seen else 0
+            seen = self._read_count
         stdout = self._control.get_pipe_transport(1)
-        pipe = None if stdout is None else stdout.get_extra_info("pipe")
-        if stdout is None or pipe is None or sys.platform == "win32":
-            return  # event loops from elsewhere do not show it
-        with contextlib.suppress(OSError, ValueError):  # there is no more, or it is closed
-            for _ in range(_PIPE_CHUNKS):
-                self._stdout.feed_data(os.read(pipe.fileno(), _CHUNK))
-        stdout.close()
+        if stdout is not None:
+            stdout.close()
 
     async def _death(self) -> ConnectionClosed:
         """Why nothing more comes: usually the process ends when its stdout does."""
@@ -280,13 +372,20 @@ class ProcessTransport:
         if code is None:
             how = "has closed its stdin or stdout"
         else:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._read_rest(), _EXIT_SECONDS)
+            is_over = await self._ends_in(_GOING_SECONDS)
             await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
             how = f"was ended by signal {-code}" if code < 0 else f"has ended with exit code {code}"
-            how += "" if self._is_over() else ", and has left processes behind"
+            how += "" if is_over else ", and has left processes behind"
         stdout, stderr = tuple(self._printed), tuple(self._last_lines)
         said = "\n".join(_quoted(name, lines) for name, lines in (("stdout", stdout), ("stderr", stderr)) if lines)
         message = f"the agent {how}; {said}" if said else f"the agent {how}"
         return ConnectionClosed(message, exit_code=code, stderr=stderr, stdout=stdout)
+
+    async def _read_rest(self) -> None:
+        while not self._at_end:
+            await self._read_some()
 
     async def end_process(self) -> None:
         """Wait for the end of the process and its group, and help them along.
@@ -294,43 +393,60 @@ class ProcessTransport:
         Where that is cancelled, there is no more waiting.
         """
         unread = asyncio.create_task(self._skip_stdout())
+        self._group_end = self._group_end or asyncio.create_task(self._end_group())
         try:
-            for help_it in (self._stdin.close, partial(self._signal, "SIGTERM"), partial(self._signal, "SIGKILL")):
-                help_it()
-                if await self._ends_in(self._terminate_seconds):
-                    break
+            await asyncio.shield(self._group_end)
         except asyncio.CancelledError:
+            self._group_end.cancel()
             self._signal("SIGKILL")
             await self._ends_in(_EXIT_SECONDS)
             raise
         finally:
             await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
-            self._control.close()  # others may hold on to the other ends
-            await asyncio.wait([self._stderr, unread], timeout=_EXIT_SECONDS)
+            self._control.close()  # other processes may hold on to the other ends
+            tasks = [self._stderr, unread, *([self._stdout_end] if self._stdout_end is not None else [])]
+            await asyncio.wait(tasks, timeout=_EXIT_SECONDS)
 
     async def _skip_stdout(self) -> None:
         """Read on, for a process that cannot write cannot end."""
-        with contextlib.suppress(OSError, RuntimeError):  # somebody may be left who reads
-            while await self._stdout.read(_CHUNK):
-                pass
+        async with self._read_lock:
+            with contextlib.suppress(OSError):
+                while await self._stdout.read(_CHUNK):
+                    pass
+            self._at_end = True
+
+    async def _end_group(self) -> None:
+        """End the process and its group.
+
+        This begins at the exit of the process at the latest, and looks often until the group is gone: its number is
+        free for other processes from then on, and is not used any more.
+        """
+        for help_it in (self._stdin.close, partial(self._signal, "SIGTERM"), partial(self._signal, "SIGKILL")):
+            help_it()
+            if await self._ends_in(self._terminate_seconds):
+                return
+        self._is_group_left = True
 
     async def _ends_in(self, seconds: float) -> bool:
         """Wait for the end of the process, and then for that of its group, which only looking shows."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         await asyncio.wait([self._exited], timeout=seconds)
-        while not self._is_over() and loop.time() < deadline:
-            await asyncio.sleep(_LOOK_SECONDS)
+        pause = _LOOK_SECONDS
+        while not self._is_over() and (left := deadline - loop.time()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, _MAX_LOOK_SECONDS)
         return self._is_over()
 
     def _is_over(self) -> bool:
-        """Whether neither the process nor another of its group is left. Then others may get its number."""
-        self._group_is_gone = self._group_is_gone or (self._exited.done() and not _has_members(self.pid))
-        return self._group_is_gone
+        """Whether neither the process nor another of its group is left."""
+        if self._is_group_left is None and self._exited.done() and not _has_members(self.pid):
+            self._is_group_left = False
+        return self._is_group_left is False
 
     def _signal(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Signal the whole group, which may outlive the process that it is named after."""
-        if self._is_over():
+        if self._is_over() or self._is_group_left:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if sys.platform == "win32":
@@ -350,9 +466,9 @@ class ProcessTransport:
         for line in _texts(lines):
             self._last_lines.append(line)
             if policy == "log":
-                logger.info("%s", line)
+                logger.info("%s", one_line(line, _KEPT_CHARACTERS))
             elif policy == "inherit" and sys.stderr is not None:
-                # an agent must not come to a halt because nobody reads what it says
+                # an agent must not come to a halt because its messages are not read
                 with contextlib.suppress(OSError, ValueError):
                     print(line, file=sys.stderr)
 
@@ -369,11 +485,11 @@ def _texts(lines: LineBuffer) -> Iterator[str]:
 
 
 def _quoted(stream: str, lines: tuple[str, ...]) -> str:
-    return f"its last lines on {stream}:" + "".join(f"\n  {line:.200}" for line in lines[-_SHOWN_LINES:])
+    return f"its last lines on {stream}:" + "".join(f"\n  {one_line(line)}" for line in lines[-_SHOWN_LINES:])
 
 
 def _has_members(group: int) -> bool:
-    """Whether a process of the group is left when the one that it is named after has been waited for."""
+    """Whether a process of the group still runs when the one that it is named after has been waited for."""
     if sys.platform == "win32":
         return False
     with contextlib.suppress(ChildProcessError):
@@ -383,4 +499,16 @@ def _has_members(group: int) -> bool:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):  # macOS refuses where only zombies are left
         return False
-    return True
+    return sys.platform != "linux" or not _has_only_zombies(group)
+
+
+def _has_only_zombies(group: int) -> bool:
+    """Whether all have ended and wait for their parent, which may be the first process of a container, and idle."""
+    states: set[bytes] = set()
+    with contextlib.suppress(FileNotFoundError):
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.getpgid(int(name)) == group:
+                    with open(f"/proc/{name}/stat", "rb") as stat:
+                        states.add(stat.read().rpartition(b") ")[2][:1])
+    return bool(states) and states <= {b"Z", b"X"}

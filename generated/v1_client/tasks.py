@@ -51,6 +51,14 @@ class PeerLog:
         self._tell_omitted(text, quota)
         logger.warning(text, *map(one_line, values))
 
+    def failed(self, what: str, error: BaseException) -> None:
+        """Log that `what` has failed: a mistake of the peer as one, and a failure of this side in full."""
+        if getattr(error, "is_from_peer", False):
+            self.warn("an answer of the peer has failed %s: %s", what, error)
+            logger.debug("%s failed", what, exc_info=error)
+        else:
+            logger.error("%s failed", what, exc_info=error)
+
     def close(self) -> None:
         """Log how many lines were left out."""
         for text, quota in self._quotas.items():
@@ -58,18 +66,18 @@ class PeerLog:
 
     def _tell_omitted(self, text: str, quota: _Quota) -> None:
         if quota.omitted:
-            logger.warning("left out %d lines like this one: %s", quota.omitted, text)
+            logger.warning("left out %d lines that begin: %s", quota.omitted, text.partition("%")[0].rstrip(" :"))
             quota.omitted = 0
 
 
-def one_line(value: object) -> str:
+def one_line(value: object, max_characters: int = _MAX_TEXT) -> str:
     """The start of a text of the peer, such that it stays one line of the log and controls no terminal."""
     try:
         text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     except Exception:  # an exception from elsewhere may have any values in it
         return type(value).__name__
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_MAX_TEXT])
-    return shown if len(text) <= _MAX_TEXT else f"{shown}..."
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:max_characters])
+    return shown if len(text) <= max_characters else f"{shown}..."
 
 
 def is_running(task: asyncio.Task[Any] | None) -> bool:
@@ -81,10 +89,11 @@ def is_running(task: asyncio.Task[Any] | None) -> bool:
 
 
 class Tasks:
-    """Tasks that end together; each may take `seconds` for that, and is left behind then."""
+    """Tasks that end together; each may take `seconds` for that, and is abandoned then."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, peer_log: PeerLog) -> None:
         self._seconds = seconds
+        self._peer_log = peer_log
         self._running: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -102,7 +111,7 @@ class Tasks:
         error = None if task.cancelled() else task.exception()
         # an interrupt (Ctrl-C on Python 3.10) goes its own way
         if error is not None and not isinstance(error, (ConnectionClosed, *PROGRAM_ENDS)):
-            logger.error("a task of the connection failed", exc_info=error)
+            self._peer_log.failed("a task of the connection", error)
 
     async def end(self) -> None:
         """Cancel all tasks, and wait for their end."""
@@ -111,7 +120,7 @@ class Tasks:
         if self._running:
             _, left = await asyncio.wait(self._running, timeout=self._seconds)
             for task in left:
-                logger.warning("left behind, for it does not end: %r", task)
+                logger.warning("task did not finish during clean-up and was abandoned: %r", task)
 
     async def take_step(self, what: str, coroutine: Coroutine[Any, Any, None]) -> None:
         """Take one of the last steps. One that fails or does not end keeps nothing from being done after it."""
@@ -125,6 +134,8 @@ class Tasks:
         finally:
             step.cancel()
         if not step.done():
-            logger.warning("left behind, for it does not end: %s", what)
-        elif step.cancelled() or step.exception() is not None:
-            logger.error("%s failed", what, exc_info=None if step.cancelled() else step.exception())
+            logger.warning("%s did not finish during clean-up and was abandoned", what)
+        elif step.cancelled():
+            logger.error("%s failed: it was cancelled", what)
+        elif (error := step.exception()) is not None:
+            self._peer_log.failed(what, error)

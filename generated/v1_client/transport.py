@@ -9,8 +9,10 @@ from collections import deque
 from typing import Final, Protocol
 
 _CHUNK: Final = 2**16
+MAX_START: Final = 512
+"""So many bytes are kept of a message that is skipped: enough to find its id."""
 _MAX_BURST: Final = 32
-"""After so many messages in one turn of the event loop, whoever sends them lets others have theirs."""
+"""After so many messages in one turn of the event loop, the task that sends them lets others run."""
 
 
 class ConnectionClosed(ConnectionError):
@@ -39,7 +41,11 @@ class ConnectionClosed(ConnectionError):
 
 
 class MessageTooLarge(Exception):
-    """A message of more bytes than the limit came in, and was skipped."""
+    """A message of more bytes than the limit: one that came in was skipped, and `start` is how it begins."""
+
+    def __init__(self, message: str, *, start: bytes = b"") -> None:
+        super().__init__(message)
+        self.start = start
 
 
 class Transport(Protocol):
@@ -72,7 +78,7 @@ class LineBuffer:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._lines: deque[bytes | None] = deque()
+        self._lines: deque[bytes | MessageTooLarge] = deque()
         self._start = bytearray()
         self._size = 0
 
@@ -82,7 +88,7 @@ class LineBuffer:
         if lines and self._size:
             self._add(lines.pop(0))
             self._end_line()
-        self._lines.extend(line if len(line) <= self._limit else None for line in lines)
+        self._lines.extend(line if len(line) <= self._limit else self._skipped(line) for line in lines)
         self._add(rest)
 
     def end(self) -> None:
@@ -96,8 +102,8 @@ class LineBuffer:
         """
         while self._lines:
             line = self._lines.popleft()
-            if line is None:
-                raise MessageTooLarge(f"a message has more than {self._limit} bytes")
+            if isinstance(line, MessageTooLarge):
+                raise line
             if line.strip():
                 return line
         return None
@@ -107,12 +113,18 @@ class LineBuffer:
         if self._size <= self._limit:
             self._start += part
         else:
-            self._start.clear()
+            self._start += part[:MAX_START]
+            del self._start[MAX_START:]
 
     def _end_line(self) -> None:
-        self._lines.append(bytes(self._start) if self._size <= self._limit else None)
+        line = bytes(self._start)
+        self._lines.append(line if self._size <= self._limit else self._skipped(line))
         self._start.clear()
         self._size = 0
+
+    def _skipped(self, line: bytes) -> MessageTooLarge:
+        text = f"more than {self._limit} bytes (max_message_bytes)"
+        return MessageTooLarge(text, start=line[:MAX_START])
 
 
 class StreamTransport:
@@ -207,7 +219,7 @@ class StreamTransport:
         if self._gathered and not self._writer.is_closing():
             gathered, self._gathered = self._gathered, []
             self._send(b"".join(gathered))
-            if self._writer.is_closing():  # who wrote it does not learn of that any more, but somebody reads
+            if self._writer.is_closing():  # too late for `write` to raise it, but the next `read` does
                 self._reader.set_exception(ConnectionResetError("the peer has gone"))
 
     def _send(self, lines: bytes) -> None:
@@ -241,14 +253,19 @@ class MemoryTransport:
     def __init__(self, inbox: _Channel, outbox: _Channel) -> None:
         self._inbox = inbox
         self._outbox = outbox
+        self._burst = 0
 
     async def read(self) -> bytes | None:
         """The next message; None once the other end is closed."""
         return await self._inbox.get()
 
     async def write(self, message: bytes) -> None:
-        """Send a message; wait while too many are on the way."""
+        """Send a message; wait while too many are on the way. After 32 messages, other tasks run."""
         await self._outbox.put(message)
+        self._burst += 1
+        if self._burst >= _MAX_BURST:
+            self._burst = 0
+            await asyncio.sleep(0)
 
     async def close(self) -> None:
         """Tell the other end, which may still read what was sent before."""

@@ -39,14 +39,41 @@ def _messages() -> Iterator[tuple[str, Any, Any]]:
 _ADVERTISING: Final = {name: (params, result) for name, params, result in _messages()}
 
 
+class Trial:
+    """The params of a request that advertise something, while its handler runs."""
+
+    __slots__ = ("kind", "raw")
+
+    def __init__(self, kind: Any, raw: Any) -> None:
+        self.kind = kind
+        self.raw = raw
+
+
 class Advertised:
     """What the two peers of a connection have told each other, as raw JSON by the type of the message."""
 
     def __init__(self) -> None:
         self._messages: dict[Any, Any] = {}
+        self._trials: list[Trial] = []
+
+    def begin(self, method: str, params: Any) -> Trial | None:
+        """Keep the params of a request that came in until `end`; None where they advertise nothing."""
+        types = _ADVERTISING.get(method)
+        if types is None or types[0] is None:
+            return None
+        self._trials.append(Trial(types[0], params))
+        return self._trials[-1]
+
+    def settle(self, trial: Trial) -> None:
+        """Keep the params of a request that has succeeded; the first such request decides."""
+        self._messages.setdefault(trial.kind, trial.raw)
+
+    def end(self, trial: Trial) -> None:
+        """Forget the params of a request that has ended, unless they were settled."""
+        self._trials.remove(trial)
 
     def note_params(self, method: str, params: Any) -> Any:
-        """Keep the params of a request that was sent or came in; returns their type where they advertise something."""
+        """Keep the params of a request that is sent; returns their type where they advertise something."""
         return self._note(method, 0, params)
 
     def note_result(self, method: str, result: Any) -> Any:
@@ -62,7 +89,9 @@ class Advertised:
 
     def allows(self, gate: Gate) -> bool:
         """Whether the message that tells about `gate` has been exchanged, and opens it."""
-        return is_open(gate, self._messages.get(gate.advertised_in))
+        kind = gate.advertised_in
+        raw = next((trial.raw for trial in reversed(self._trials) if trial.kind is kind), None)
+        return is_open(gate, self._messages.get(kind, raw))
 
 
 def gates_of(methods: Mapping[str, Method], kind: Literal["request", "notification"]) -> dict[str, Gate]:
