@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -150,10 +151,10 @@ def _is_harmless(path: Path) -> bool:
     Of what is in a cache, Python runs only what was made from the module as it is. It goes by the time stamp, which
     no commit can set, unless the file itself asks for something else.
     """
-    if path.parent.name != "__pycache__":
+    if path.parent.name != "__pycache__" or path.name.startswith("."):
         return path.name.startswith(".")
-    if path.suffix != ".pyc":
-        return True
+    if path.suffix != ".pyc":  # Python leaves one of these where it is killed while it writes
+        return re.search(r"\.pyc\.\d+$", path.name) is not None
     head = _read(path.parent, path.name, limit=_FLAGS + 1)
     return head is not None and not (len(head) > _FLAGS and head[_FLAGS] & _GOES_BY_HASH)
 

@@ -120,6 +120,7 @@ def test_what_the_file_switches_on_can_be_switched_off(project: Project) -> None
         ("src/my agent", "my_agent"),
         ("class", "class_acp"),
         ("1x", "acp_1x"),
+        ("\ufb01le", "file"),
         ("deep/con", "con_acp"),
         ("Aux", "Aux_acp"),
         ("json", "json_acp"),

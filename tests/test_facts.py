@@ -170,6 +170,31 @@ def test_the_least_values_of_every_type_can_be_read(tmp_path: Path) -> None:
     assert (least["whole"], least["below"], least["part"], least["one"]) == (3, -4, 0.5, "this")
 
 
+CHILD = {"$ref": "#/$defs/Child"}
+
+
+@pytest.mark.parametrize(
+    "child",
+    [
+        {"type": "string", "minLength": 10**13},
+        {"type": "array", "minItems": 10**12, "items": {"type": "integer"}},
+        {"type": "array", "minItems": 100, "items": {"type": "array", "minItems": 100, "items": {"type": "integer"}}},
+        {"type": "object", "properties": {"child": CHILD}, "required": ["child"]},
+        {"type": "object", "properties": {"a": {**CHILD}, "b": {**CHILD}}, "required": ["a", "b"]},
+        {"type": "object", "properties": {"a": {"type": "array", "minItems": 1, "items": CHILD}}, "required": ["a"]},
+    ],
+    ids=["text", "array", "array of arrays", "no end", "no two ends", "array without end"],
+)
+def test_a_property_without_a_small_value_has_none(tmp_path: Path, child: Node) -> None:
+    root = deepcopy(raw_schema(1))
+    root["$defs"]["Child"] = child
+    root["$defs"]["InitializeRequest"]["properties"] |= {"child": CHILD, "few": {"type": "boolean"}}
+    root["$defs"]["InitializeRequest"]["required"] += ["child", "few"]
+    package = build_package(tmp_path / "bounded_acp", "--schema", own(tmp_path, root))
+    script = "from bounded_acp.methods import NEGOTIATION as n; print(n.least)"
+    assert python(script, cwd=package.parent) == "{'few': False}\n"
+
+
 def python(script: str, *, cwd: Path) -> str:
     """What a program prints that imports packages from `cwd`."""
     return subprocess.run([sys.executable, "-c", script], cwd=cwd, check=True, capture_output=True, text=True).stdout

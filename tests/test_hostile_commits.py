@@ -111,6 +111,13 @@ def bytecode_beside(project: Project) -> str:
     return "extra.pyc"
 
 
+def source_in_the_cache(project: Project) -> str:
+    """The cache is a folder like others to Python, and can be imported from."""
+    (project.path / "acp/__pycache__").mkdir(exist_ok=True)
+    (project.path / "acp/__pycache__/extra.py").write_text(f"{EVIL}\n", encoding="utf-8")
+    return "__pycache__/extra.py"
+
+
 def bytecode_by_hash(project: Project, mode: py_compile.PycInvalidationMode) -> str:
     """Python takes what the file says, whatever is in the module."""
     module = project.path / "acp/agent.py"
@@ -164,6 +171,7 @@ FORGERIES: tuple[Callable[[Project], str], ...] = (
     shadowing_package,
     shadowing_library,
     bytecode_beside,
+    source_in_the_cache,
     checked_bytecode,
     unchecked_bytecode,
     linked_cache,

@@ -364,7 +364,7 @@ AGENTS = [
     ),
     ("answers with what is no error", ANSWER[:27] + b'"error": 5}\n', "InternalError"),
     ("answers too deep", ANSWER.replace(b"1}}", DEEP + b"}}"), "ConnectionClosed"),
-    ("answers too large", ANSWER.replace(b"1}}", b"1%b}}" % (b"0" * 2 * LIMIT)), "ConnectionClosed"),
+    ("answers too large", ANSWER.replace(b"1}}", b"1%b}}" % (b"0" * 2 * LIMIT)), "InternalError"),
 ]
 
 

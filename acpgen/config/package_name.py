@@ -6,6 +6,7 @@ import re
 import sys
 from keyword import iskeyword
 from pathlib import Path
+from unicodedata import normalize
 
 from acpgen.diagnostics import InputError, input_error
 
@@ -23,6 +24,8 @@ def name_flaw(name: str) -> str | None:
     """Why nothing can be imported by this name; None where it can."""
     if not name.isidentifier():
         return "it is no Python identifier"
+    if normalize("NFKC", name) != name:
+        return "Python reads it as another name"
     if iskeyword(name):
         return "it is a keyword of Python"
     if name.lower() in _RESERVED:
@@ -38,7 +41,7 @@ def _shadow(folder: Path) -> str | None:
 
 
 def _unusable(name: str, flaw: str) -> InputError:
-    better = re.sub(r"\W", "_", name.strip(), flags=re.ASCII).strip("_")
+    better = re.sub(r"\W", "_", normalize("NFKC", name).strip(), flags=re.ASCII).strip("_")
     if not better.isidentifier():
         better = f"acp_{better}".rstrip("_")
     elif better == name:

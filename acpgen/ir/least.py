@@ -12,6 +12,7 @@ from acpgen.ir.model import (
     Const,
     Definition,
     Enum,
+    Field,
     Kind,
     ListOf,
     ListValue,
@@ -30,30 +31,89 @@ from acpgen.ir.model import (
     Value,
 )
 
+MAX_PARTS = 200
+"""Values and characters in the least value of a property; those of published schemas have three."""
+
+
+class _TooLargeError(Exception):
+    pass
+
 
 def least_members(model: Model, method: str, but: str) -> MapValue:
-    """The properties that the params of the request `method` must have, without `but`: each with its least value."""
+    """The properties that the params of the request `method` must have, without `but`: each with its least value.
+
+    A property whose least value has more than `MAX_PARTS` parts, or no end, is left out: nothing can stand for it.
+    """
     params = next((each.params for each in model.methods if each.wire == method and each.kind is Kind.REQUEST), None)
-    found = _least(params, model.by_name) if params is not None else None
-    members = found.items if isinstance(found, MapValue) else ()
-    return MapValue(tuple((wire, value) for wire, value in members if wire != but))
+    fields = _fields(params, model.by_name) if params is not None else ()
+    found = ((field.wire, _bounded(field.type, model.by_name)) for field in fields if field.required)
+    return MapValue(tuple((wire, value) for wire, value in found if value is not None and wire != but))
 
 
-def _least(expression: TypeExpr, known: Mapping[str, Definition]) -> Value:
-    """The value of `expression` that says as little as possible, as JSON."""
-    match expression:
-        case Scalar():
-            return Literal(_least_scalar(expression))
-        case Const(value=value) | Choice(values=(value, *_)):
-            return Literal(value)
-        case ListOf(item=item, min_items=count):
-            return ListValue((_least(item, known),) * count)
-        case MapOf():
-            return MapValue(())
-        case Ref(name):
-            return _least_defined(known[name], known)
-        case Nullable() | AnyJson() | Choice():
-            return Literal(None)
+def _fields(expression: TypeExpr, known: Mapping[str, Definition]) -> tuple[Field, ...]:
+    match known[expression.name] if isinstance(expression, Ref) else None:
+        case Struct(fields=fields):
+            return fields
+        case Alias(type=target):
+            return _fields(target, known)
+        case TaggedUnion(variants=(first, *_)):
+            return _fields(Ref(first.target), known)
+        case UntaggedUnion(members=(first, *_)):
+            return _fields(first.type, known)
+        case _:
+            return ()
+
+
+def _bounded(expression: TypeExpr, known: Mapping[str, Definition]) -> Value | None:
+    try:
+        return _Least(known).of(expression)
+    except _TooLargeError:
+        return None
+
+
+class _Least:
+    """Makes the value of a type that says as little as possible, as JSON; raises where it has too many parts."""
+
+    def __init__(self, known: Mapping[str, Definition]) -> None:
+        self._known = known
+        self._left = MAX_PARTS
+
+    def of(self, expression: TypeExpr) -> Value:
+        """The least value of `expression`."""
+        self._spend(1)
+        match expression:
+            case Scalar():
+                self._spend(expression.min_length or 0)
+                return Literal(_least_scalar(expression))
+            case Const(value=value) | Choice(values=(value, *_)):
+                return Literal(value)
+            case ListOf(item=item, min_items=count):
+                self._spend(count)
+                return ListValue(tuple(self.of(item) for _ in range(count)))
+            case MapOf():
+                return MapValue(())
+            case Ref(name):
+                return self._defined(self._known[name])
+            case Nullable() | AnyJson() | Choice():
+                return Literal(None)
+
+    def _defined(self, definition: Definition) -> Value:
+        match definition:
+            case Alias(type=expression):
+                return self.of(expression)
+            case Enum(members=members):
+                return Literal(members[0].value)
+            case Struct(fields=fields):
+                return MapValue(tuple((field.wire, self.of(field.type)) for field in fields if field.required))
+            case TaggedUnion(variants=variants):
+                return self.of(Ref(variants[0].target))
+            case UntaggedUnion(members=members):
+                return self.of(members[0].type)
+
+    def _spend(self, parts: int) -> None:
+        self._left -= parts
+        if self._left < 0:
+            raise _TooLargeError
 
 
 def _least_scalar(scalar: Scalar) -> str | float | bool | None:
@@ -68,17 +128,3 @@ def _least_scalar(scalar: Scalar) -> str | float | bool | None:
             least = max(0, scalar.minimum or 0)
             bounded = least if scalar.maximum is None else min(least, scalar.maximum)
             return math.ceil(bounded) if scalar.primitive is Primitive.INTEGER else bounded
-
-
-def _least_defined(definition: Definition, known: Mapping[str, Definition]) -> Value:
-    match definition:
-        case Alias(type=expression):
-            return _least(expression, known)
-        case Enum(members=members):
-            return Literal(members[0].value)
-        case Struct(fields=fields):
-            return MapValue(tuple((field.wire, _least(field.type, known)) for field in fields if field.required))
-        case TaggedUnion(variants=variants):
-            return _least(Ref(variants[0].target), known)
-        case UntaggedUnion(members=members):
-            return _least(members[0].type, known)
