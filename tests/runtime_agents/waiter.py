@@ -17,4 +17,4 @@ class Waiter(acp.Agent):  # type: ignore[misc]
 
 
 if __name__ == "__main__":
-    acp.run_agent(Waiter)
+    acp.run_agent(Waiter, options=acp.ConnectionOptions(check_capabilities=False))  # there is no handshake
