@@ -229,7 +229,7 @@ MODULES = {
 }
 LIBRARY = {
     *("__future__", "asyncio", "builtins", "collections.abc", "contextlib", "contextvars", "dataclasses", "logging"),
-    *("itertools", "math", "re", "sys", "time", "typing"),
+    *("itertools", "json", "math", "re", "sys", "time", "typing"),
 }
 STATEMENTS = (
     ast.Import,

@@ -66,8 +66,8 @@ def _by_kind(context: Context, old: Definition, new: Definition) -> Iterator[Cha
         case Struct(), Struct():
             yield from _structs(context, old, new)
         case (TaggedUnion() | UntaggedUnion()), (TaggedUnion() | UntaggedUnion()):
-            if isinstance(_behind(old, context.old), Struct) and not isinstance(_behind(new, context.new), Struct):
-                yield _other_kind(context, old, new)  # its only class could be constructed under this name
+            if isinstance(_behind(old, context.old), Struct) is not isinstance(_behind(new, context.new), Struct):
+                yield _other_kind(context, old, new)  # the only class of a union can be constructed under its name
             yield from compare_unions(context, old, new)
         case Enum(), Enum():
             yield from _enums(old, new)
@@ -94,6 +94,8 @@ def _other_code(context: Context, old: Definition, new: Definition) -> tuple[Sou
     if {type(old), type(new)} == {Enum, Alias}:
         return source_of(context.old_types.atoms(Ref(old.name)), context.new_types.atoms(Ref(new.name)))
     before, after = _behind(old, context.old), _behind(new, context.new)
+    if isinstance(old, (TaggedUnion, UntaggedUnion)) and not isinstance(before, Struct) and isinstance(after, Struct):
+        return Source.OK, ()  # what could not be called can be called now; members that are gone are told apart
     if not isinstance(before, Struct) or not isinstance(after, Struct):
         return Source.BREAKS, (Use.CONSTRUCT, Use.READ)
     if before is not old and before.name in context.pairs.forward:  # which is another class now than the one wanted

@@ -214,7 +214,7 @@ class _StdinFailure(asyncio.StreamReader):
         super().__init__()
         self._then = then
 
-    def set_exception(self, exc: BaseException) -> None:
+    def set_exception(self, exc: Exception) -> None:
         """Called by `StreamTransport`."""
         super().set_exception(exc)
         self._then()
@@ -499,11 +499,13 @@ def _has_members(group: int) -> bool:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):  # macOS refuses where only zombies are left
         return False
-    return sys.platform != "linux" or not _has_only_zombies(group)
+    return not _has_only_zombies(group)
 
 
 def _has_only_zombies(group: int) -> bool:
     """Whether all have ended and wait for their parent, which may be the first process of a container, and idle."""
+    if sys.platform != "linux":
+        return False
     states: set[bytes] = set()
     with contextlib.suppress(FileNotFoundError):
         for name in filter(str.isdigit, os.listdir("/proc")):
