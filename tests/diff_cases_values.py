@@ -212,7 +212,7 @@ UNIONS = [
         new=holding(any_of(C, ref("Loose")), Loose=thing(("name",), name=TEXT)),
         place="Item",
         wire=FINE,
-        also=frozenset({"type-added", "union-member-added"}),
+        also=frozenset({"type-added", "type-kind-changed", "union-member-added"}),
         unseen="two findings share the messages",
     ),
     Case(
