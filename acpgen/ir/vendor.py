@@ -40,7 +40,7 @@ def _check_name(method: Method, report: Report) -> None:
 
 
 def _check_side(method: Method, senders: defaultdict[str, set[str]], report: Report) -> None:
-    """Compare with the gate: whoever handles a request announces that it does."""
+    """Compare with the gate: the side that handles a request announces it."""
     announced = senders[names.class_name(method.gate.root)] if method.gate else set()
     handlers = {role.value for role in method.handlers}
     if method.kind is Kind.REQUEST and announced and not announced & handlers:
