@@ -10,7 +10,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import ModuleType
@@ -558,8 +559,26 @@ def test_what_was_written_before_the_end_is_read(acp: ModuleType, spawn: Spawner
     wait_until_gone(run(main()))
 
 
+def _ending_first(acp: ModuleType) -> Callable[[int, int], None]:
+    """An `os.killpg` for which the group ends just before it is asked whether the group exists."""
+    killpg = os.killpg
+
+    def end_first(group: int, number: int) -> None:
+        if number == 0:
+            with contextlib.suppress(ProcessLookupError):
+                killpg(group, signal.SIGKILL)
+                while not acp.process._has_only_zombies(group):
+                    time.sleep(0.01)
+        killpg(group, number)
+
+    return end_first
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process take orphans in")
-def test_orphans_that_become_children_of_the_client(acp: ModuleType, spawn: Spawner, diary: Diary) -> None:
+@pytest.mark.parametrize("ends", ["when told", "between two looks"])
+def test_orphans_that_become_children_of_the_client(
+    acp: ModuleType, spawn: Spawner, diary: Diary, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
     """As it is for the first process of a container; `_nothing_is_left` looks whether they are zombies."""
     prctl, set_child_subreaper = ctypes.CDLL(None).prctl, 36
 
@@ -570,6 +589,8 @@ def test_orphans_that_become_children_of_the_client(acp: ModuleType, spawn: Spaw
                 await spawn.initialize(agent)
         return started
 
+    if ends == "between two looks":
+        monkeypatch.setattr(os, "killpg", _ending_first(acp))
     prctl(set_child_subreaper, 1)
     try:
         started = run(main())

@@ -492,14 +492,22 @@ def _has_members(group: int) -> bool:
     """Whether a process of the group still runs when the one that it is named after has been waited for."""
     if sys.platform == "win32":
         return False
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-group, os.WNOHANG)[0]:
-            pass  # an orphan: they are children of this process where it is the first of a container
+    _reap_orphans(group)
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):  # macOS refuses where only zombies are left
         return False
-    return not _has_only_zombies(group)
+    if not _has_only_zombies(group):
+        return True
+    _reap_orphans(group)  # one may have ended since the first look
+    return False
+
+
+def _reap_orphans(group: int) -> None:
+    """Wait for ended members: orphans are children of this process where it is the first one of a container."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass
 
 
 def _has_only_zombies(group: int) -> bool:
