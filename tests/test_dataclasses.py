@@ -413,19 +413,20 @@ def test_a_class_without_annotations(acp: ModuleType) -> None:
 
 
 ANNOTATED = """
+from dataclasses import field
 from typing import Any, ClassVar
 
 class Noted(Base):
     kinds: ClassVar[list[str]] = ["a"]
     note: str
     value: str = "v"
-    tags: list[str] = made(factory=lambda: ["new"])
+    tags: list[str] = field(default_factory=lambda: ["new"])
 """
 
 
 @pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"])
 def test_a_class_with_annotations(acp: ModuleType, future: str) -> None:
-    names = {"Base": acp.EnvVariable, "made": acp.types.made, "__name__": __name__}
+    names = {"Base": acp.EnvVariable, "__name__": __name__}
     exec(compile(future + ANNOTATED, "noted.py", "exec", dont_inherit=True), names)
     kind: Any = names["Noted"]
     value = kind(name="n", note="why")

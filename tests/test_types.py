@@ -121,7 +121,7 @@ def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_p
 # --- What users write --------------------------------------------------------------------------------------------
 
 RIGHT = """
-from dataclasses import replace
+from dataclasses import field, replace
 
 from acp import (
     UNSET,
@@ -144,8 +144,6 @@ from acp import (
     memory_transports,
     spawn_agent,
 )
-from acp.types import made
-
 
 class Echo(Agent):
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
@@ -178,7 +176,7 @@ class Editor(Client):
 
 class Noted(ContentBlockText):
     note: str
-    tags: list[str] = made(factory=lambda: ["new"])
+    tags: list[str] = field(default_factory=list[str])
 
 
 class Loud(ContentBlockText):

@@ -86,7 +86,7 @@ class StructType(type):
     A subclass without annotations is an ordinary class: its instances have a `__dict__`.
     """
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Self:
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> StructType:
         hints = {key: hint for key, hint in _annotations(namespace).items() if not _is_class_variable(hint)}
         if hints or not bases:
             own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace})
@@ -128,7 +128,7 @@ def _complete(kind: type) -> None:
             twin.pop(name, None)
         for name, default in own.defaults.items():
             twin[name] = field(default_factory=default.factory) if isinstance(default, _Made) else default
-    twin_class = dataclass(repr=False, eq=False, kw_only=True)(type(kind.__name__, (), twin))
+    twin_class: type = dataclass(repr=False, eq=False, kw_only=True)(type(kind.__name__, (), twin))
     for name, found in vars(kind).copy().items():
         if isinstance(found, _Deferred):
             setattr(kind, name, vars(twin_class)[name])
