@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acpgen.config import BuildOptions
@@ -35,19 +33,18 @@ class Built:
     timings: Timings
 
 
-def build(options: BuildOptions, *, full: bool = False, parallel: bool = False) -> Built:
+def build(options: BuildOptions, *, full: bool = False) -> Built:
     """Compile, and compare with the output folder; nothing is written.
 
-    `full` compiles even where the manifest says that nothing changed; `parallel` does so in two processes, where the
-    system lets a process be copied, and it has a single thread. Raises `InputError` with all that is wrong.
+    `full` compiles even where the manifest says that nothing changed. Raises `InputError` with all that is wrong.
     """
-    built = survey(options, full=full, parallel=parallel)
+    built = survey(options, full=full)
     if built.plan is not None:
         built.plan.raise_problems()
     return built
 
 
-def survey(options: BuildOptions, *, full: bool, parallel: bool) -> Built:
+def survey(options: BuildOptions, *, full: bool) -> Built:
     """As `build`; but what stands in the way in the output folder is among the `problems` of the plan."""
     timings = Timings()
     with timings.stage("load"):
@@ -57,17 +54,13 @@ def survey(options: BuildOptions, *, full: bool, parallel: bool) -> Built:
         is_unchanged = not full and old is not None and unchanged(options.out, head)
     if old is not None and is_unchanged and not options.strict:
         return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
-    from acpgen.beside import beside, here  # this and what follows takes longer than all of the above
+    from acpgen.compiling import compile_model  # this import and what follows takes longer than all of the above
 
-    start = beside if parallel and not is_unchanged else here
-    with start(_prepare_types, partial(_types, options)) as hand_over:
-        from acpgen.compiling import compile_model
-
-        model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
-        if old is not None and is_unchanged:  # what was to be seen is whether there are warnings: the manifest has none
-            return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
-        names, renames = _names(model, options)
-        files = _make(model, options, renames, types=hand_over(model), timings=timings)
+    model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
+    if old is not None and is_unchanged:  # compiled for warnings alone, which the manifest does not have
+        return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
+    names, renames = _names(model, options)
+    files = _make(model, options, renames, timings=timings)
     with timings.stage("plan"):
         planned = plan(files, folder=options.out, head=head, names=names)
     gone = dropped(
@@ -94,51 +87,12 @@ def _names(model: Model, options: BuildOptions) -> tuple[list[str], Mapping[str,
     return public_names(modules), usable(options.renames, modules)
 
 
-def _make(
-    model: Model,
-    options: BuildOptions,
-    renames: Mapping[str, str],
-    *,
-    types: Callable[[], Mapping[str, str]],
-    timings: Timings,
-) -> dict[str, str]:
-    """Emit and format; `types` gives what is made in another process, where there is one."""
-    from acpgen.emit.package import TYPES, emit
-    from acpgen.emit.verbatim import verbatim
-    from acpgen.format import formatting
+def _make(model: Model, options: BuildOptions, renames: Mapping[str, str], *, timings: Timings) -> dict[str, str]:
+    """The formatted files of the package."""
+    from acpgen.emit.package import emit
+    from acpgen.format import format_files
 
-    templates = _templates()
     with timings.stage("emit"):
-        files = emit(
-            model,
-            options.roles,
-            templates,
-            runtime=options.runtime,
-            renames=renames,
-            is_wanted=lambda path: path != TYPES,
-        )
-    with formatting(verbatim(templates)) as formatted:
-        with timings.stage("format"):
-            files = formatted(files)
-        with timings.stage("emit"):
-            made = types()
-        with timings.stage("format"):
-            return {**files, **formatted(made)}
-
-
-def _prepare_types() -> None:
-    """Import what makes the types, which takes as long as to make them."""
-    from acpgen.emit.types import import_generator
-
-    import_generator()
-
-
-def _types(options: BuildOptions, model: Model) -> Mapping[str, str]:
-    """The file that takes as long to make as all others."""
-    from acpgen.emit.package import TYPES, emit
-
-    return emit(model, options.roles, _templates(), runtime=options.runtime, is_wanted=lambda path: path == TYPES)
-
-
-def _templates() -> Path:
-    return data_folder() / "templates"
+        files = emit(model, options.roles, data_folder() / "templates", runtime=options.runtime, renames=renames)
+    with timings.stage("format"):
+        return format_files(files)

@@ -72,14 +72,14 @@ class Checked:
         return not self.plan.problems and any(finding.flaw is not Flaw.EXTRA for finding in self.findings)
 
 
-def check(options: BuildOptions, *, parallel: bool = False) -> Checked:
+def check(options: BuildOptions) -> Checked:
     """Compile, and compare an output folder with what a build would write there.
 
-    What the manifest says decides nothing: it comes from where the files come from. `parallel` is that of `build`.
+    What the manifest says decides nothing: it comes from where the files come from.
     Raises `InputError` for what cannot be compiled, and for a folder that cannot hold a package.
     """
     old = usable_manifest(options.out)
-    built = survey(options, full=True, parallel=parallel)
+    built = survey(options, full=True)
     plan = built.plan
     assert plan is not None  # a full build always has one
     is_same = old is not None and same_head(old.head, built.head)

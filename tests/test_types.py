@@ -20,7 +20,7 @@ from acpgen.config import Sources
 from acpgen.ir.options import Options
 from acpgen.ir.role import Role
 from acpgen.schema.bundled import Release, list_releases
-from tests.support import REPOSITORY, fitting_fragments, package_files, require, write_package
+from tests.support import REPOSITORY, Packages, fitting_fragments, package_files, require, write_package
 
 OLDEST_PYTHON = "3.10"
 GENERATED = REPOSITORY / "generated"
@@ -121,11 +121,14 @@ def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_p
 # --- What users write --------------------------------------------------------------------------------------------
 
 RIGHT = """
+from dataclasses import field, replace
+
 from acp import (
     UNSET,
     Agent,
     AgentProcess,
     Client,
+    ClientCapabilities,
     ContentBlock,
     ContentBlockText,
     InitializeRequest,
@@ -141,7 +144,6 @@ from acp import (
     memory_transports,
     spawn_agent,
 )
-
 
 class Echo(Agent):
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
@@ -172,6 +174,16 @@ class Editor(Client):
     texts: list[str]
 
 
+class Noted(ContentBlockText):
+    note: str
+    tags: list[str] = field(default_factory=list[str])
+
+
+class Loud(ContentBlockText):
+    def loud(self) -> str:
+        return self.text.upper()
+
+
 async def texts_of(command: list[str]) -> list[str]:
     spawned: AgentProcess[Editor] = spawn_agent(Editor, command, extra_env={"KEY": "1"})
     async with spawned as agent:
@@ -181,12 +193,25 @@ async def texts_of(command: list[str]) -> list[str]:
         return spawned.handler.texts + connected.handler.texts
 
 
-request: PromptRequest = decode(PromptRequest, {"sessionId": "1", "prompt": []})
+prompt: list[ContentBlock] = [Noted(text="a", note="b"), Loud(text="c")]
+request: PromptRequest = decode(PromptRequest, {"sessionId": "1", "prompt": encode(prompt)})
+InitializeRequest(protocol_version=1, client_capabilities=ClientCapabilities(terminal=True), client_info=None)
+replaced: PromptRequest = replace(request, session_id="2")
 print(encode(request), lines(ReadTextFileRequest(session_id="1", path="/a", line=None)))
 """
 
 WRONG = """
-from acp import Agent, PromptRequest, PromptResponse, ReadTextFileRequest, SessionUpdateAgentMessageChunk, decode
+from acp import (
+    UNSET,
+    Agent,
+    ContentBlockText,
+    InitializeRequest,
+    PromptRequest,
+    PromptResponse,
+    ReadTextFileRequest,
+    SessionUpdateAgentMessageChunk,
+    decode,
+)
 
 ReadTextFileRequest(session_id="1")  # wrong: an argument is missing
 ReadTextFileRequest("1", "/a")  # wrong: keywords only
@@ -196,6 +221,16 @@ PromptResponse(stop_reason=None)  # wrong: not nullable
 PromptRequest(session_id="1", prompt="hello")  # wrong: a string is no list of blocks
 PromptRequest(session_id="1", prompt=["hello"])  # wrong: a string is no block
 SessionUpdateAgentMessageChunk(content={"type": "text", "text": "hello"})  # wrong: a dict is no block
+InitializeRequest(protocol_version=1, client_capabilities=UNSET)  # wrong: the attribute is never UNSET
+ContentBlockText(text="hello", type="image")  # wrong: another tag
+
+
+class Noted(ContentBlockText):
+    note: str
+
+
+Noted(text="hello")  # wrong: an argument of the subclass is missing
+Noted(text="hello", note=1)  # wrong: no string
 
 
 def lines(request: ReadTextFileRequest) -> int:
@@ -228,7 +263,42 @@ def test_right_use_is_accepted(check: Check, home: Path, tmp_path: Path) -> None
     assert checked(check, RIGHT, home, tmp_path) == {}
 
 
+AT_RUN_TIME = """
+ReadTextFileRequest(session_id="1")
+ReadTextFileRequest("1", "/a")
+ReadTextFileRequest(session_id="1", path="/a", lines=1)
+Noted(text="hello")
+Noted("hello", note="why")
+encode(SessionUpdateAgentMessageChunk(content=1))
+"""
+
+
+@pytest.mark.parametrize("line", AT_RUN_TIME.strip().splitlines())
+def test_wrong_use_fails_at_run_time(line: str, packages: Packages) -> None:
+    """Values are checked where they are read; a constructor checks names alone."""
+    names = dict(vars(packages(Sources())))
+    exec("class Noted(ContentBlockText):\n    note: str\n", names)
+    with pytest.raises(TypeError):
+        eval(line, names)
+
+
+SIGNATURES = {
+    "ContentBlockText": 'type: Literal["text"]="text", annotations: Annotations | None | UnsetType=UNSET, text: str',
+    "SessionUpdateToolCallUpdate": "tool_call_id: ToolCallId, kind: ToolKind | None | UnsetType=UNSET",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_jedi_shows_the_signature_of_a_constructor(name: str, home: Path) -> None:
+    require(find_spec("jedi"), "jedi")
+    import jedi
+
+    script = jedi.Script(f"from acp import {name}\n{name}(", project=jedi.Project(home))
+    (signature,) = script.get_signatures(2, len(name) + 1)
+    assert signature.to_string().startswith(f"{name}({SIGNATURES[name]}, ")
+
+
 def test_wrong_use_is_refused(check: Check, home: Path, tmp_path: Path) -> None:
     wrong = {number for number, line in enumerate(WRONG.splitlines(), 1) if "# wrong: " in line}
-    assert len(wrong) == 12
+    assert len(wrong) == 16
     assert checked(check, WRONG, home, tmp_path).keys() == wrong

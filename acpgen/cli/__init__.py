@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,17 +13,13 @@ from acpgen.cli.printing import print_diagnostics
 from acpgen.diagnostics import AcpgenError, input_error, internal_error
 from acpgen.printable import printable
 
-_BETWEEN_COLLECTIONS = 50_000
-"""Objects; a compiler makes many that stay, and Python looks through them all for garbage every 700 by itself."""
-
 
 def main() -> None:
     """Run the command line and exit: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen."""
     _open_closed_streams()
     try:
         try:
-            with _collecting_seldom():
-                make_app(sys.argv[1:])()
+            make_app(sys.argv[1:])()
         finally:
             sys.stdout.flush()
     except AcpgenError as error:
@@ -57,14 +49,3 @@ def _open_closed_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
-
-
-@contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    atexit.register(gc.freeze)  # what is left then ends with the process, and need not be looked through once more
-    before = gc.get_threshold()
-    gc.set_threshold(_BETWEEN_COLLECTIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

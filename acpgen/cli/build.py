@@ -84,7 +84,7 @@ def _run(
     builds: list[tuple[Output, Built]] = []
     try:
         for output in asked.outputs(names):
-            built = build(output.options, full=full, parallel=True)
+            built = build(output.options, full=full)
             found.extend(built.diagnostics)
             builds.append((output, built))
         if asked.is_everything(names):

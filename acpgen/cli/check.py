@@ -56,7 +56,7 @@ def check_command(
     - `acpgen check --role agent --out src/my_agent/acp --format github`
     """
     try:
-        verdicts = [_Verdict(output, check(output.options, parallel=True)) for output in asked.outputs(names)]
+        verdicts = [_Verdict(output, check(output.options)) for output in asked.outputs(names)]
         if asked.is_everything(names):
             check_new_names((verdict.output.options.renames, verdict.checked.names) for verdict in verdicts)
     except AcpgenError as error:

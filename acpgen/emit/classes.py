@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from acpgen.emit.hints import field_hint, hint
-from acpgen.emit.literals import LINE_LENGTH, Code, docstring, identifier, literal
+from acpgen.emit.literals import Code, docstring, literal
 from acpgen.emit.values import is_immutable, value
 from acpgen.ir import names
 from acpgen.ir.model import (
     EXTRA_FIELD,
     Alias,
+    AnyJson,
     Choice,
     Const,
     Definition,
     Enum,
     Field,
     Model,
+    Nullable,
     Ref,
     Scalar,
     Struct,
@@ -29,91 +31,68 @@ from acpgen.ir.model import (
 from acpgen.ir.order import members
 
 _ANNOTATIONS = {"format": "Format", "pattern": "Pattern", "contentEncoding": "Encoding"}
+F = TypeVar("F", bound="GeneratedField")
 _EXTRA_DOC = "The properties of the object that have no attribute of their own, as they came."
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of `__init__`: what it is called, its annotation, and its default, if any."""
+class GeneratedField(Protocol):
+    """A field, as datamodel-code-generator hands it to its templates."""
 
-    name: Code
-    hint: Code
-    default: Code | None
-    assigned: Code
-    """The expression that the attribute is set to."""
+    name: str
+    type_hint: str
 
 
 class ClassView:
-    """One struct, as `dataclass.jinja2` prints it."""
+    """What `msgspec.jinja2` prints of one struct and the generator does not know."""
 
     def __init__(self, struct: Struct, model: Model) -> None:
         self._struct = struct
         self._model = model
-        self._shadowed = {field.name for field in struct.fields} & names.BUILTIN_TYPES
-
-    @property
-    def base(self) -> Code:
-        """The class that it extends."""
-        return identifier(self._struct.base or "Struct")
+        self._fields = {field.name: field for field in struct.fields}
+        self._shadowed = self._fields.keys() & names.BUILTIN_TYPES
 
     @property
     def doc(self) -> Code:
-        """The docstring of the class: what it is for, and who brought it."""
+        """The docstring of the class: its description, and its origin where it is not the base schema."""
         return docstring(_with_origin(self._struct, self._model), 4)
 
-    def annotation(self, name: str, rendered: str) -> Code:
-        """The annotation of the attribute `name`, from the type that was rendered for it."""
-        if name == EXTRA_FIELD and self._keeps_own_extra:
-            return Code(rendered)
-        field = next(field for field in self._struct.fields if field.name == name)
-        known = hint(field.type) if isinstance(field.type, (Const, Choice)) else rendered
-        return self._qualified(f"{known} | UnsetType" if field.may_be_unset else known)
+    def in_order(self, fields: Iterable[F]) -> list[F]:
+        """`fields` in the order of the schema; the generator puts required ones first."""
+        order = [*self._fields, EXTRA_FIELD]
+        return sorted(fields, key=lambda field: order.index(field.name))
+
+    def annotation(self, generated: GeneratedField) -> Code:
+        """The annotation of an attribute, as the generator reads it; `builtins.` stands before hidden names.
+
+        Of constants it knows neither the quotes that black wants nor what stays open; of "any JSON", not the null.
+        """
+        field = self._fields.get(generated.name)
+        match field and field.type:
+            case Const() | Choice() | AnyJson() | Nullable(AnyJson()):
+                annotation: str = field_hint(field) if field else ""
+            case _:
+                annotation = generated.type_hint
+        return self._qualified(annotation)
+
+    def default(self, name: str) -> Code:
+        """What follows the annotation of an attribute: its default, if it has one."""
+        field = self._fields.get(name)
+        if field is None:
+            return Code(" = made(factory=lambda: {})")
+        if field.may_be_unset:
+            return Code(" = UNSET")
+        if isinstance(field.type, Const) and field.required:
+            return Code(f" = {literal(field.type.value)}")
+        if field.required or field.default is None:
+            return Code("")
+        known = value(field.default)
+        return Code(f" = {known}" if is_immutable(field.default) else f" = made(factory=lambda: {known})")
 
     def field_doc(self, name: str) -> Code:
         """The docstring that follows the attribute; empty where there is nothing to say."""
-        field = next((field for field in self._struct.fields if field.name == name), None)
+        field = self._fields.get(name)
         text = field_text(field, self._struct) if field else _EXTRA_DOC
         return docstring(text, 4) if text else Code("")
-
-    @property
-    def slots(self) -> Code:
-        """The tuple of the attributes that the class adds to its base."""
-        own = [literal(field.name) for field in self._struct.fields if not field.inherited]
-        own += [literal(EXTRA_FIELD)] if self._keeps_own_extra else []
-        line = f"({own[0]},)" if len(own) == 1 else f"({', '.join(own)})"
-        if len(line) <= LINE_LENGTH - len("    __slots__ = "):
-            return Code(line)
-        return Code("(\n" + "".join(f"        {name},\n" for name in own) + "    )")
-
-    @property
-    def parameters(self) -> list[Parameter]:
-        """The parameters of `__init__`, all by keyword, in the order of the schema."""
-        parameters = [self._parameter(field) for field in self._struct.fields]
-        if self._struct.keeps_extra:
-            kind = self._qualified("dict[str, Any] | UnsetType")
-            made = Code(f"{{}} if {EXTRA_FIELD} is UNSET else {EXTRA_FIELD}")
-            parameters.append(Parameter(identifier(EXTRA_FIELD), kind, Code("UNSET"), made))
-        return parameters
-
-    def _parameter(self, field: Field) -> Parameter:
-        name = identifier(field.name)
-        annotation = self._qualified(field_hint(field))
-        if isinstance(field.type, Const) and field.required:
-            return Parameter(name, annotation, literal(field.type.value), name)
-        if field.may_be_unset:
-            return Parameter(name, annotation, Code("UNSET"), name)
-        if field.required or field.default is None:
-            return Parameter(name, annotation, None, name)
-        default = value(field.default)
-        if is_immutable(field.default):
-            return Parameter(name, annotation, default, name)
-        made = Code(f"{default} if {name} is UNSET else {name}")
-        return Parameter(name, Code(f"{annotation} | UnsetType"), Code("UNSET"), made)
-
-    @property
-    def _keeps_own_extra(self) -> bool:
-        base = self._struct.base
-        return self._struct.keeps_extra and not (base and self._model.struct(base).keeps_extra)
 
     def _qualified(self, annotation: str) -> Code:
         """`annotation` with `builtins.` before the names that a field of this class hides."""

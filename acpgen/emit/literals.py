@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import keyword
 import math
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable
@@ -48,7 +49,14 @@ def literal(value: str | int | float | bool | None) -> Code:
 
 def _string(text: str) -> Code:
     quoted = json.dumps(text, ensure_ascii=False)  # JSON's escapes are Python's, for every character that it escapes
+    if text.count("'") < text.count('"'):  # as black does, to have fewer escapes
+        body = re.sub(r"\\.|'", _single_quoted, quoted[1:-1])
+        quoted = f"'{body}'"
     return Code("".join(char if _is_plain(char) else _escape(char) for char in quoted))
+
+
+def _single_quoted(found: re.Match[str]) -> str:
+    return {'\\"': '"', "'": "\\'"}.get(found[0], found[0])
 
 
 def _is_plain(char: str) -> bool:
@@ -76,12 +84,13 @@ def docstring(text: str, indent: int = 4) -> Code:
         return Code("")
     if len(body) == 1:  # the closing quotes need their place, too
         body = wrapped(text, LINE_LENGTH - indent - len('"""' * 2))
-    lines = [_doc_line(line) for line in body]
-    if len(lines) == 1 and len(lines[0]) + indent + 6 <= LINE_LENGTH and not lines[0].endswith('"'):
-        return Code(f'"""{lines[0]}"""')
+    first, *more = [_doc_line(line) for line in body]
+    start = '""" ' if first.startswith('"') else '"""'
+    if not more:
+        return Code(f'{start}{first} """' if first.endswith('"') else f'{start}{first}"""')
     margin = " " * indent
-    rest = "\n".join(margin + line if line else "" for line in lines[1:])
-    return Code(f'"""{lines[0]}\n{rest}\n{margin}"""' if rest else f'"""{lines[0]}\n{margin}"""')
+    rest = "\n".join(margin + line if line else "" for line in more)
+    return Code(f'{start}{first}\n{rest}\n{margin}"""')
 
 
 def tuple_of(items: Iterable[Code]) -> Code:

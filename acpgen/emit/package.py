@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,6 @@ from acpgen.emit import codec
 from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.literals import Code, docstring, identifier, literal
-from acpgen.emit.pieces import names_in
 from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table, negotiation
 from acpgen.emit.runtime import runtime_exports, runtime_files
 from acpgen.emit.types import render_types
@@ -25,9 +25,6 @@ from acpgen.marker import MARKER
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
 """The same in every file and for every version, so that an upgrade touches only what it changes."""
 
-TYPES = "types.py"
-"""The file that takes about as long to make as all others."""
-
 _WIRE_NAMES = (
     *("Candidate", "DecodeError", "Drop", "anything", "array", "boolean", "bounded_integer", "bounded_number"),
     *("choice", "constant", "first_fit", "integer", "json_object", "lenient", "lenient_choice", "lenient_items"),
@@ -36,7 +33,7 @@ _WIRE_NAMES = (
     *("long_array", "long_string", "mapping", "null", "nullable", "number", "reporting_drops", "string", "unfit"),
     *("kept_whole", "unknown_tag", "valid_items", "valid_members"),
 )
-_BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "new")
+_BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +64,18 @@ def emit(
     *,
     runtime: bool = True,
     renames: Mapping[str, str] | None = None,
-    is_wanted: Callable[[str], bool] = lambda _: True,
 ) -> dict[str, str]:
     """The package for `roles`: paths and texts, Python files as they come from the templates in `templates`.
 
     `runtime` adds the modules that talk JSON-RPC. `renames` has earlier names, each with the public name that it is
-    another word for. Only the files are made that `is_wanted` says by their paths.
+    another word for.
     """
     modules = exports(model, roles, runtime=runtime)
     environment = make_environment(templates)
     makers: dict[str, Callable[[], str]] = {
-        "_base.py": lambda: _render(environment, "_base.py", {}),
+        "_base.py": lambda: copied("_base.py", templates),
         "_wire.py": lambda: _render(environment, "_wire.py", {}),
-        TYPES: lambda: _types(environment, model, templates),
+        "types.py": lambda: _types(environment, model, templates),
         "codec.py": lambda: _codec(environment, model),
         "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": lambda: _methods(environment, model),
@@ -91,7 +87,7 @@ def emit(
         makers[f"{role.value}.py"] = partial(_role, environment, role, model)
     if runtime:
         makers |= runtime_files(environment, model.envelope, roles, HEADER)
-    return {path: make() for path, make in makers.items() if is_wanted(path)}
+    return {path: make() for path, make in makers.items()}
 
 
 def _role(environment: Environment, role: Role, model: Model) -> str:
@@ -102,9 +98,14 @@ def _render(environment: Environment, name: str, context: Mapping[str, Any]) -> 
     return environment.get_template(f"{name}.jinja").render(header=HEADER, **context)
 
 
+def copied(name: str, templates: Path) -> str:
+    """A module of the runtime that is the same for every schema."""
+    return f"{HEADER}\n{(templates / 'runtime' / name).read_text(encoding='utf-8')}"
+
+
 def _types(environment: Environment, model: Model, templates: Path) -> str:
     rendered = render_types(model, templates)
-    used = _used(rendered.body, (*_BASE_NAMES, "builtins", "dataclass"))
+    used = _used(rendered.body, (*_BASE_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     text = (
         "An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
@@ -119,7 +120,6 @@ def _types(environment: Environment, model: Model, templates: Path) -> str:
             "typing_names": Code(", ".join(rendered.typing_names)),
             "base_names": Code(", ".join(name for name in used if name in _BASE_NAMES)),
             "uses_builtins": "builtins" in used,
-            "uses_dataclass": "dataclass" in used,
         },
     )
 
@@ -147,7 +147,7 @@ def _codec(environment: Environment, model: Model) -> str:
 
 def _used(source: str, names: tuple[str, ...]) -> list[Code]:
     """Which of `names` the code of `source` mentions: only what is used is imported."""
-    found = names_in(source, names)
+    found = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     return [identifier(name) for name in names if name in found]
 
 

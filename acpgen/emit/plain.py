@@ -1,7 +1,8 @@
 """Write the IR as a plain JSON Schema in which nothing is left to guess, for datamodel-code-generator to render.
 
-Every class, union and alias is a definition of its own under its final name; every property is required and has its
-final name, so that no default, optionality or alias is decided elsewhere.
+Every class, union and alias is a definition of its own under its final name, and so is every property. A property that
+may be absent is not required: the generator writes `UnsetType` for it. One with another default counts as required, and
+gets it from the view.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ def _definition(definition: Definition, model: Model) -> PlainSchema:
     if not isinstance(definition, Struct):
         target = alias_target(definition)
         return {"anyOf": [_type(member) for member in target]} if len(target) > 1 else _type(target[0])
-    fields = own_fields(definition, model)
-    properties = {name: _type(expression) for name, expression in fields}
-    schema: PlainSchema = {"type": "object", "properties": properties, "required": list(properties)}
+    properties = {name: _type(expression) for name, expression in own_fields(definition, model)}
+    absent = {field.name for field in definition.fields if field.may_be_unset}
+    schema: PlainSchema = {"type": "object", "properties": properties, "required": sorted(properties.keys() - absent)}
     if definition.base:
         schema["allOf"] = [_type(Ref(definition.base))]
     return schema

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from acpgen.emit.folding import call
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, docstring, identifier, literal, tuple_of
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
@@ -104,7 +103,7 @@ class MethodView:
         paths = tuple_of([tuple_of(map(literal, path)) for path in self.method.gate.paths])
         root = names.class_name(self.method.gate.root)
         yes = literal(self._says_yes(Ref(root), self.method.gate.paths[0]))
-        return call("Gate", [identifier(TYPES + root), paths, yes], indent=8, beside=len("capability=,"))
+        return Code(f"Gate({identifier(TYPES + root)}, {paths}, {yes})")
 
     def _says_yes(self, expression: TypeExpr, path: tuple[str, ...]) -> str | None:
         """The least value at `path` below `expression` that opens a gate: "true", "{}", or None for an array."""
@@ -164,7 +163,7 @@ class MethodView:
         arguments = [self.wire, Code(f"{self.encode_params}(params)"), self.decode_result]
         if not self.gives_object:
             arguments.append(Code("gives_object=False"))
-        return call("return await self._call", arguments, indent=8, beside=0)
+        return Code(f"return await self._call({', '.join(arguments)})")
 
     @property
     def route(self) -> Code:
@@ -173,7 +172,7 @@ class MethodView:
         arguments = [self.handler, read, self.encode_result if self.is_request else Code("anything")]
         if not self.takes_object:
             arguments.append(Code("takes_object=False"))
-        return call("Route", arguments, indent=8, beside=len(f"{self.wire}: ,"))
+        return Code(f"Route({', '.join(arguments)})")
 
     @property
     def not_found(self) -> Code:
@@ -319,7 +318,7 @@ def negotiation(model: Model) -> Code:
     if (error := found.unsupported) is not None:
         names = f"{literal(error.code)}, {literal(error.requested)}, {literal(error.supported)}"
         arguments.append(Code(f"unsupported=Unsupported({names})"))
-    return call("Negotiation", arguments, indent=0, beside=len("NEGOTIATION: Final[Negotiation | None] = "))
+    return Code(f"Negotiation({', '.join(arguments)})")
 
 
 def _article(role: Role) -> str:

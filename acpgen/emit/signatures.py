@@ -33,8 +33,8 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class _Slot:
-    """A field, as the templates of `types.py` get it."""
+class _Field:
+    """A field, as datamodel-code-generator hands it to the templates of `types.py`."""
 
     name: Code
     type_hint: Code
@@ -48,7 +48,7 @@ class Signatures:
         self._environment = make_environment(templates)
 
     def of_type(self, definition: Definition) -> Signature:
-        """The class with its attributes and the parameters of its constructor, or the union, enum or alias."""
+        """The class with its attributes, or the union, enum or alias."""
         source = self._type_source(definition)
         (node,) = (each for each in ast.parse(source).body if not isinstance(each, ast.Expr))
         if isinstance(node, ast.ClassDef):
@@ -75,12 +75,20 @@ class Signatures:
         environment = self._environment.overlay(trim_blocks=False, lstrip_blocks=False)
         name = identifier(definition.name)
         if isinstance(definition, Struct):
-            slots = [_Slot(identifier(own), hint(known)) for own, known in own_fields(definition, self._model)]
-            view = ClassView(definition, self._model)
-            return environment.get_template("dataclass.jinja2").render(view=view, class_name=name, fields=slots)
+            absent = {field.name for field in definition.fields if field.may_be_unset}
+            fields = [
+                _Field(identifier(own), Code(f"{hint(known)} | UnsetType") if own in absent else hint(known))
+                for own, known in own_fields(definition, self._model)
+            ]
+            return environment.get_template("msgspec.jinja2").render(
+                view=ClassView(definition, self._model),
+                class_name=name,
+                base_class=identifier(definition.base or "Struct"),
+                fields=fields,
+            )
         target = Code(" | ".join(hint(each) for each in alias_target(definition)))
         return environment.get_template("TypeAliasAnnotation.jinja2").render(
-            view=AliasView(definition, self._model), class_name=name, fields=[_Slot(name, target)]
+            view=AliasView(definition, self._model), class_name=name, fields=[_Field(name, target)]
         )
 
     @cached_property

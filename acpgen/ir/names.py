@@ -11,8 +11,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 BUILTIN_TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
 """Builtins that annotations in generated code use; a field of such a name hides them inside its class."""
 
-_RESERVED_FIELDS = frozenset({"self"})
-"""Names that a generated `__init__` needs for itself."""
+_RESERVED_FIELDS = frozenset({"made", "self"})
+"""Names that `__init__` and the bodies of generated classes use themselves."""
 _RESERVED_METHODS = frozenset(
     {
         *("agent", "client", "connection_closed", "ext_method", "ext_notification", "supports"),

@@ -1,0 +1,163 @@
+"""The base of the classes in `types`: dataclasses whose fields are written once, and the mark for an absent key."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[T], T]:
+        return lambda kind: kind
+
+
+class UnsetType(Enum):
+    """The type of `UNSET`. An enum, so that type checkers understand `value is UNSET`."""
+
+    UNSET = "UNSET"
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = UnsetType.UNSET
+"""The key is absent from the JSON object. `None` means that the key is there, and its value is null."""
+
+new: Final = object.__new__
+"""Makes an instance without its constructor. Decoders use it, and set all attributes."""
+
+
+class Bounds(NamedTuple):
+    """Limits of a value beyond its type, both inclusive; checked when it is decoded."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+
+
+# --- Classes ---------------------------------------------------------------------------------------------------------
+
+
+class _Made(NamedTuple):
+    factory: Callable[[], Any]
+
+
+def made(*, factory: Callable[[], T]) -> T:
+    """The default of a field that must not be shared: `factory` makes one for each instance."""
+    return cast(T, _Made(factory))
+
+
+class _Own(NamedTuple):
+    """The annotations and the defaults that one class adds to its base."""
+
+    hints: dict[str, Any]
+    defaults: dict[str, Any]
+
+
+class _Deferred:
+    """An attribute of a class that the standard library's `dataclass` makes when it is first read."""
+
+    __slots__ = ("_kind", "_name")
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._kind = owner
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if vars(self._kind)[self._name] is self:
+            _complete(self._kind)
+        found = vars(self._kind)[self._name]
+        return found.__get__(instance, owner) if hasattr(found, "__get__") else found
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(made,))
+class StructType(type):
+    """The type of `Struct` and its subclasses: annotations become slots, and `__init__` is made when it is first called.
+
+    A subclass without annotations is an ordinary class: its instances have a `__dict__`.
+    """
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> StructType:
+        hints = {key: hint for key, hint in _annotations(namespace).items() if not _is_class_variable(hint)}
+        if hints or not bases:
+            own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace})
+            inherited = {key for base in bases for each in _owns(base) for key in each.hints}
+            slots = tuple(key for key in hints if key not in inherited)
+            made_later = {"__init__": _Deferred(), "__dataclass_fields__": _Deferred()}
+            namespace = {"__slots__": slots, **made_later, **namespace, "_own": own}
+        return super().__new__(mcs, name, bases, namespace, **options)
+
+
+def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
+    if sys.version_info >= (3, 14) and "__annotations__" not in namespace:
+        from annotationlib import Format, call_annotate_function, get_annotate_from_class_namespace
+
+        annotate = get_annotate_from_class_namespace(namespace)
+        return {} if annotate is None else call_annotate_function(annotate, Format.FORWARDREF)
+    hints: dict[str, Any] = namespace.get("__annotations__", {})
+    return hints
+
+
+def _is_class_variable(hint: object) -> bool:
+    return str(hint).partition("[")[0].rpartition(".")[2] == "ClassVar"
+
+
+def _owns(kind: type) -> list[_Own]:
+    """What each class adds, the first base first."""
+    return [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
+
+
+def _complete(kind: type) -> None:
+    """Have `dataclass` make what was deferred, from the annotations and defaults of `kind` and its bases."""
+    from dataclasses import dataclass, field  # imported here: it is slow, and decoding does not need it
+
+    hints: dict[str, Any] = {}
+    twin: dict[str, Any] = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__annotations__": hints}
+    for own in _owns(kind):
+        hints.update(own.hints)
+        for name in own.hints:
+            twin.pop(name, None)
+        for name, default in own.defaults.items():
+            twin[name] = field(default_factory=default.factory) if isinstance(default, _Made) else default
+    twin_class: type = dataclass(repr=False, eq=False, kw_only=True)(type(kind.__name__, (), twin))
+    for name, found in vars(kind).copy().items():
+        if isinstance(found, _Deferred):
+            setattr(kind, name, vars(twin_class)[name])
+
+
+class Struct(metaclass=StructType):
+    """The base of all classes in `types`: equal when class and attributes are; the repr leaves out what is `UNSET`."""
+
+    __match_args__ = ()
+    __dataclass_params__ = _Deferred()
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in _attributes(self))
+
+    def __repr__(self) -> str:
+        known = ((name, getattr(self, name)) for name in _attributes(self))
+        shown = ", ".join(f"{name}={value!r}" for name, value in known if value is not UNSET)
+        return f"{self.__class__.__name__}({shown})"
+
+    def __replace__(self, /, **changes: Any) -> Self:
+        """A copy with these attributes changed, for `copy.replace` (Python 3.13 and later)."""
+        from dataclasses import replace
+
+        return replace(self, **changes)
+
+
+def _attributes(struct: Any) -> dict[str, Any]:
+    """The names of the attributes, inherited ones first."""
+    attributes: dict[str, Any] = struct.__dataclass_fields__
+    return attributes

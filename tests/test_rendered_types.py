@@ -1,0 +1,108 @@
+"""`types.py` is what the IR says: datamodel-code-generator renders it, and nothing compares the two in a build."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from acpgen.config import Sources
+from acpgen.emit.classes import alias_target, bounds
+from acpgen.emit.hints import field_hint, hint
+from acpgen.emit.types import render_types
+from acpgen.emit.values import value
+from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Scalar, Struct
+from acpgen.ir.options import Options
+from acpgen.schema.bundled import Release, list_releases
+from acpgen.schema.data import data_folder
+from tests.support import REPOSITORY, UPSTREAM, fitting_fragments, model_of, protocol_of, require, upstream_schemas
+
+GOLDEN = sorted(
+    schema
+    for types in (REPOSITORY / "tests/golden").glob("*/expected/types.py")
+    if (schema := types.parents[1] / "input/schema.json").is_file()
+)
+Attributes = list[tuple[str, str, str]]
+"""Names, annotations and defaults."""
+
+
+@pytest.mark.parametrize("release", list_releases(), ids=lambda release: f"v{release.protocol}-{release.name}")
+@pytest.mark.parametrize("keep_unknown", [False, True])
+def test_bundled_schemas(release: Release, *, keep_unknown: bool) -> None:
+    sources = Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
+    check(model_of(sources, Options(keep_unknown=keep_unknown, open=keep_unknown))[0])
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parts[-3])
+def test_idioms(path: Path) -> None:
+    check(model_of(Sources(schema=path))[0])
+
+
+@pytest.mark.parametrize("path", upstream_schemas() or [UPSTREAM], ids=lambda path: "/".join(path.parts[-3:]))
+def test_published_schemas(path: Path) -> None:
+    require(path.is_file(), "the published schemas")
+    check(model_of(Sources(schema=path, protocol=protocol_of(path)))[0])
+
+
+def check(model: Model) -> None:
+    """Fail where a class, base, attribute, default, union or alias differs from the IR."""
+    tree = ast.parse(render_types(model, data_folder() / "templates").body)
+    found = {name: outline for node in tree.body if (name := name_of(node)) and (outline := rendered(node))}
+    assert found == {definition.name: wanted(definition, model) for definition in model.definitions}
+
+
+def name_of(node: ast.stmt) -> str:
+    match node:
+        case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+    return ""
+
+
+def rendered(node: ast.stmt) -> tuple[str, Attributes]:
+    """The base of a class and its attributes, or the target of an alias."""
+    match node:
+        case ast.ClassDef(bases=[base], body=body):
+            return ast.unparse(base), [
+                (item.target.id, unqualified(item.annotation), ast.unparse(item.value) if item.value else "")
+                for item in body
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+            ]
+        case ast.AnnAssign(value=ast.expr() as target):
+            return ast.unparse(target), []
+    raise AssertionError(ast.unparse(node))
+
+
+def unqualified(annotation: ast.expr) -> str:
+    return ast.unparse(annotation).replace("builtins.", "")
+
+
+def wanted(definition: Definition, model: Model) -> tuple[str, Attributes]:
+    match definition:
+        case Struct(base=base, fields=fields):
+            attributes = [(each.name, same(field_hint(each)), default(each)) for each in fields if not each.inherited]
+            if definition.keeps_extra and not (base and model.struct(base).keeps_extra):
+                attributes.append((EXTRA_FIELD, "dict[str, Any]", "made(factory=lambda: {})"))
+            return base or "Struct", attributes
+        case Alias(type=Scalar() as scalar) if scalar.is_bounded:
+            return same(f"Annotated[{hint(scalar)}, {bounds(scalar)}]"), []
+        case _:
+            return same(" | ".join(map(hint, alias_target(definition)))), []
+
+
+def default(field: Field) -> str:
+    match field:
+        case Field(may_be_unset=True):
+            return "UNSET"
+        case Field(type=Const(only), required=True):
+            return repr(only)
+        case Field(required=False, default=Literal() as known):
+            return same(value(known))
+        case Field(required=False, default=known) if known is not None:
+            return same(f"made(factory=lambda: {value(known)})")
+    return ""
+
+
+def same(source: str) -> str:
+    """An expression as `ast` prints it."""
+    return ast.unparse(ast.parse(source, mode="eval"))
