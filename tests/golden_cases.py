@@ -23,8 +23,17 @@ Files = Mapping[str, bytes]
 
 RUNTIME = frozenset(
     {
-        *("_base.py", "_wire.py", "capabilities.py", "dispatch.py", "options.py", "process.py", "py.typed", "rpc.py"),
-        *("stdio.py", "tasks.py", "transport.py"),
+        *(
+            "_base.py",
+            "_wire.py",
+            "capabilities.py",
+            "dispatch.py",
+            "options.py",
+            "process.py",
+            "protocol.py",
+            "py.typed",
+        ),
+        *("rpc.py", "stdio.py", "tasks.py", "transport.py"),
     }
 )
 """The files that are the same in nearly every package; a case leaves them out, `generated/` has them."""

@@ -36,6 +36,7 @@ OUTPUT_FILES = {
         "limits.py",
         "methods.py",
         "options.py",
+        "protocol.py",
         "py.typed",
         "rpc.py",
         "stdio.py",

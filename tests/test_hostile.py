@@ -225,7 +225,7 @@ def _skeleton(text: str) -> str:
 
 MODULES = {
     *("_base", "_wire", "agent", "capabilities", "checks", "client", "codec", "dispatch", "errors", "limits"),
-    *("methods", "options", "process", "rpc", "stdio", "tasks", "transport", "types", None),
+    *("methods", "options", "process", "protocol", "rpc", "stdio", "tasks", "transport", "types", None),
 }
 LIBRARY = {
     *("__future__", "asyncio", "builtins", "collections.abc", "contextlib", "contextvars", "dataclasses", "logging"),

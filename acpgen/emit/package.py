@@ -15,8 +15,9 @@ from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.pieces import names_in
-from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table, negotiation
-from acpgen.emit.runtime import runtime_exports, runtime_files
+from acpgen.emit.protocol import ProtocolView
+from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
+from acpgen.emit.runtime import copied, runtime_exports, runtime_files
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Struct
 from acpgen.ir.role import Role
@@ -84,6 +85,7 @@ def emit(
         "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": lambda: _methods(environment, model),
         "dispatch.py": lambda: _render(environment, "dispatch.py", {"runtime": runtime}),
+        "protocol.py": lambda: copied("protocol.py", templates, HEADER),
         "__init__.py": lambda: _init(environment, model, roles, modules=modules, renames=renames or {}),
         "py.typed": lambda: "",
     }
@@ -160,7 +162,8 @@ def _methods(environment: Environment, model: Model) -> str:
         )
         for role in Role
     ]
-    context = {"protocol": literal(model.protocol), "negotiation": negotiation(model), "tables": tables}
+    protocol = ProtocolView(model)
+    context = {"protocol": protocol, "records": protocol.records, "tables": tables}
     return _render(environment, "methods.py", context)
 
 
@@ -174,7 +177,8 @@ def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str
         "codec": ["decode", "encode"],
         "dispatch": ["Peer", "dispatch_notification", "dispatch_request"],
         "errors": ["RequestError", *(code.name for code in model.errors.codes)],
-        "methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION", "Gate", "Method"],
+        "methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"],
+        "protocol": ["Gate", "Method"],
         "types": [definition.name for definition in model.definitions],
         **(runtime_exports(roles) if runtime else {}),
     }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from jinja2 import Environment
 
-from acpgen.emit.literals import Code, literal
+from acpgen.emit.literals import Code
 from acpgen.ir.model import Envelope
 from acpgen.ir.role import Role
 
@@ -36,27 +36,18 @@ _ROLE_MODULES: Mapping[Role, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _CancelView:
-    """The notification that cancels requests: its name and the property with the id, as literals."""
-
-    method: Code
-    key: Code
-
-    @property
-    def params(self) -> Code:
-        """What tells that the request `number` is cancelled."""
-        return Code(f"{{{self.key}: number}}")
+def copied(path: str, templates: Path, header: Code) -> str:
+    """A file that is the same in every package, after `header`."""
+    return f"{header}\n{(templates / 'runtime' / path).read_text(encoding='utf-8')}"
 
 
 def runtime_files(
     environment: Environment, envelope: Envelope, roles: tuple[Role, ...], header: Code
 ) -> dict[str, Callable[[], str]]:
     """The runtime for `roles`: paths, and what makes the texts."""
-    cancel = _CancelView(literal(envelope.cancel.method), literal(envelope.cancel.key)) if envelope.cancel else None
 
     def render(template: str) -> str:
-        return environment.get_template(template).render(header=header, envelope=envelope, cancel=cancel)
+        return environment.get_template(template).render(header=header, envelope=envelope)
 
     return {f"{module}.py": partial(render, f"{module}.py.jinja") for module in _modules(roles)}
 
