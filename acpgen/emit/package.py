@@ -92,7 +92,7 @@ def emit(
     for role in roles:
         makers[f"{role.value}.py"] = partial(_role, environment, role, model)
     if runtime:
-        makers |= runtime_files(environment, model.envelope, roles, HEADER)
+        makers |= runtime_files(environment, roles, HEADER)
     return {path: make() for path, make in makers.items() if is_wanted(path)}
 
 

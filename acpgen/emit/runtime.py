@@ -9,7 +9,6 @@ from pathlib import Path
 from jinja2 import Environment
 
 from acpgen.emit.literals import Code
-from acpgen.ir.model import Envelope
 from acpgen.ir.role import Role
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
@@ -41,13 +40,11 @@ def copied(path: str, templates: Path, header: Code) -> str:
     return f"{header}\n{(templates / 'runtime' / path).read_text(encoding='utf-8')}"
 
 
-def runtime_files(
-    environment: Environment, envelope: Envelope, roles: tuple[Role, ...], header: Code
-) -> dict[str, Callable[[], str]]:
+def runtime_files(environment: Environment, roles: tuple[Role, ...], header: Code) -> dict[str, Callable[[], str]]:
     """The runtime for `roles`: paths, and what makes the texts."""
 
     def render(template: str) -> str:
-        return environment.get_template(template).render(header=header, envelope=envelope)
+        return environment.get_template(template).render(header=header)
 
     return {f"{module}.py": partial(render, f"{module}.py.jinja") for module in _modules(roles)}
 
