@@ -17,7 +17,7 @@ from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.pieces import names_in
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
-from acpgen.emit.runtime import copied, runtime_exports, runtime_files
+from acpgen.emit.runtime import copied, copied_modules
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Struct
 from acpgen.ir.role import Role
@@ -84,15 +84,13 @@ def emit(
         "codec.py": lambda: _codec(environment, model),
         "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": lambda: _methods(environment, model),
-        "dispatch.py": lambda: _render(environment, "dispatch.py", {"runtime": runtime}),
-        "protocol.py": lambda: copied("protocol.py", templates, HEADER),
         "__init__.py": lambda: _init(environment, model, roles, modules=modules, renames=renames or {}),
         "py.typed": lambda: "",
     }
     for role in roles:
         makers[f"{role.value}.py"] = partial(_role, environment, role, model)
-    if runtime:
-        makers |= runtime_files(environment, roles, HEADER)
+    for module in copied_modules(roles, runtime=runtime):
+        makers[f"{module}.py"] = partial(copied, module, templates, HEADER)
     return {path: make() for path, make in makers.items() if is_wanted(path)}
 
 
@@ -175,12 +173,10 @@ def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str
         "_wire": ["DecodeError", "Drop"],
         **{role.value: [view.base, view.stub] for role, view in views.items()},
         "codec": ["decode", "encode"],
-        "dispatch": ["Peer", "dispatch_notification", "dispatch_request"],
         "errors": ["RequestError", *(code.name for code in model.errors.codes)],
         "methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"],
-        "protocol": ["Gate", "Method"],
         "types": [definition.name for definition in model.definitions],
-        **(runtime_exports(roles) if runtime else {}),
+        **{module: names for module, names in copied_modules(roles, runtime=runtime).items() if names},
     }
 
 

@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """Mistakes that the class of a handler shows before any message has come."""
 
 from __future__ import annotations

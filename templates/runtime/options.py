@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """What can be set for a connection: limits, hooks, and how JSON is read and written."""
 
 from __future__ import annotations

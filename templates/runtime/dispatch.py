@@ -1,5 +1,3 @@
-{# header: the constant marker lines; runtime: whether there is one #}
-{{ header }}
 """Route messages between the wire and a handler: raw JSON in, raw JSON out, whatever the transport."""
 
 from __future__ import annotations
@@ -11,9 +9,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 from ._wire import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 from .protocol import Method, Negotiation, ProtocolInfo, Unsupported
-{% if runtime %}
-from .transport import ConnectionClosed
-{% endif %}
 
 T = TypeVar("T")
 OnDrop = Callable[[Drop], object]
@@ -27,6 +22,31 @@ class UnfitParams(InvalidParamsError):
         data = {"path": path_text(reason.path), "expected": reason.expected, "found": reason.found}
         super().__init__(f"Invalid params: {reason}", data=data)
         self.reason = reason
+
+
+class ConnectionClosed(ConnectionError):
+    """The connection has ended: pending requests get no response.
+
+    If the peer is a process that was started here, it also has `exit_code`, and the last lines that were written to
+    `stderr`, and to `stdout` without being messages.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        stderr: tuple[str, ...] = (),
+        stdout: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.stderr = stderr
+        self.stdout = stdout
+
+    def again(self) -> ConnectionClosed:
+        """A copy, to be raised elsewhere."""
+        return ConnectionClosed(str(self), exit_code=self.exit_code, stderr=self.stderr, stdout=self.stdout)
 
 
 class Peer(Protocol):
@@ -120,11 +140,9 @@ class Handler:
 
     async def ext_notification(self, method: str, params: Any) -> None:
         """Take a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
-{% if runtime %}
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Called once, after all handlers have finished. Stop background work here."""
-{% endif %}
 
 
 class Remote:
@@ -142,13 +160,11 @@ class Remote:
         """Notify the peer outside of the protocol; the name is sent as it is, and should start with `_`."""
         await self._peer.notify(method, params)
 
-{% if runtime %}
     def supports(self, method: str) -> bool:
         """Whether the peer has advertised what the method of that name on the wire needs, if anything."""
         tell: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
         return tell is None or tell(method)
 
-{% endif %}
     async def _call(self, method: str, params: Any, decode: Callable[[Any], T], *, gives_object: bool = True) -> T:
         result = await self._peer.request(method, params)
         try:

@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """Run an agent on stdin and stdout, which are the wire then, or on any other transport."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """Start an agent and talk to it, or talk to one on any other transport."""
 
 from __future__ import annotations
@@ -19,10 +17,11 @@ from types import TracebackType
 from typing import Final, Generic, Literal, TypeVar
 
 from .client import Client, RemoteAgent
+from .dispatch import ConnectionClosed
 from .options import ConnectionOptions
 from .rpc import Connection
 from .tasks import one_line
-from .transport import ConnectionClosed, LineBuffer, MessageTooLarge, StreamTransport, Transport
+from .transport import LineBuffer, MessageTooLarge, StreamTransport, Transport
 
 C = TypeVar("C", bound=Client)
 

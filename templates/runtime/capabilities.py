@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """Capabilities: what each peer has advertised, and what that allows. `methods` has the gates as data."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """Talk JSON-RPC 2.0 with the peer, over any transport: both sides ask, both answer, and order is kept.
 
 A `Connection` takes one message after the other. A notification is handled to its end before the next message is
@@ -21,13 +19,13 @@ from typing import Any, Final, Literal, NamedTuple
 from ._wire import DecodeError, excerpt
 from .capabilities import Advertised, CapabilityError, gates_of, not_advertised, without_handler
 from .checks import misnamed_handlers
-from .dispatch import Handler, UnfitParams, dispatch_notification, dispatch_request
+from .dispatch import ConnectionClosed, Handler, UnfitParams, dispatch_notification, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, ParseError, RequestError
 from .limits import head, is_light, measure, weigh
 from .options import ConnectionOptions
 from .protocol import Cancellation, Gate
 from .tasks import PROGRAM_ENDS, PeerLog, Tasks, is_running, logger, one_line
-from .transport import MAX_START, ConnectionClosed, MessageTooLarge, Transport
+from .transport import MAX_START, MessageTooLarge, Transport
 
 _MAX_NAMELESS: Final = 100
 """After so many errors in a row that have no id, no more are sent: a flood of junk draws no flood of answers."""
@@ -419,9 +417,7 @@ class Connection:
             await self._refuse(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
         elif not isinstance(method, str) or found.get("jsonrpc") != "2.0":
             what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
-            await self._refuse(
-                InvalidRequestError(f"Invalid request: {what}"), number if "method" in found else None
-            )
+            await self._refuse(InvalidRequestError(f"Invalid request: {what}"), number if "method" in found else None)
         elif "id" in found:
             await self._take_request(number, method, found.get("params"), weight)
         else:

@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """The tasks of a connection, and its log: no task outlives it unnoticed, and none fails in silence."""
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .transport import ConnectionClosed
+from .dispatch import ConnectionClosed
 
 logger: Final = logging.getLogger("acp")
 """Gets all that goes wrong, in full: the peer learns no more than it must."""

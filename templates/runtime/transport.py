@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """What carries messages: streams with one JSON document a line, and a pair of ends within one process."""
 
 from __future__ import annotations
@@ -13,31 +11,6 @@ MAX_START: Final = 512
 """So many bytes are kept of a message that is skipped: enough to find its id."""
 _MAX_BURST: Final = 32
 """After so many messages in one turn of the event loop, the task that sends them lets others run."""
-
-
-class ConnectionClosed(ConnectionError):
-    """The connection has ended: what waits for an answer will not get one.
-
-    Where the peer is a process that was started here, `exit_code`, `stderr`, its last lines there, and `stdout`, the
-    last lines there that were no messages, tell more.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        exit_code: int | None = None,
-        stderr: tuple[str, ...] = (),
-        stdout: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-        self.stderr = stderr
-        self.stdout = stdout
-
-    def again(self) -> ConnectionClosed:
-        """The same, to be raised elsewhere."""
-        return ConnectionClosed(str(self), exit_code=self.exit_code, stderr=self.stderr, stdout=self.stdout)
 
 
 class MessageTooLarge(Exception):

@@ -1,5 +1,3 @@
-{# header: the constant marker lines #}
-{{ header }}
 """How much memory messages take, and what the start of one says that is too large to be read."""
 
 from __future__ import annotations
