@@ -38,7 +38,7 @@ OUTPUT_FILES = {
         "options.py",
         "protocol.py",
         "py.typed",
-        "rpc.py",
+        "connection.py",
         "stdio.py",
         "tasks.py",
     ),
@@ -171,7 +171,7 @@ def test_a_reader_that_went_away_is_no_error(folder: Folder) -> None:
 
 def test_without_the_runtime_a_package_has_no_connections(folder: Folder) -> None:
     with_it = folder.build("plain.json", "--role", "both")
-    runtime = {"capabilities.py", "options.py", "process.py", "rpc.py", "stdio.py", "tasks.py", "transport.py"}
+    runtime = {"capabilities.py", "options.py", "process.py", "connection.py", "stdio.py", "tasks.py", "transport.py"}
     assert (with_it.code, runtime - tree(folder.path / "out").keys()) == (0, set())
 
     without = folder.build("plain.json", "--role", "both", "--no-runtime")

@@ -20,9 +20,12 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "capabilities": ("CapabilityError", "advertise"),
     "checks": (),
+    "connection": ("Connection",),
+    "inflight": (),
     "limits": (),
+    "link": (),
+    "log": (),
     "options": ("ConnectionOptions",),
-    "rpc": ("Connection",),
     "tasks": (),
     "transport": ("MemoryTransport", "MessageTooLarge", "StreamTransport", "Transport", "memory_transports"),
 }

@@ -1,14 +1,15 @@
-"""Capabilities: what each peer has advertised, and what that allows. `methods` has the gates as data."""
+"""Capabilities: what the peers of a connection have advertised, and which methods that allows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Literal, TypeVar
 
 from . import codec
 from ._wire import DecodeError
 from .dispatch import Handler
+from .log import logger
 from .protocol import Gate, Method
 
 T = TypeVar("T")
@@ -24,17 +25,6 @@ class CapabilityError(Exception):
         super().__init__(f"{method} needs {paths}, which the peer has not advertised in {gate.advertised_in.__name__}")
 
 
-def _advertising(methods: tuple[Method, ...]) -> dict[str, tuple[Any, Any]]:
-    """The params and result types that advertise capabilities, by method; None for a type that does not."""
-    types = {method.capability.advertised_in for method in methods if method.capability is not None}
-    found: dict[str, tuple[Any, Any]] = {}
-    for method in methods:
-        params, result = (half if half in types else None for half in (method.params, method.result))
-        if params is not None or result is not None:
-            found[method.name] = (params, result)
-    return found
-
-
 class Trial:
     """The params of a request that advertise something, while its handler runs."""
 
@@ -45,60 +35,110 @@ class Trial:
         self.raw = raw
 
 
-class Advertised:
-    """What the two peers of a connection have told each other, as raw JSON by the type of the message."""
+class Capabilities:
+    """What the two peers of a connection have advertised: messages as raw JSON, by their type."""
 
-    def __init__(self, methods: Iterable[Method] = ()) -> None:
-        self._advertising = _advertising(tuple(methods))
+    def __init__(self, handler: Handler, *, is_checked: bool) -> None:
+        self._handler = handler
+        self._is_checked = is_checked
+        self._advertising = _advertising(handler)
+        self._request_gates = _gates_of_peer(handler, "request")
+        self._notification_gates = _gates_of_peer(handler, "notification")
         self._messages: dict[Any, Any] = {}
         self._trials: list[Trial] = []
 
-    def begin(self, method: str, params: Any) -> Trial | None:
-        """Keep the params of a request that came in until `end`; None where they advertise nothing."""
-        types = self._advertising.get(method)
-        if types is None or types[0] is None:
-            return None
-        self._trials.append(Trial(types[0], params))
-        return self._trials[-1]
+    # --- Gates ---------------------------------------------------------------------------------------------------
 
-    def settle(self, trial: Trial) -> None:
-        """Keep the params of a request that has succeeded; the first such request decides."""
-        self._messages.setdefault(trial.kind, trial.raw)
+    def check_request(self, method: str) -> None:
+        """Raise `CapabilityError` if the peer has not advertised what the request needs."""
+        self._check(method, self._request_gates.get(method))
 
-    def end(self, trial: Trial) -> None:
-        """Forget the params of a request that has ended, unless they were settled."""
-        self._trials.remove(trial)
+    def check_notification(self, method: str) -> None:
+        """The same for a notification."""
+        self._check(method, self._notification_gates.get(method))
 
-    def note_params(self, method: str, params: Any) -> Any:
-        """Keep the params of a request that is sent; returns their type where they advertise something."""
-        return self._note(method, 0, params)
+    def _check(self, method: str, gate: Gate | None) -> None:
+        if gate is not None and self._is_checked and not self._allows(gate):
+            raise CapabilityError(method, gate)
 
-    def note_result(self, method: str, result: Any) -> Any:
-        """Keep the result of a request; returns its type where it advertises something."""
-        return self._note(method, 1, result)
+    def supports(self, method: str) -> bool:
+        """Whether the peer has advertised what `method` needs, if anything."""
+        gates = (self._request_gates.get(method), self._notification_gates.get(method))
+        return all(gate is None or self._allows(gate) for gate in gates)
 
-    def _note(self, method: str, half: int, raw: Any) -> Any:
-        types = self._advertising.get(method)
-        if types is None or types[half] is None:
-            return None
-        self._messages[types[half]] = raw
-        return types[half]
-
-    def allows(self, gate: Gate) -> bool:
-        """Whether the message that tells about `gate` has been exchanged, and opens it."""
+    def _allows(self, gate: Gate) -> bool:
+        """Whether the message that decides about `gate` has been exchanged, and opens it."""
         kind = gate.advertised_in
         raw = next((trial.raw for trial in reversed(self._trials) if trial.kind is kind), None)
         return is_open(gate, self._messages.get(kind, raw))
 
+    # --- Messages ------------------------------------------------------------------------------------------------
 
-def gates_of(methods: Mapping[str, Method], kind: Literal["request", "notification"]) -> dict[str, Gate]:
-    """The capabilities that the peer that handles `methods` must have advertised, by what is sent to it."""
-    found: dict[str, Gate] = {}
-    for name, method in methods.items():
-        for each in (method, method.notification):
-            if each is not None and each.kind == kind and each.capability is not None:
-                found[name] = each.capability
+    def begin(self, method: str, params: Any) -> Trial | None:
+        """Keep the params of a request of the peer while its handler runs; None if they advertise nothing."""
+        kind, _ = self._advertising.get(method, _NOTHING)
+        if kind is None:
+            return None
+        self._trials.append(Trial(kind, params))
+        return self._trials[-1]
+
+    def end(self, trial: Trial, *, keep: bool) -> None:
+        """Keep the params of a request that has succeeded, unless an earlier one has; forget those of others."""
+        if keep:
+            self._messages.setdefault(trial.kind, trial.raw)
+        self._trials.remove(trial)
+
+    def sent_params(self, method: str, params: Any) -> None:
+        """Keep what a request of this side advertises."""
+        kind, _ = self._advertising.get(method, _NOTHING)
+        self._sent(kind, params)
+
+    def sent_result(self, method: str, result: Any) -> None:
+        """Keep what a result of this side advertises."""
+        _, kind = self._advertising.get(method, _NOTHING)
+        self._sent(kind, result)
+
+    def received_result(self, method: str, result: Any) -> None:
+        """Keep what a result of the peer advertises."""
+        _, kind = self._advertising.get(method, _NOTHING)
+        if kind is not None:
+            self._messages[kind] = result
+
+    def _sent(self, kind: Any, raw: Any) -> None:
+        """Keep a message of this side; log where it differs from what the handler overrides."""
+        if kind is None:
+            return
+        self._messages[kind] = raw
+        name = type(self._handler).__name__
+        if missing := without_handler(self._handler, kind, raw):
+            logger.warning("advertised, but not overridden in %s: %s", name, ", ".join(missing))
+        if hidden := not_advertised(self._handler, kind, raw):
+            logger.warning("overridden in %s, but not advertised: %s; use advertise()", name, ", ".join(hidden))
+
+
+_NOTHING = (None, None)
+
+
+def _advertising(handler: Handler) -> dict[str, tuple[Any, Any]]:
+    """The types of the params and the result that advertise capabilities, by method; None for one that does not."""
+    methods = (*handler.METHODS.values(), *handler.PEER_METHODS.values())
+    types = {method.capability.advertised_in for method in methods if method.capability is not None}
+    found: dict[str, tuple[Any, Any]] = {}
+    for method in methods:
+        params, result = (half if half in types else None for half in (method.params, method.result))
+        if params is not None or result is not None:
+            found[method.name] = params, result
     return found
+
+
+def _gates_of_peer(handler: Handler, kind: Literal["request", "notification"]) -> dict[str, Gate]:
+    """The gates of the methods that the peer handles, by name."""
+    return {
+        each.name: each.capability
+        for method in handler.PEER_METHODS.values()
+        for each in (method, method.notification)
+        if each is not None and each.kind == kind and each.capability is not None
+    }
 
 
 def is_open(gate: Gate, raw: Any) -> bool:
@@ -122,17 +162,17 @@ def _opens(value: Any) -> bool:
 
 
 def overrides(handler: Handler | type[Handler], name: str) -> bool:
-    """Whether the class of `handler` has its own method `name`, rather than the one that answers "method not found"."""
+    """Whether the class of `handler` overrides the generated method `name`."""
     kind = handler if isinstance(handler, type) else type(handler)
     owner = next((base for base in kind.__mro__ if name in vars(base)), None)
     return owner is not None and "METHODS" not in vars(owner)
 
 
 def advertise(handler: Handler | type[Handler], message: T) -> T:
-    """A copy of `message` that advertises what `handler` can do, judged by the methods that its class overrides.
+    """A copy of `message` that advertises the methods that the class of `handler` overrides.
 
-    What `message` says already stays as it is, but for `False`, which is the default. Left to you is what methods do
-    not tell: a capability with several forms, and one that is a list.
+    What `message` advertises already is kept; `False` is not, as it is the default. A capability that has several
+    forms, or is a list, is left to you.
 
         return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
     """
@@ -140,14 +180,14 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     for method in _gated(handler, type(message)):
         gate = _simple_gate(handler, method)
         if gate is not None:
-            told = deepcopy(raw)
-            if _tell(told, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(type(message), told):
-                raw = told
+            opened = deepcopy(raw)
+            if _put(opened, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(type(message), opened):
+                raw = opened
     return codec.decode(type(message), raw)
 
 
-def _tell(raw: Any, path: tuple[str, ...], value: Any) -> bool:
-    """Put `value` where `path` leads, unless something other than false is there."""
+def _put(raw: Any, path: tuple[str, ...], value: Any) -> bool:
+    """Put `value` at `path`, unless there is a value other than false."""
     *parents, last = path
     outer: Any = raw
     for name in parents:
@@ -191,7 +231,7 @@ def not_advertised(handler: Handler, kind: Any, raw: Any) -> list[str]:
 
 
 def _simple_gate(handler: Handler | type[Handler], method: Method) -> Gate | None:
-    """The capability to advertise because `handler` overrides `method`, if that is enough to know its form."""
+    """The gate of a method that `handler` overrides, if it has a single form."""
     gate = method.capability
     simple = gate is not None and len(gate.paths) == 1 and gate.says_yes is not None
     return gate if simple and overrides(handler, method.handler) else None

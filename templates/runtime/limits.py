@@ -78,7 +78,7 @@ def _structure(line: bytes, costs: dict[bytes, int]) -> int:
 class Head(NamedTuple):
     """What the start of a message says: whether it is a request or an answer, and its id; None where it does not."""
 
-    kind: Literal["request", "answer"] | None = None
+    kind: Literal["request", "response"] | None = None
     number: int | str | None = None
 
 
@@ -94,6 +94,6 @@ def head(start: bytes) -> Head:
     if number is None or kind is None:
         return Head()
     try:
-        return Head("request" if kind[1] == b"method" else "answer", json.loads(number[1]))
+        return Head("request" if kind[1] == b"method" else "response", json.loads(number[1]))
     except ValueError:
         return Head()

@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import Final, Generic, Literal, TypeVar
 
 from .client import Client, RemoteAgent
+from .connection import Connection
 from .dispatch import ConnectionClosed
+from .log import one_line
 from .options import ConnectionOptions
-from .rpc import Connection
-from .tasks import one_line
 from .transport import LineBuffer, MessageTooLarge, StreamTransport, Transport
 
 C = TypeVar("C", bound=Client)

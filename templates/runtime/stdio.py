@@ -18,8 +18,8 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from .agent import Agent, RemoteClient
+from .connection import Connection
 from .options import ConnectionOptions
-from .rpc import Connection
 from .transport import LineBuffer, StreamTransport, Transport
 
 T = TypeVar("T")
