@@ -90,6 +90,7 @@ def started(
     connection.start(handler)
     if initialized:
         connection._in_flight.handshake = None
+        connection._in_flight.awaits_handshake = False
     return connection, handler
 
 

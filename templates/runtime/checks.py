@@ -1,4 +1,4 @@
-"""Mistakes that the class of a handler shows before any message has come."""
+"""Mistakes in the class of a handler that can be found before any message arrives."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _COROUTINE: Final = 0x80  # `inspect.CO_COROUTINE`
 def misnamed_handlers(kind: type[Handler]) -> Iterator[tuple[str, str]]:
     """The methods of `kind` that no message reaches, with the handlers that they are probably meant to be.
 
-    These are public coroutine methods with params whose name has the same words as that of a handler, is its end, or
-    differs in one letter. Where `kind` overrides such a handler, the method is taken for a part of it.
+    These are public coroutine methods with params. Their name has the same words as that of a handler, is its end, or
+    differs in one letter. If `kind` overrides the handler, too, the method is assumed to be a part of it.
     """
     own = {name: value for base in reversed(kind.__mro__) if _is_users(base) for name, value in vars(base).items()}
     handlers = {route.handler for route in (*kind.REQUESTS.values(), *kind.NOTIFICATIONS.values())}

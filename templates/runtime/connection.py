@@ -303,7 +303,8 @@ class Connection:
             self._link.unaddressed = 0
             params = message.get("params")
             if refusal := self._in_flight.refusal(number, method, weight):
-                await self._link.refuse(refusal, number)
+                is_taken = number in self._in_flight  # the peer would take the refusal for the other response
+                await self._link.refuse(refusal, None if is_taken else number)
             else:
                 self._in_flight.start(number, method, params, weight)
                 self._yield_to_tasks()
@@ -336,7 +337,7 @@ class Connection:
         link, cancellation = self._link, self._cancellation
         if cancellation is not None and method == cancellation.method:
             self._in_flight.cancel(params, cancellation.key)
-        if self._in_flight.comes_too_early(method):
+        if self._in_flight.awaits_handshake:
             logger.debug("the notification %.200r is ignored: it came before %s", method, self._in_flight.handshake)
             return
         handled = _Notification(weight)

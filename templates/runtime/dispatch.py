@@ -1,4 +1,4 @@
-"""Route messages between the wire and a handler: raw JSON in, raw JSON out, whatever the transport."""
+"""Routes messages between a handler and any transport: raw JSON in, raw JSON out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OnInvalid = Callable[[str, Any, DecodeError], object]
 
 
 class UnfitParams(InvalidParamsError):
-    """The params of a message do not fit their type, so that no handler was called; `reason` says where and why."""
+    """The params of a message do not fit their type, so no handler was called; `reason` says where and why."""
 
     def __init__(self, reason: DecodeError) -> None:
         data = {"path": path_text(reason.path), "expected": reason.expected, "found": reason.found}
@@ -50,10 +50,9 @@ class ConnectionClosed(ConnectionError):
 
 
 class Peer(Protocol):
-    """What the stubs send through: anything that can carry JSON-RPC requests and notifications.
+    """Sends the messages of the stubs: anything that carries JSON-RPC requests and notifications.
 
-    `request` returns the `result` of the response, and raises `RequestError.from_json(error)` where there is an
-    `error` instead.
+    `request` returns the `result` of the response, or raises `RequestError.from_json(error)` for its `error`.
     """
 
     async def request(self, method: str, params: Any) -> Any:
@@ -66,9 +65,9 @@ class Peer(Protocol):
 
 
 class Route(NamedTuple):
-    """How to call a handler: its name, how to read the params and write the result.
+    """The name of a handler, and the functions that decode its params and encode its result.
 
-    `takes_object` says that leaving the params out means an empty object.
+    With `takes_object`, absent params are an empty object.
     """
 
     handler: str
@@ -126,7 +125,7 @@ def _unsupported(error: Unsupported, requested: int, supported: int) -> RequestE
 
 
 class Handler:
-    """What `Agent` and `Client` have in common: the routes, and the way for methods outside of the protocol."""
+    """The base of `Agent` and `Client`: the tables of methods and routes, and handlers for extension methods."""
 
     PROTOCOL: ClassVar[ProtocolInfo] = ProtocolInfo(version=0, null_ids=True)
     METHODS: ClassVar[Mapping[str, Method]] = {}
@@ -135,35 +134,35 @@ class Handler:
     NOTIFICATIONS: ClassVar[Mapping[str, Route]] = {}
 
     async def ext_method(self, method: str, params: Any) -> Any:
-        """Answer a request whose name starts with `_` and that has no handler of its own; any JSON, as it came."""
+        """Handle a request whose name starts with `_` and that has no handler of its own; with raw JSON."""
         raise MethodNotFoundError(f"Method not found: {method:.200}")
 
     async def ext_notification(self, method: str, params: Any) -> None:
-        """Take a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
+        """Handle a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Called once, after all handlers have finished. Stop background work here."""
 
 
 class Remote:
-    """A stub: its methods call those of the peer. `on_drop` learns of lenient losses in results."""
+    """A stub: its methods call those of the peer. `on_drop` is called for each value that decoding a result drops."""
 
     def __init__(self, peer: Peer, *, on_drop: OnDrop | None = None) -> None:
         self._peer = peer
         self._on_drop = on_drop
 
     async def ext_method(self, method: str, params: Any) -> Any:
-        """Call a method outside of the protocol; its name is sent as it is, and should start with `_`."""
+        """Call an extension method; its name is sent as it is, and should start with `_`."""
         return await self._peer.request(method, params)
 
     async def ext_notification(self, method: str, params: Any) -> None:
-        """Notify the peer outside of the protocol; the name is sent as it is, and should start with `_`."""
+        """Send an extension notification; its name is sent as it is, and should start with `_`."""
         await self._peer.notify(method, params)
 
     def supports(self, method: str) -> bool:
-        """Whether the peer has advertised what the method of that name on the wire needs, if anything."""
-        tell: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
-        return tell is None or tell(method)
+        """Whether the peer has advertised what the method with this wire name needs, if anything."""
+        supports: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
+        return supports is None or supports(method)
 
     async def _call(self, method: str, params: Any, decode: Callable[[Any], T], *, gives_object: bool = True) -> T:
         result = await self._peer.request(method, params)
@@ -175,9 +174,9 @@ class Remote:
 
 
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:
-    """Let `handler` answer a request; `params` and the result are raw JSON, `None` standing for absent params.
+    """Call the handler of a request; `params` and the result are raw JSON, None stands for absent params.
 
-    Raises `RequestError`: what the handler raised, "method not found", or "invalid params" with the path in `data`.
+    Raises `RequestError`: that of the handler, "method not found", or "invalid params" with the path in `data`.
     """
     route = handler.REQUESTS.get(method)
     if route is not None:
@@ -188,9 +187,9 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
 
 
 async def dispatch_notification(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> None:
-    """Hand a notification to `handler`. An unknown one is ignored, as JSON-RPC has no answer to it.
+    """Call the handler of a notification; an unknown one is ignored.
 
-    Raises `UnfitParams`, an `InvalidParamsError`, where the params do not fit: that is for the log, and has no answer.
+    Raises `UnfitParams` if the params do not fit: log it, as a notification has no response.
     """
     route = handler.NOTIFICATIONS.get(method)
     if route is not None:

@@ -19,8 +19,8 @@ from .tasks import is_running
 class InFlight:
     """Tasks that handle messages of the peer, and may finish after the peer has closed the connection.
 
-    Each has a weight, the size of its message in memory. `handshake` is the request that must succeed before any other
-    message is handled, while that is so.
+    Each has a weight, the size of its message in memory. `handshake` is the request that must succeed first, until it
+    has. Messages may follow it without waiting for its response: `awaits_handshake` is true while it does not run.
     """
 
     def __init__(self, link: Link, handler: Handler, capabilities: Capabilities) -> None:
@@ -31,12 +31,11 @@ class InFlight:
         self._total = 0
         self._requests: dict[object, asyncio.Task[None]] = {}  # by id
         self._cancelled: set[object] = set()  # ids among these
-        self._handshakes = 0  # how many of them run
         negotiation = handler.PROTOCOL.negotiation
-        is_first = (
-            negotiation is not None and negotiation.method in handler.REQUESTS and link.options.check_capabilities
-        )
-        self.handshake = negotiation.method if negotiation is not None and is_first else None
+        first = negotiation.method if negotiation is not None and link.options.check_capabilities else None
+        self.handshake = first if first in handler.REQUESTS else None
+        self.awaits_handshake = self.handshake is not None
+        self._handshakes = 0  # how many of them run
 
     def __len__(self) -> int:
         return len(self._weights)
@@ -68,17 +67,13 @@ class InFlight:
             )
         return ""
 
-    def comes_too_early(self, method: str) -> bool:
-        """Whether the handshake must come first. Messages may follow it without waiting for its response."""
-        return self.handshake is not None and not self._handshakes and method != self.handshake
-
     def refusal(self, number: object, method: str, weight: int) -> RequestError | None:
         """The error for a request that cannot be started; None if it can."""
         if number in self._requests:
             return InvalidRequestError("Invalid request: a request with this id is running")
         if limit := self.exceeded(weight):
             return InternalError(f"Request refused: {limit}")
-        if self.comes_too_early(method):
+        if self.awaits_handshake and method != self.handshake:
             return InvalidRequestError(f"Invalid request: {self.handshake} must come first")
         return None
 
@@ -86,6 +81,7 @@ class InFlight:
         """Start the handler of a request."""
         if method == self.handshake:
             self._handshakes += 1
+            self.awaits_handshake = False
         key = object() if number is None else number
         self._requests[key] = self.add(self._link.tasks.start(self._respond(key, number, method, params)), weight)
 
@@ -107,8 +103,7 @@ class InFlight:
             if trial is not None:
                 self._capabilities.end(trial, keep=succeeded)
             if method == self.handshake:
-                self._handshakes -= 1
-                self.handshake = None if succeeded else self.handshake
+                self._end_handshake(succeeded=succeeded)
             del self._requests[key]
             self._cancelled.discard(key)
         if logger.isEnabledFor(logging.DEBUG):
@@ -123,6 +118,12 @@ class InFlight:
         await self._link.write(line)
         if not self._requests:
             self._link.flush()  # nothing more is about to be written in this turn of the event loop
+
+    def _end_handshake(self, *, succeeded: bool) -> None:
+        self._handshakes -= 1
+        if succeeded:
+            self.handshake = None
+        self.awaits_handshake = self.handshake is not None and self._handshakes == 0
 
     async def _outcome(self, method: str, params: Any) -> dict[str, Any]:
         """Call the handler; returns the `result` or `error` of the response. The peer learns nothing about failures."""

@@ -1,4 +1,4 @@
-"""How much memory messages take, and what the start of one says that is too large to be read."""
+"""The memory that messages take, and the id of a message that is too large to be parsed."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from sys import getsizeof
 from typing import Any, Final, Literal, NamedTuple
 
 _MOST: Final = 64
-"""A byte of JSON takes at most so many bytes: those of `{"":{"":…` on Python 3.10."""
+"""The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""
 _SMALL: Final = 2**10
-"""The values of lines up to this size are not measured: with 1024 of them in flight, the bound is good enough."""
+"""Lines up to this size are not measured: the bound is close enough, even for 1024 of them in flight."""
 
 _COST: Final = {b"{": 232, b"{}": -168, b"[": 96, b":": 100, b",": 64}
-"""What an object, an array, a property and an item take: measured, and rounded up. An empty object takes less."""
+"""The bytes of an object, an array, a property and an item: measured, and rounded up. An empty object takes less."""
 _WIDER: Final = {**_COST, b":": 128, b",": 80}
-"""The same where there may be strings that are not ASCII: the least of them takes 24 bytes more."""
+"""The same if strings may not be ASCII: each of these takes at least 24 bytes more."""
 
 _REST: Final = bytes(byte for byte in range(256) if byte not in b'{}[:,"')
 _ESCAPE: Final = re.compile(rb"\\u")
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
 _WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
-"""How characters begin for which a string has four bytes for each of its characters."""
+"""First bytes of characters that make a string take four bytes for each of its characters."""
 
 _CHUNK: Final = 2**16
 
 
 def weigh(line: bytes) -> int:
-    """An upper bound for the bytes of memory that reading `line` takes; a close one for all but short lines."""
+    """An upper bound of the memory for parsing `line`, in bytes; a close one for all but short lines."""
     width = _width(line)
     return len(line) * width + _structure(line, _COST if width == 1 else _WIDER)
 
 
 def is_light(line: bytes, limit: int) -> bool:
-    """Whether `line` takes no more than `limit`, whatever is in it."""
+    """Whether `line` takes at most `limit` bytes of memory, whatever it contains."""
     return len(line) * _MOST <= limit
 
 
 def measure(line: bytes, value: Any) -> int:
-    """The bytes of memory that `value`, the JSON in `line`, takes; a bound where `line` is short."""
+    """The memory of `value`, which was parsed from `line`, in bytes; an upper bound if `line` is short."""
     if len(line) <= _SMALL:
         return len(line) * _MOST
     total, names = 0, set[str]()
@@ -56,7 +56,7 @@ def measure(line: bytes, value: Any) -> int:
 
 
 def _width(line: bytes) -> int:
-    """How many times the bytes of `line` its strings may take: one wide character makes all of a string wide."""
+    """The bytes for each character of the strings in `line`: one wide character makes a whole string wide."""
     escaped, is_ascii = b"\\" in line, line.isascii()
     if (escaped and _SURROGATE.search(line)) or not (is_ascii or all(lead not in line for lead in _WIDE)):
         return 4
@@ -64,10 +64,10 @@ def _width(line: bytes) -> int:
 
 
 def _structure(line: bytes, costs: dict[bytes, int]) -> int:
-    """What all but the characters takes. Without the escapes, each quote begins or ends a string."""
+    """The bytes for all but characters. After escapes are removed, each quote begins or ends a string."""
     signs = line.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _REST)
     total, inside = 0, 0
-    for start in range(0, len(signs), _CHUNK):  # all pieces at once would take more memory than what is estimated
+    for start in range(0, len(signs), _CHUNK):  # splitting it as a whole would take more memory than is estimated
         pieces = signs[start : start + _CHUNK].split(b'"')
         outside = b"".join(pieces[inside::2])
         total += sum(outside.count(sign) * cost for sign, cost in costs.items())
@@ -76,7 +76,7 @@ def _structure(line: bytes, costs: dict[bytes, int]) -> int:
 
 
 class Head(NamedTuple):
-    """What the start of a message says: whether it is a request or an answer, and its id; None where it does not."""
+    """What the start of a message tells: whether it is a request or a response, and its id; None if it does not."""
 
     kind: Literal["request", "response"] | None = None
     number: int | str | None = None
@@ -88,7 +88,7 @@ _KIND: Final = re.compile(rb'"(method|result|error)"\s*:')
 
 
 def head(start: bytes) -> Head:
-    """Find the id of a message in the first bytes of its line: before any nested value, which may have an id, too."""
+    """Find the id of a message in the first bytes of its line, before any nested value, which may have an `id`, too."""
     scalars = _FIRST_SCALARS.match(start)
     number, kind = (pattern.search(scalars[1]) if scalars else None for pattern in (_ID, _KIND))
     if number is None or kind is None:

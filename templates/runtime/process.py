@@ -1,4 +1,4 @@
-"""Start an agent and talk to it, or talk to one on any other transport."""
+"""Connects a client to an agent: one that it starts as a process, or one on any other transport."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from .transport import LineBuffer, MessageTooLarge, StreamTransport, Transport
 C = TypeVar("C", bound=Client)
 
 ClientFactory = Callable[[RemoteAgent], C]
-"""What makes a client for an agent, such as a subclass of `Client`."""
+"""Makes a client for an agent; a subclass of `Client` is such a factory."""
 
 logger: Final = logging.getLogger("acp.agent")
-"""Where the lines go that an agent writes to stderr, with `stderr="log"`, and those on stdout that are no messages."""
+"""Gets the text that an agent writes to stdout, and to stderr with `stderr="log"`."""
 
 _KEPT_LINES: Final = 20
 _KEPT_CHARACTERS: Final = 1000
 _SHOWN_LINES: Final = 5
 _CHUNK: Final = 2**16
-_PIPE_BYTES: Final = 2**20  # the most that Linux lets a pipe hold
-_QUIET_LOOKS: Final = 3
+_PIPE_BYTES: Final = 2**20  # the largest buffer of a pipe on Linux
+_QUIET_POLLS: Final = 3
 _EXIT_SECONDS: Final = 1.0
-_GOING_SECONDS: Final = 0.05
-_LOOK_SECONDS: Final = 0.02
-_MAX_LOOK_SECONDS: Final = 0.25
+_GROUP_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.02
+_MAX_POLL_SECONDS: Final = 0.25
 
 _MESSAGE: Final = re.compile(rb'\s*(?:\[\s*)?\{\s*["}]')
-"""How a message starts: an object, or an array of objects. A line that starts otherwise is text, and is not parsed."""
+"""The start of a message: an object, or an array of objects. Any other line is text, and is not parsed."""
 
 
 def connect(
     factory: ClientFactory[C], transport: Transport, *, options: ConnectionOptions | None = None
 ) -> AgentConnection[C]:
-    """Talk to the agent at the other end of `transport`; the end of the block ends the connection."""
+    """Connect to the agent at the other end of `transport`; the end of the block closes the connection."""
     return AgentConnection(factory, contextlib.nullcontext(transport), options or ConnectionOptions())
 
 
@@ -64,21 +64,20 @@ def spawn_agent(
     terminate_seconds: float = 3.0,
     options: ConnectionOptions | None = None,
 ) -> AgentProcess[C]:
-    """Start an agent and talk to it over its stdin and stdout; the end of the block ends it.
+    """Start an agent as a process, and connect to its stdin and stdout; the end of the block ends the process.
 
     `command` is the program and its arguments. `env` is its whole environment, by default that of this process;
-    `extra_env` adds to it. `stderr` says what becomes of the lines that it writes there.
+    `extra_env` is added to it. `stderr` says what to do with the lines that the agent writes there.
 
-    To end, the agent gets the end of its stdin; what still runs of its process group after `terminate_seconds` gets
-    SIGTERM, and after as long again SIGKILL. A process in a session of its own is out of reach, and on Windows so are
-    all but the agent itself.
+    To end the agent, its stdin is closed. After `terminate_seconds`, its process group gets SIGTERM, and after as long
+    again SIGKILL. A process in a session of its own is not reached, and on Windows only the agent itself is.
 
-    The exit of the process of `command` is the end of the agent, even if others that it started hold on to its stdout:
-    what has been written is read, and calls raise a `ConnectionClosed` that has its exit code and its last lines. What
-    is left of its process group then has the same time to end. So a command that starts the agent has to wait for it.
+    The agent has ended when the process of `command` has, even if child processes keep its stdout open: what was
+    written is still read, calls raise a `ConnectionClosed` with the exit code and the last lines, and the rest of the
+    process group gets the same time to end. So a launcher has to wait for the agent that it starts.
 
-    A line on stdout that starts neither an object nor an array of objects is text that the agent prints: it is logged,
-    and not answered. Raises `OSError` where the process cannot be started.
+    A line on stdout that starts neither an object nor an array of objects is text: it is logged, and not answered.
+    Raises `OSError` if the process cannot be started.
     """
     if isinstance(command, str):
         raise TypeError("command is a list: the program and its arguments")
@@ -92,9 +91,9 @@ def spawn_agent(
 
 
 class AgentConnection(Generic[C]):
-    """A connection to an agent, to be used in one `async with`, which gives the stub that calls the agent.
+    """A connection to an agent, for one `async with` block, which gets the stub that calls the agent.
 
-    Entering it again, and what is known in the block alone, raise `RuntimeError`.
+    Entering it again raises `RuntimeError`, as do attributes that are not known before the block.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class AgentConnection(Generic[C]):
 
     @property
     def handler(self) -> C:
-        """What the factory has made, once the block is entered."""
+        """The client that the factory has made; known in the block."""
         if self._handler is None:
             raise RuntimeError("the handler is made when the block is entered")
         return self._handler
@@ -127,7 +126,7 @@ class AgentConnection(Generic[C]):
 
     async def __aenter__(self) -> RemoteAgent:
         if self._is_entered:
-            raise RuntimeError("this was used in an `async with` before: make another one")
+            raise RuntimeError("it has been used in an `async with` block already: make another one")
         self._is_entered = True
         return await self._block.__aenter__()
 
@@ -138,7 +137,7 @@ class AgentConnection(Generic[C]):
 
 
 class AgentProcess(AgentConnection[C]):
-    """A connection to an agent that runs as a process; `pid` and `returncode` are known once the block is entered."""
+    """A connection to an agent that runs as a process; `pid` and `returncode` are known in the block."""
 
     def __init__(
         self, factory: ClientFactory[C], start: Callable[[], Awaitable[ProcessTransport]], options: ConnectionOptions
@@ -161,12 +160,12 @@ class AgentProcess(AgentConnection[C]):
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process ID."""
         return self._started().pid
 
     @property
     def returncode(self) -> int | None:
-        """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
+        """The exit code, or the negative number of the signal that ended the process; None while it runs."""
         return self._started().returncode
 
 
@@ -188,13 +187,13 @@ async def _start(
         stderr=asyncio.subprocess.PIPE,
         env=env,
         cwd=cwd,
-        start_new_session=True,  # Ctrl-C is for this process, which then ends the agent in good order
+        start_new_session=True,  # Ctrl-C reaches only this process, which then ends the agent
     )
     return ProcessTransport(control, process, stderr=stderr, terminate_seconds=terminate_seconds, options=options)
 
 
 class _Process(asyncio.subprocess.SubprocessStreamProtocol):
-    """The streams of a process, and its end, which does not wait for others that hold on to the streams."""
+    """The streams of a process, and its exit, even if other processes keep the streams open."""
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=limit, loop=loop)
@@ -207,7 +206,7 @@ class _Process(asyncio.subprocess.SubprocessStreamProtocol):
 
 
 class _StdinFailure(asyncio.StreamReader):
-    """Takes the place of a reader where `StreamTransport` says that what it wrote late did not get through."""
+    """The reader that `StreamTransport` tells about a failure to write buffered lines."""
 
     def __init__(self, then: Callable[[], object]) -> None:
         super().__init__()
@@ -237,10 +236,10 @@ class ProcessTransport:
         self._stdin, self._stdout = process.stdin, process.stdout
         self._terminate_seconds = terminate_seconds
         self._writing = StreamTransport(
-            _StdinFailure(self._end_soon), process.stdin, max_write_buffer_bytes=options.max_write_buffer_bytes
+            _StdinFailure(self._end_reading), process.stdin, max_write_buffer_bytes=options.max_write_buffer_bytes
         )
         self._lines = LineBuffer(options.max_message_bytes)
-        self._messages: deque[bytes | MessageTooLarge] = deque()  # that were read, and not taken yet
+        self._messages: deque[bytes | MessageTooLarge] = deque()  # sorted out of the stream, not yet returned
         self._read_lock = asyncio.Lock()
         self._read_count = 0
         self._at_end = False
@@ -250,12 +249,12 @@ class ProcessTransport:
         self._stderr = asyncio.create_task(self._read_stderr(process.stderr, stderr))
         self._stdout_end: asyncio.Task[None] | None = None
         self._group_end: asyncio.Task[None] | None = None
-        self._is_group_left: bool | None = None  # None while it has its number, and may be signalled
-        self._exited.add_done_callback(lambda _: self._let_go())
+        self._is_group_left: bool | None = None  # None: the number of the group is valid, and may be signalled
+        self._exited.add_done_callback(lambda _: self._on_exit())
 
     @property
     def pid(self) -> int:
-        """The number of the process, and of its group."""
+        """The ID of the process and of its group."""
         return self._control.get_pid()
 
     @property
@@ -266,10 +265,10 @@ class ProcessTransport:
     # --- Lines ---------------------------------------------------------------------------------------------------
 
     async def read(self) -> bytes | None:
-        """The next message. Raises `ConnectionClosed` with all that is known where the process has ended."""
+        """Read the next message. Raises `ConnectionClosed` with all that is known about the end of the process."""
         while not self._messages:
             if self._at_end:
-                raise await self._death()
+                raise await self._end_reason()
             await self._read_some()
         message = self._messages.popleft()
         if isinstance(message, MessageTooLarge):
@@ -277,7 +276,7 @@ class ProcessTransport:
         return message
 
     async def _read_some(self) -> None:
-        """Read, and note the text among the lines."""
+        """Read a chunk, and separate messages from text."""
         async with self._read_lock:
             if self._at_end:
                 return
@@ -308,7 +307,7 @@ class ProcessTransport:
                 self._note_printed(line)
 
     def _note_printed(self, line: bytes) -> None:
-        """Keep text that is no message and that is not answered. The first lines are warnings in the log."""
+        """Keep and log a line of text; the first lines are warnings."""
         text = line[: 4 * _KEPT_CHARACTERS].decode(errors="replace").strip()[:_KEPT_CHARACTERS]
         self._printed.append(text)
         self._printed_count += 1
@@ -317,55 +316,55 @@ class ProcessTransport:
             logger.log(level, "the agent printed on stdout: %s", one_line(text))
 
     async def write(self, message: bytes) -> None:
-        """Send a message. Raises `ConnectionClosed` with all that is known where the process has ended."""
+        """Send a message. Raises `ConnectionClosed` with all that is known about the end of the process."""
         if self._exited.done():
-            raise await self._death()
+            raise await self._end_reason()
         try:
             await self._writing.write(message)
-        except Exception as error:  # event loops from elsewhere raise what they like where the stream is closed
+        except Exception as error:  # other event loops raise other exceptions for a closed stream
             if not (isinstance(error, OSError) or self._stdin.is_closing()):
                 raise
-            raise await self._death() from error
+            raise await self._end_reason() from error
 
     def flush(self) -> None:
-        """Send what was gathered in this turn of the event loop."""
+        """Send the lines that were buffered in this turn of the event loop."""
         self._writing.flush()
 
     async def close(self) -> None:
-        """Close the stdin of the process, which asks it to end."""
+        """Close the stdin of the process, so that it ends."""
         self.flush()
         self._stdin.close()
 
     # --- The end -------------------------------------------------------------------------------------------------
 
-    def _let_go(self) -> None:
-        """Called at the exit: wait for no other that holds on to the streams, and have the rest of the group end."""
-        with contextlib.suppress(RuntimeError):  # event loops from elsewhere raise it where it is closed
+    def _on_exit(self) -> None:
+        """Close the streams, even if other processes keep them open, and end the rest of the group."""
+        with contextlib.suppress(RuntimeError):  # other event loops raise it for a closed stream
             if not self._stdin.is_closing() or self._stdin.transport.get_write_buffer_size():
                 self._stdin.transport.abort()
-        self._end_soon()
+        self._end_reading()
         self._group_end = self._group_end or asyncio.create_task(self._end_group())
 
-    def _end_soon(self) -> None:
-        """Have stdout end, which the exit of the process or a failure of stdin announces."""
+    def _end_reading(self) -> None:
+        """End stdout soon, after the exit of the process or a failure of stdin."""
         if self._stdout_end is None:
             self._stdout_end = asyncio.create_task(self._end_stdout())
 
     async def _end_stdout(self) -> None:
-        """Close stdout when nothing more comes in while it is read, or more than the process can have written."""
+        """Close stdout when it is read and nothing arrives, or more has arrived than the process can have written."""
         await asyncio.wait([self._exited], timeout=_EXIT_SECONDS)
         first = seen = self._read_count
         quiet = 0
-        while quiet < _QUIET_LOOKS and seen - first <= _PIPE_BYTES and not self._at_end:
-            await asyncio.sleep(_LOOK_SECONDS)
+        while quiet < _QUIET_POLLS and seen - first <= _PIPE_BYTES and not self._at_end:
+            await asyncio.sleep(_POLL_SECONDS)
             quiet = quiet + 1 if self._read_lock.locked() and self._read_count == seen else 0
             seen = self._read_count
         stdout = self._control.get_pipe_transport(1)
         if stdout is not None:
             stdout.close()
 
-    async def _death(self) -> ConnectionClosed:
-        """Why nothing more comes: usually the process ends when its stdout does."""
+    async def _end_reason(self) -> ConnectionClosed:
+        """The reason for the end of stdout: usually the exit of the process."""
         await asyncio.wait([self._exited], timeout=_EXIT_SECONDS)
         code = self.returncode
         if code is None:
@@ -373,7 +372,7 @@ class ProcessTransport:
         else:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._read_rest(), _EXIT_SECONDS)
-            is_over = await self._ends_in(_GOING_SECONDS)
+            is_over = await self._ends_in(_GROUP_SECONDS)
             await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
             how = f"was ended by signal {-code}" if code < 0 else f"has ended with exit code {code}"
             how += "" if is_over else ", and has left processes behind"
@@ -387,10 +386,7 @@ class ProcessTransport:
             await self._read_some()
 
     async def end_process(self) -> None:
-        """Wait for the end of the process and its group, and help them along.
-
-        Where that is cancelled, there is no more waiting.
-        """
+        """End the process and its group, and wait for that. If this is cancelled, they are killed at once."""
         unread = asyncio.create_task(self._skip_stdout())
         self._group_end = self._group_end or asyncio.create_task(self._end_group())
         try:
@@ -402,12 +398,12 @@ class ProcessTransport:
             raise
         finally:
             await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
-            self._control.close()  # other processes may hold on to the other ends
+            self._control.close()  # other processes may keep the other ends open
             tasks = [self._stderr, unread, *([self._stdout_end] if self._stdout_end is not None else [])]
             await asyncio.wait(tasks, timeout=_EXIT_SECONDS)
 
     async def _skip_stdout(self) -> None:
-        """Read on, for a process that cannot write cannot end."""
+        """Read on: a process that cannot write does not end."""
         async with self._read_lock:
             with contextlib.suppress(OSError):
                 while await self._stdout.read(_CHUNK):
@@ -417,34 +413,34 @@ class ProcessTransport:
     async def _end_group(self) -> None:
         """End the process and its group.
 
-        This begins at the exit of the process at the latest, and looks often until the group is gone: its number is
-        free for other processes from then on, and is not used any more.
+        This starts at the exit of the process at the latest, and polls until the group is gone: from then on its number
+        may belong to other processes, and is not used any more.
         """
-        for help_it in (self._stdin.close, partial(self._signal, "SIGTERM"), partial(self._signal, "SIGKILL")):
-            help_it()
+        for step in (self._stdin.close, partial(self._signal, "SIGTERM"), partial(self._signal, "SIGKILL")):
+            step()
             if await self._ends_in(self._terminate_seconds):
                 return
         self._is_group_left = True
 
     async def _ends_in(self, seconds: float) -> bool:
-        """Wait for the end of the process, and then for that of its group, which only looking shows."""
+        """Wait for the exit of the process, and then poll for the end of its group."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         await asyncio.wait([self._exited], timeout=seconds)
-        pause = _LOOK_SECONDS
+        pause = _POLL_SECONDS
         while not self._is_over() and (left := deadline - loop.time()) > 0:
             await asyncio.sleep(min(pause, left))
-            pause = min(2 * pause, _MAX_LOOK_SECONDS)
+            pause = min(2 * pause, _MAX_POLL_SECONDS)
         return self._is_over()
 
     def _is_over(self) -> bool:
-        """Whether neither the process nor another of its group is left."""
+        """Whether the process and its group have ended."""
         if self._is_group_left is None and self._exited.done() and not _has_members(self.pid):
             self._is_group_left = False
         return self._is_group_left is False
 
     def _signal(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
-        """Signal the whole group, which may outlive the process that it is named after."""
+        """Signal the whole group, which may outlive the process."""
         if self._is_over() or self._is_group_left:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -457,17 +453,17 @@ class ProcessTransport:
         lines = LineBuffer(_CHUNK)
         while chunk := await stream.read(_CHUNK):
             lines.feed(chunk)
-            self._tell(lines, policy)
+            self._pass_on(lines, policy)
         lines.end()
-        self._tell(lines, policy)
+        self._pass_on(lines, policy)
 
-    def _tell(self, lines: LineBuffer, policy: Literal["inherit", "log", "discard"]) -> None:
+    def _pass_on(self, lines: LineBuffer, policy: Literal["inherit", "log", "discard"]) -> None:
         for line in _texts(lines):
             self._last_lines.append(line)
             if policy == "log":
                 logger.info("%s", one_line(line, _KEPT_CHARACTERS))
             elif policy == "inherit" and sys.stderr is not None:
-                # an agent must not come to a halt because its messages are not read
+                # the agent must not block if this text cannot be written
                 with contextlib.suppress(OSError, ValueError):
                     print(line, file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""Run an agent on stdin and stdout, which are the wire then, or on any other transport."""
+"""Runs an agent on stdin and stdout, or on any other transport."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 AgentFactory = Callable[[RemoteClient], Agent]
-"""What makes an agent for a client, such as a subclass of `Agent`."""
+"""Makes an agent for a client; a subclass of `Agent` is such a factory."""
 
 
 def run_agent(factory: AgentFactory, *, options: ConnectionOptions | None = None) -> None:
     """Run an agent on stdin and stdout until the client closes them, or until SIGINT or SIGTERM.
 
-    While it runs, `print` writes to stderr, as do the processes that the agent starts, and stdin is empty: nothing but
-    messages gets on the wire. Raises `SystemExit` with a message where stdin cannot be read or stdout cannot be
-    written, as on a full disk; that the client has gone is no such failure.
+    While it runs, `print` and the processes that the agent starts write to stderr, and stdin is empty: only messages
+    are written to the client. Raises `SystemExit` with a message if stdin cannot be read or stdout cannot be written,
+    as on a full disk, but not if the client has gone.
     """
     failure: str | None = None
     _open_closed()
     with _private_wire() as (stdin, stdout):
-        # where there are no signal handlers (Windows), Ctrl-C arrives like this, after the clean-up
+        # without signal handlers (Windows), Ctrl-C is raised here, after the clean-up
         with contextlib.suppress(KeyboardInterrupt):
             failure = asyncio.run(_run(factory, stdin, stdout, options or ConnectionOptions()))
     if failure is not None:
@@ -49,7 +49,7 @@ def run_agent(factory: AgentFactory, *, options: ConnectionOptions | None = None
 
 
 async def serve_agent(factory: AgentFactory, transport: Transport, *, options: ConnectionOptions | None = None) -> None:
-    """Run an agent on `transport` until the connection ends. Cancelling the task ends it, too."""
+    """Run an agent on `transport` until the connection is closed. Cancelling the task closes it."""
     connection = await _started(factory, transport, options or ConnectionOptions())
     try:
         await connection.wait_closed()
@@ -69,7 +69,7 @@ async def _started(factory: AgentFactory, transport: Transport, options: Connect
 
 
 async def _run(factory: AgentFactory, stdin: int, stdout: int, options: ConnectionOptions) -> str | None:
-    """Run an agent until its end; returns what failed, if anything did."""
+    """Run an agent until the connection is closed; returns what failed, if anything."""
     transport = await _open(stdin, stdout, options)
     connection = await _started(factory, transport, options)
     with _signals_for(connection.stop):
@@ -82,7 +82,7 @@ async def _run(factory: AgentFactory, stdin: int, stdout: int, options: Connecti
 
 @contextlib.contextmanager
 def _signals_for(stop: Callable[[], None]) -> Generator[None, None, None]:
-    """End cleanly on the first signal; a second one, of either kind, has its usual effect."""
+    """Call `stop` on the first SIGINT or SIGTERM; a second one has its usual effect."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
 
@@ -94,7 +94,7 @@ def _signals_for(stop: Callable[[], None]) -> Generator[None, None, None]:
         forget()
         stop()
 
-    # neither Windows nor threads other than the first have signal handlers
+    # Windows has no signal handlers, and neither have threads other than the main one
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         for number in numbers:
             loop.add_signal_handler(number, stop_once)
@@ -106,20 +106,20 @@ def _signals_for(stop: Callable[[], None]) -> Generator[None, None, None]:
 
 
 def _open_closed() -> None:
-    """Open those of stdin, stdout and stderr that are closed, or the next files to be opened would take their places.
+    """Open stdin, stdout and stderr if they are closed: otherwise the next open files would take their numbers.
 
-    stdin is empty then, and stdout cannot be written, which is a failure as soon as there is something to say.
+    stdin is empty then; writing to stdout fails.
     """
     for descriptor, mode in ((_STDIN, os.O_RDONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest that is free, which is this one
+            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest free number, which is `descriptor`
 
 
 @contextlib.contextmanager
 def _private_wire() -> Generator[tuple[int, int], None, None]:
-    """Copies of stdin and stdout that no other code has; the usual ones are empty, and stderr, meanwhile."""
+    """Private copies of stdin and stdout; meanwhile, stdin is empty, and stdout is stderr."""
     _flush_stdout()
     wire = os.dup(_STDIN), os.dup(_STDOUT)
     kept = os.dup(_STDIN), os.dup(_STDOUT)
@@ -131,17 +131,17 @@ def _private_wire() -> Generator[tuple[int, int], None, None]:
         with contextlib.redirect_stdout(sys.stderr):
             yield wire
     finally:
-        _flush_stdout()  # some may have kept it from before
+        _flush_stdout()  # code may have kept the original object
         for copy, original, was_blocking in zip(kept, (_STDIN, _STDOUT), blocking):
             if sys.platform != "win32":
-                os.set_blocking(copy, was_blocking)  # others may have the same pipe
+                os.set_blocking(copy, was_blocking)  # other processes may share the pipe
             os.dup2(copy, original)
             os.close(copy)
 
 
 def _is_blocking(descriptor: int) -> bool:
     if sys.platform == "win32":
-        return True  # Python tells there only from 3.12 on
+        return True  # unknown before Python 3.12
     return os.get_blocking(descriptor)
 
 
@@ -152,8 +152,8 @@ def _flush_stdout() -> None:
 
 
 async def _open(stdin: int, stdout: int, options: ConnectionOptions) -> Transport:
-    """A transport on two file descriptors, which it owns."""
-    if sys.platform == "win32" or not _suit_asyncio(stdin, stdout):
+    """Make a transport for two file descriptors, which it owns."""
+    if sys.platform == "win32" or not _suits_asyncio(stdin, stdout):
         return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
     loop = asyncio.get_running_loop()
     os.set_blocking(stdin, False)
@@ -180,22 +180,22 @@ async def _open_reading(descriptor: int, protocol: asyncio.StreamReaderProtocol)
     loop = asyncio.get_running_loop()
     if isinstance(loop, asyncio.SelectorEventLoop):
         return _ReadPipe(descriptor, protocol)
-    # loops from elsewhere may say only once that a pipe has failed
+    # other event loops may report the failure of a pipe only once
     reading, _ = await loop.connect_read_pipe(lambda: protocol, open(descriptor, "rb", buffering=0))
     return reading
 
 
-def _suit_asyncio(stdin: int, stdout: int) -> bool:
-    """Whether these are two pipes or sockets, and not that of stderr, which would stop to wait for its reader, too."""
+def _suits_asyncio(stdin: int, stdout: int) -> bool:
+    """Whether both are pipes or sockets, not shared with stderr: it would become non-blocking, too."""
     found = [os.fstat(stdin), os.fstat(stdout), os.fstat(_STDERR)]
     pipes = all(stat.S_ISFIFO(each.st_mode) or stat.S_ISSOCK(each.st_mode) for each in found[:2])
     return pipes and not any(os.path.samestat(*pair) for pair in combinations(found, 2))
 
 
 class _ReadPipe(asyncio.ReadTransport):
-    """Reads a pipe that does not block, as asyncio's own transport does, but in smaller pieces.
+    """Reads a non-blocking pipe, as asyncio's own transport does, but in smaller chunks.
 
-    Those of 256 KiB are memory that the system has to map and unmap each time, which takes longer than to read.
+    For chunks of 256 KiB, memory is mapped and unmapped each time, which takes longer than reading.
     """
 
     def __init__(self, descriptor: int, protocol: asyncio.StreamReaderProtocol) -> None:
@@ -212,7 +212,7 @@ class _ReadPipe(asyncio.ReadTransport):
         try:
             chunk = os.read(self._descriptor, _CHUNK)
         except BlockingIOError:
-            return  # another process was faster
+            return  # another process has read it
         except OSError as error:
             self._end(error)
             return
@@ -251,9 +251,9 @@ class _ReadPipe(asyncio.ReadTransport):
 
 
 class ThreadTransport:
-    """Lines over file descriptors for which asyncio has no streams: files, terminals, and all of them on Windows.
+    """Lines over file descriptors that asyncio does not support: files, terminals, and all of them on Windows.
 
-    `failure` says why one of them was of no use, if the reason is not that the peer has gone.
+    `failure` says why one of them failed, unless the peer has gone.
     """
 
     def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int) -> None:
@@ -268,7 +268,7 @@ class ThreadTransport:
     async def read(self) -> bytes | None:
         """The next line that is not blank; None at the end."""
         while (line := self._lines.next_line()) is None and not self._at_end:
-            with self._noting("cannot read from stdin", self._stdin):
+            with self._keeping_failure("cannot read from stdin", self._stdin):
                 chunk = await self._reads.do(lambda: _read_some(self._stdin))
             if chunk:
                 self._lines.feed(chunk)
@@ -278,16 +278,16 @@ class ThreadTransport:
         return line
 
     async def write(self, message: bytes) -> None:
-        """Send a line; returns when all of it is written."""
-        with self._noting("cannot write to stdout", self._stdout):
+        """Send a line; returns after all of it was written."""
+        with self._keeping_failure("cannot write to stdout", self._stdout):
             await self._writes.do(lambda: _write_all(self._stdout, message + b"\n"))
 
     async def close(self) -> None:
-        """Close stdout. stdin stays as it is, for a thread may be reading it."""
+        """Close stdout. stdin stays open: a thread may be reading it."""
         await self._writes.do(lambda: os.close(self._stdout))
 
     @contextlib.contextmanager
-    def _noting(self, what: str, descriptor: int) -> Generator[None, None, None]:
+    def _keeping_failure(self, what: str, descriptor: int) -> Generator[None, None, None]:
         try:
             yield
         except OSError as error:
@@ -297,7 +297,7 @@ class ThreadTransport:
 
 
 def _is_gone(error: OSError, descriptor: int) -> bool:
-    """Whether the other end is closed. For a terminal that is EIO, and on Windows EINVAL."""
+    """Whether the other end is closed: for a terminal that is EIO, on Windows EINVAL."""
     if sys.platform == "win32":
         return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
     is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
@@ -308,7 +308,7 @@ def _read_some(descriptor: int) -> bytes:
     while True:
         try:
             return os.read(descriptor, _CHUNK)
-        except BlockingIOError:  # others may have set it so, and share it: wait instead of setting it back
+        except BlockingIOError:  # set by another process that shares it: wait, and leave it so
             select.select([descriptor], [], [])
 
 
@@ -322,7 +322,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 class _Worker:
-    """A thread that does one thing after the other, and does not keep the interpreter from ending."""
+    """A daemon thread that runs functions one after the other."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -333,7 +333,7 @@ class _Worker:
             self._work.get()()
 
     async def do(self, work: Callable[[], T]) -> T:
-        """Do `work` in the thread; returns what it returns, and raises what it raises."""
+        """Run `work` in the thread; returns what it returns, and raises what it raises."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -341,16 +341,16 @@ class _Worker:
             try:
                 result = work()
             except Exception as error:
-                settle = partial(_settle, future.set_exception, error)
+                resolve = partial(_resolve, future.set_exception, error)
             else:
-                settle = partial(_settle, future.set_result, result)
+                resolve = partial(_resolve, future.set_result, result)
             with contextlib.suppress(RuntimeError):  # the loop may be closed
-                loop.call_soon_threadsafe(settle, future)
+                loop.call_soon_threadsafe(resolve, future)
 
         self._work.put(run)
         return await future
 
 
-def _settle(set_it: Callable[[Any], None], value: Any, future: asyncio.Future[Any]) -> None:
+def _resolve(set_it: Callable[[Any], None], value: Any, future: asyncio.Future[Any]) -> None:
     if not future.done():
         set_it(value)

@@ -1,4 +1,4 @@
-"""What carries messages: streams with one JSON document a line, and a pair of ends within one process."""
+"""Transports: streams with one JSON document per line, and a pair of ends within one process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final, Protocol
 
 _CHUNK: Final = 2**16
 MAX_START: Final = 512
-"""So many bytes are kept of a message that is skipped: enough to find its id."""
+"""How many bytes are kept of a message that is skipped: enough to find its id."""
 _MAX_BURST: Final = 32
-"""After so many messages in one turn of the event loop, the task that sends them lets others run."""
+"""After this many messages in one turn of the event loop, the task that sends them yields."""
 
 
 class MessageTooLarge(Exception):
-    """A message of more bytes than the limit: one that came in was skipped, and `start` is how it begins."""
+    """A message exceeds a limit. One of the peer was skipped; `start` has its first bytes."""
 
     def __init__(self, message: str, *, start: bytes = b"") -> None:
         super().__init__(message)
@@ -22,32 +22,29 @@ class MessageTooLarge(Exception):
 
 
 class Transport(Protocol):
-    """What carries messages: each is one JSON document in UTF-8.
+    """Carries messages, each one JSON document in UTF-8.
 
-    One that keeps messages back to send several together has a method `flush()`, too, which sends them without waiting.
+    A transport that buffers messages also has a method `flush()`, which sends them without waiting.
     """
 
     async def read(self) -> bytes | None:
-        """The next message; None at the end. Raises `MessageTooLarge` for one that it skipped.
+        """Read the next message; None at the end. Raises `MessageTooLarge` for a message that was skipped.
 
-        An `OSError`, of which `ConnectionClosed` is one, is an end, too.
+        An `OSError`, such as `ConnectionClosed`, is an end, too.
         """
         ...
 
     async def write(self, message: bytes) -> None:
-        """Send a message, which has no line breaks; wait while the peer is behind with reading.
-
-        Raises `OSError` where that is not possible.
-        """
+        """Send a message, which has no line breaks; wait if the peer reads too slowly. Raises `OSError`."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything; called once."""
+        """Release all resources; called once."""
         ...
 
 
 class LineBuffer:
-    """Cuts a stream of bytes into lines, and skips those of more than `limit` bytes."""
+    """Splits a stream of bytes into lines, and skips lines of more than `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -56,7 +53,7 @@ class LineBuffer:
         self._size = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Add what came in."""
+        """Add bytes of the stream."""
         *lines, rest = chunk.split(b"\n")
         if lines and self._size:
             self._add(lines.pop(0))
@@ -65,14 +62,11 @@ class LineBuffer:
         self._add(rest)
 
     def end(self) -> None:
-        """Nothing more comes: what is left is a line, too."""
+        """End the stream: the rest is a line."""
         self._end_line()
 
     def next_line(self) -> bytes | None:
-        """The next line that is not blank; None where the next is not complete yet.
-
-        Raises `MessageTooLarge` for a line that was skipped.
-        """
+        """The next complete line that is not blank, or None. Raises `MessageTooLarge` for a line that was skipped."""
         while self._lines:
             line = self._lines.popleft()
             if isinstance(line, MessageTooLarge):
@@ -103,8 +97,8 @@ class LineBuffer:
 class StreamTransport:
     """Lines over a pair of asyncio streams: of a socket, of pipes, of a process.
 
-    `reading` is the transport behind `reader`, where that is not the one behind `writer`. `max_write_buffer_bytes` is
-    what may wait to be read by the peer before `write` waits.
+    `reading` is the asyncio transport of `reader`, if `writer` has another one. `write` waits if more than
+    `max_write_buffer_bytes` are buffered for the peer.
     """
 
     def __init__(
@@ -122,11 +116,11 @@ class StreamTransport:
         self._lines = LineBuffer(max_message_bytes)
         self._at_end = False
         self._limit = max_write_buffer_bytes
-        self._gathered: list[bytes] | None = None  # what was written in this turn of the event loop after the first
-        self._gathered_bytes = 0
-        self._burst = 0  # how many messages were written in this turn
+        self._buffered: list[bytes] | None = None  # lines of this turn of the event loop; None before the first one
+        self._buffered_bytes = 0
+        self._burst = 0  # how many lines were written in this turn
         self._is_full = False
-        self._in_line = 0  # how many wait to write
+        self._waiting = 0  # how many calls of `write` wait
         self._write_lock = asyncio.Lock()
         writer.transport.set_write_buffer_limits(high=max_write_buffer_bytes)
 
@@ -142,21 +136,21 @@ class StreamTransport:
         return line
 
     async def write(self, message: bytes) -> None:
-        """Send a line: the first in a turn of the event loop at once, those that follow in that turn at its end.
+        """Send a line: the first one in a turn of the event loop at once, later ones at the end of the turn.
 
-        So what this has returned for may still be on its way out when the process is killed. A turn ends after 32
-        messages at the latest, so that what comes in is read while a handler sends.
+        So if the process is killed, a line that was accepted may be lost. After 32 lines the caller yields, so that
+        messages of the peer are read while a handler sends.
         """
-        at_once = not self._in_line
+        at_once = not self._waiting
         if at_once:
             self._put(message)
             if not (self._is_full or self._writer.is_closing()):
                 if self._burst >= _MAX_BURST:
                     await asyncio.sleep(0)
                 return
-        self._in_line += 1
+        self._waiting += 1
         try:
-            async with self._write_lock:  # messages wait their turn out here, and not in the buffer of the stream
+            async with self._write_lock:  # messages wait here, not in the buffer of the stream
                 if not at_once:
                     self._put(message)
                 self.flush()
@@ -165,46 +159,46 @@ class StreamTransport:
                 await self._writer.drain()
                 self._is_full = False
         finally:
-            self._in_line -= 1
+            self._waiting -= 1
 
     def _put(self, message: bytes) -> None:
         line = message + b"\n"
         self._burst += 1
-        if self._gathered is None:
-            self._gathered = []
+        if self._buffered is None:
+            self._buffered = []
             asyncio.get_running_loop().call_soon(self._end_turn)
             self._send(line)
         else:
-            self._gathered.append(line)
-            self._gathered_bytes += len(line)
-            if self._gathered_bytes > self._limit // 8:
+            self._buffered.append(line)
+            self._buffered_bytes += len(line)
+            if self._buffered_bytes > self._limit // 8:
                 self.flush()
 
     def _end_turn(self) -> None:
         try:
             self.flush()
         finally:
-            self._gathered = None
+            self._buffered = None
             self._burst = 0
 
     def flush(self) -> None:
-        """Send what was gathered in this turn."""
-        if self._gathered and not self._writer.is_closing():
-            gathered, self._gathered = self._gathered, []
-            self._send(b"".join(gathered))
-            if self._writer.is_closing():  # too late for `write` to raise it, but the next `read` does
+        """Send the lines that were buffered in this turn."""
+        if self._buffered and not self._writer.is_closing():
+            buffered, self._buffered = self._buffered, []
+            self._send(b"".join(buffered))
+            if self._writer.is_closing():  # `write` has returned already: the next `read` raises it
                 self._reader.set_exception(ConnectionResetError("the peer has gone"))
 
     def _send(self, lines: bytes) -> None:
-        self._gathered_bytes = 0
+        self._buffered_bytes = 0
         self._writer.write(lines)
         try:
             self._is_full = self._writer.transport.get_write_buffer_size() > self._limit
-        except AttributeError:  # TLS in Python 3.10, once the peer has gone
+        except AttributeError:  # TLS on Python 3.10, after the peer has gone
             self._is_full = True
 
     async def close(self) -> None:
-        """Close both streams. What was written is still delivered, unless the task is cancelled."""
+        """Close both streams. Written lines are still delivered, unless the task is cancelled."""
         try:
             self.flush()
         finally:
@@ -214,14 +208,14 @@ class StreamTransport:
         try:
             await self._writer.wait_closed()
         except OSError:
-            pass  # the peer was faster
+            pass  # the peer has closed it already
         except asyncio.CancelledError:
             self._writer.transport.abort()
             raise
 
 
 class MemoryTransport:
-    """One end of a connection within a process; `memory_transports` makes both."""
+    """One end of a connection within a process, from `memory_transports`."""
 
     def __init__(self, inbox: _Channel, outbox: _Channel) -> None:
         self._inbox = inbox
@@ -233,7 +227,7 @@ class MemoryTransport:
         return await self._inbox.get()
 
     async def write(self, message: bytes) -> None:
-        """Send a message; wait while too many are on the way. After 32 messages, other tasks run."""
+        """Send a message; wait if too many are unread. After 32 messages, other tasks run."""
         await self._outbox.put(message)
         self._burst += 1
         if self._burst >= _MAX_BURST:
@@ -241,13 +235,13 @@ class MemoryTransport:
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Tell the other end, which may still read what was sent before."""
+        """Close both directions; the other end may still read what was sent before."""
         self._outbox.close()
         self._inbox.close()
 
 
 class _Channel:
-    """One direction: a queue of limited length that either end can close."""
+    """One direction: a queue of limited length, which either end can close."""
 
     def __init__(self, max_messages: int) -> None:
         self._messages: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -275,6 +269,6 @@ class _Channel:
 
 
 def memory_transports(max_messages: int = 64) -> tuple[MemoryTransport, MemoryTransport]:
-    """The two ends of a connection without a wire, for tests and for peers in one process."""
+    """The two ends of a connection in memory, for tests and for peers in one process."""
     one, other = _Channel(max_messages), _Channel(max_messages)
     return MemoryTransport(one, other), MemoryTransport(other, one)
