@@ -265,9 +265,6 @@ class Connection:
             pass  # raised by `refuse`
         except Exception:
             logger.exception("a message could not be handled")
-            number = _id_of_request(message)
-            if number is not None and number not in self._in_flight:
-                await link.refuse(InternalError(), number)
 
     async def _refuse_unread(self, error: MessageTooLarge) -> None:
         """Reject the pending request whose response was not parsed, or refuse a request that was not."""
@@ -365,10 +362,3 @@ def _reject(future: asyncio.Future[Any], error: RequestError) -> None:
     """Reject a pending request with an error of the peer."""
     error.is_from_peer = True
     future.set_exception(error)
-
-
-def _id_of_request(raw: Any) -> Any:
-    """The id of a request; None for another message."""
-    message: Any = raw
-    number: Any = message.get("id") if isinstance(raw, dict) and "method" in message else None
-    return number if type(number) in (int, str) else None
