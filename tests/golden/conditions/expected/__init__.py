@@ -21,11 +21,6 @@ from .codec import (
     decode,
     encode,
 )
-from .dispatch import (
-    Peer,
-    dispatch_notification,
-    dispatch_request,
-)
 from .errors import (
     InternalError,
     InvalidParamsError,
@@ -37,26 +32,33 @@ from .errors import (
 from .methods import (
     AGENT_METHODS,
     CLIENT_METHODS,
-    Gate,
-    Method,
     PROTOCOL_VERSION,
 )
 from .types import (
     Target,
     Word,
 )
+from .dispatch import (
+    ConnectionClosed,
+    Peer,
+    dispatch_notification,
+    dispatch_request,
+)
+from .protocol import (
+    Gate,
+    Method,
+)
 from .capabilities import (
     CapabilityError,
     advertise,
 )
+from .connection import (
+    Connection,
+)
 from .options import (
     ConnectionOptions,
 )
-from .rpc import (
-    Connection,
-)
 from .transport import (
-    ConnectionClosed,
     MemoryTransport,
     MessageTooLarge,
     StreamTransport,
