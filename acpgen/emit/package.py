@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from jinja2 import Environment
 from acpgen.emit import codec
 from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
-from acpgen.emit.literals import Code, docstring, identifier, literal
+from acpgen.emit.literals import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.pieces import names_in
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
@@ -50,7 +52,7 @@ class _MethodTable:
 @dataclass(frozen=True, slots=True)
 class _Exports:
     name: Code
-    names: list[Code]
+    names: Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,13 @@ def public_names(modules: Mapping[str, list[str]]) -> list[str]:
     return sorted(name for names in modules.values() for name in names)
 
 
+def _name_lines(names: list[str]) -> list[Code]:
+    """The items of `__all__`, wrapped: a line ends before another initial, so that a new name changes few lines."""
+    groups = [", ".join(map(literal, group)) + "," for _, group in groupby(names, key=lambda name: name[0])]
+    width = LINE_LENGTH - len("    ")
+    return [Code(line) for group in groups for line in textwrap.wrap(group, width, break_long_words=False)]
+
+
 def _init(
     environment: Environment,
     model: Model,
@@ -201,10 +210,10 @@ def _init(
         {
             "module_doc": docstring(doc, 0),
             "modules": [
-                _Exports(identifier(module), [identifier(name) for name in sorted(names)])
-                for module, names in modules.items()
+                _Exports(identifier(module), Code(", ".join(map(identifier, sorted(names)))))
+                for module, names in sorted(modules.items())
             ],
-            "exported": [literal(name) for name in public_names(modules)],
+            "exported": _name_lines(public_names(modules)),
             "renames": [
                 _Rename(identifier(old), identifier(new), literal(old), literal(new))
                 for old, new in sorted(renames.items())
