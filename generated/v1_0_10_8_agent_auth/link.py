@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from .dispatch import ConnectionClosed
-from .errors import ParseError, RequestError
+from .errors import InternalError, ParseError, RequestError
 from .limits import is_light, measure, weigh
 from .log import PROGRAM_ENDS, PeerLog, logger, one_line
 from .options import ConnectionOptions
@@ -111,7 +111,14 @@ class Link:
             self.unaddressed += 1
             if self.unaddressed > _MAX_UNADDRESSED:
                 return
-        await self.write(self.encode_error(error, number))
+        try:
+            line = self.encode_error(error, number)
+        except Exception:
+            logger.exception("the error for a message of the peer cannot be sent")
+            if number is None:
+                return
+            line = self.encode_error(InternalError(), number)
+        await self.write(line)
 
     async def write(self, line: bytes) -> None:
         """Send a line. Raises `ConnectionClosed`."""

@@ -36,8 +36,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.AuthenticateRequest,
         result=types.AuthenticateResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
     ),
     "session/cancel": Method(
         name="session/cancel",
@@ -46,7 +46,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelNotification,
         result=None,
         side="agent",
-        capability=None,
         origin="ACP v1, 0.10.8",
     ),
     "initialize": Method(
@@ -56,7 +55,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.InitializeRequest,
         result=types.InitializeResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 0.10.8",
     ),
     "session/load": Method(
@@ -66,8 +64,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LoadSessionRequest,
         result=types.LoadSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "loadSession"),), "true"),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "loadSession"),), "true"),
     ),
     "session/new": Method(
         name="session/new",
@@ -76,7 +74,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.NewSessionRequest,
         result=types.NewSessionResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 0.10.8",
     ),
     "session/prompt": Method(
@@ -86,7 +83,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.PromptRequest,
         result=types.PromptResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 0.10.8",
     ),
     "session/set_config_option": Method(
@@ -96,7 +92,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.SetSessionConfigOptionRequest,
         result=types.SetSessionConfigOptionResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 0.10.8",
     ),
     "session/set_mode": Method(
@@ -106,7 +101,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.SetSessionModeRequest,
         result=types.SetSessionModeResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 0.10.8",
     ),
     "getAuthState": Method(
@@ -116,8 +110,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.GetAuthStateRequest,
         result=types.GetAuthStateResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "getAuthState"),), "true"),
         origin="auth-state, 2026-03-07",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "getAuthState"),), "true"),
     ),
     "logout": Method(
         name="logout",
@@ -126,8 +120,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LogoutRequest,
         result=types.LogoutResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "authCapabilities", "logout"),), "true"),
         origin="logout, 2026-02-02",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "authCapabilities", "logout"),), "true"),
     ),
 }
 """What the agent handles, by the name on the wire."""
@@ -140,8 +134,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CreateTerminalRequest,
         result=types.CreateTerminalResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "terminal/kill": Method(
         name="terminal/kill",
@@ -150,8 +144,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.KillTerminalCommandRequest,
         result=types.KillTerminalCommandResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "fs/read_text_file": Method(
         name="fs/read_text_file",
@@ -160,8 +154,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ReadTextFileRequest,
         result=types.ReadTextFileResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "readTextFile"),), "true"),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "readTextFile"),), "true"),
     ),
     "terminal/release": Method(
         name="terminal/release",
@@ -170,8 +164,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ReleaseTerminalRequest,
         result=types.ReleaseTerminalResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "session/request_permission": Method(
         name="session/request_permission",
@@ -180,7 +174,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.RequestPermissionRequest,
         result=types.RequestPermissionResponse,
         side="client",
-        capability=None,
         origin="ACP v1, 0.10.8",
     ),
     "session/update": Method(
@@ -190,7 +183,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.SessionNotification,
         result=None,
         side="client",
-        capability=None,
         origin="ACP v1, 0.10.8",
     ),
     "terminal/output": Method(
@@ -200,8 +192,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.TerminalOutputRequest,
         result=types.TerminalOutputResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "terminal/wait_for_exit": Method(
         name="terminal/wait_for_exit",
@@ -210,8 +202,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WaitForTerminalExitRequest,
         result=types.WaitForTerminalExitResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "fs/write_text_file": Method(
         name="fs/write_text_file",
@@ -220,8 +212,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WriteTextFileRequest,
         result=types.WriteTextFileResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "writeTextFile"),), "true"),
         origin="ACP v1, 0.10.8",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "writeTextFile"),), "true"),
     ),
 }
 """What the client handles, by the name on the wire."""

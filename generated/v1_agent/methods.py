@@ -38,7 +38,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.InitializeRequest,
         result=types.InitializeResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
     "authenticate": Method(
@@ -48,8 +47,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.AuthenticateRequest,
         result=types.AuthenticateResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
     ),
     "logout": Method(
         name="logout",
@@ -58,8 +57,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LogoutRequest,
         result=types.LogoutResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "auth", "logout"),), "{}"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "auth", "logout"),), "{}"),
     ),
     "session/new": Method(
         name="session/new",
@@ -68,7 +67,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.NewSessionRequest,
         result=types.NewSessionResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
     "session/load": Method(
@@ -78,8 +76,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LoadSessionRequest,
         result=types.LoadSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "loadSession"),), "true"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "loadSession"),), "true"),
     ),
     "session/list": Method(
         name="session/list",
@@ -88,8 +86,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ListSessionsRequest,
         result=types.ListSessionsResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "list"),), "{}"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "list"),), "{}"),
     ),
     "session/delete": Method(
         name="session/delete",
@@ -98,8 +96,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.DeleteSessionRequest,
         result=types.DeleteSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "delete"),), "{}"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "delete"),), "{}"),
     ),
     "session/resume": Method(
         name="session/resume",
@@ -108,8 +106,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ResumeSessionRequest,
         result=types.ResumeSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "resume"),), "{}"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "resume"),), "{}"),
     ),
     "session/close": Method(
         name="session/close",
@@ -118,8 +116,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CloseSessionRequest,
         result=types.CloseSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "close"),), "{}"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("agentCapabilities", "sessionCapabilities", "close"),), "{}"),
     ),
     "session/set_mode": Method(
         name="session/set_mode",
@@ -128,7 +126,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.SetSessionModeRequest,
         result=types.SetSessionModeResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
     "session/set_config_option": Method(
@@ -138,7 +135,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.SetSessionConfigOptionRequest,
         result=types.SetSessionConfigOptionResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
     "session/prompt": Method(
@@ -148,7 +144,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.PromptRequest,
         result=types.PromptResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
     "session/cancel": Method(
@@ -158,7 +153,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelNotification,
         result=None,
         side="agent",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
     "$/cancel_request": Method(
@@ -168,7 +162,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelRequestNotification,
         result=None,
         side="protocol",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
 }
@@ -182,8 +175,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WriteTextFileRequest,
         result=types.WriteTextFileResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "writeTextFile"),), "true"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "writeTextFile"),), "true"),
     ),
     "fs/read_text_file": Method(
         name="fs/read_text_file",
@@ -192,8 +185,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ReadTextFileRequest,
         result=types.ReadTextFileResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "readTextFile"),), "true"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "readTextFile"),), "true"),
     ),
     "session/request_permission": Method(
         name="session/request_permission",
@@ -202,7 +195,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.RequestPermissionRequest,
         result=types.RequestPermissionResponse,
         side="client",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
     "terminal/create": Method(
@@ -212,8 +204,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CreateTerminalRequest,
         result=types.CreateTerminalResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "terminal/output": Method(
         name="terminal/output",
@@ -222,8 +214,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.TerminalOutputRequest,
         result=types.TerminalOutputResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "terminal/release": Method(
         name="terminal/release",
@@ -232,8 +224,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ReleaseTerminalRequest,
         result=types.ReleaseTerminalResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "terminal/wait_for_exit": Method(
         name="terminal/wait_for_exit",
@@ -242,8 +234,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WaitForTerminalExitRequest,
         result=types.WaitForTerminalExitResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "terminal/kill": Method(
         name="terminal/kill",
@@ -252,8 +244,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.KillTerminalRequest,
         result=types.KillTerminalResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "terminal"),), "true"),
     ),
     "elicitation/create": Method(
         name="elicitation/create",
@@ -262,12 +254,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CreateElicitationRequest,
         result=types.CreateElicitationResponse,
         side="client",
+        origin="ACP v1, 2026-11-02",
         capability=Gate(
             types.InitializeRequest,
             (("clientCapabilities", "elicitation", "form"), ("clientCapabilities", "elicitation", "url")),
             "{}",
         ),
-        origin="ACP v1, 2026-11-02",
     ),
     "session/update": Method(
         name="session/update",
@@ -276,7 +268,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.SessionNotification,
         result=None,
         side="client",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
     "elicitation/complete": Method(
@@ -286,8 +277,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CompleteElicitationNotification,
         result=None,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "elicitation", "url"),), "{}"),
         origin="ACP v1, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "elicitation", "url"),), "{}"),
     ),
     "$/cancel_request": Method(
         name="$/cancel_request",
@@ -296,7 +287,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelRequestNotification,
         result=None,
         side="protocol",
-        capability=None,
         origin="ACP v1, 2026-11-02",
     ),
 }

@@ -74,6 +74,6 @@ class Method(NamedTuple):
     params: Any
     result: Any
     side: str
-    capability: Gate | None
     origin: str
+    capability: Gate | None = None
     notification: Method | None = None

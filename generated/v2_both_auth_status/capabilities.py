@@ -43,7 +43,14 @@ class Capabilities:
     def __init__(self, handler: Handler, *, is_checked: bool) -> None:
         self._handler = handler
         self._is_checked = is_checked
-        self._advertising = _advertising(handler)
+        methods = (*handler.METHODS.values(), *handler.PEER_METHODS.values())
+        kinds = {method.capability.advertised_in for method in methods if method.capability is not None}
+        self._advertising = {
+            (method.name, part): kind
+            for method in methods
+            for part, kind in (("params", method.params), ("result", method.result))
+            if kind in kinds
+        }
         self._request_gates = _gates_of_peer(handler, "request")
         self._notification_gates = _gates_of_peer(handler, "notification")
         self._messages: dict[Any, Any] = {}
@@ -78,7 +85,7 @@ class Capabilities:
 
     def begin(self, method: str, params: Any) -> Trial | None:
         """Keep the params of a request of the peer while its handler runs; None if they advertise nothing."""
-        kind, _ = self._advertising.get(method, _NOTHING)
+        kind = self._advertising.get((method, "params"))
         if kind is None:
             return None
         self._trials.append(Trial(kind, params))
@@ -90,24 +97,15 @@ class Capabilities:
             self._messages.setdefault(trial.kind, trial.raw)
         self._trials.remove(trial)
 
-    def sent_params(self, method: str, params: Any) -> None:
-        """Keep what a request of this side advertises."""
-        kind, _ = self._advertising.get(method, _NOTHING)
-        self._sent(kind, params)
-
-    def sent_result(self, method: str, result: Any) -> None:
-        """Keep what a result of this side advertises."""
-        _, kind = self._advertising.get(method, _NOTHING)
-        self._sent(kind, result)
-
     def received_result(self, method: str, result: Any) -> None:
         """Keep what a result of the peer advertises."""
-        _, kind = self._advertising.get(method, _NOTHING)
+        kind = self._advertising.get((method, "result"))
         if kind is not None:
             self._messages[kind] = result
 
-    def _sent(self, kind: Any, raw: Any) -> None:
-        """Keep a message of this side; log where it differs from what the handler overrides."""
+    def sent(self, method: str, part: Literal["params", "result"], raw: Any) -> None:
+        """Keep what a message of this side advertises; log where that differs from what the handler overrides."""
+        kind = self._advertising.get((method, part))
         if kind is None:
             return
         self._messages[kind] = raw
@@ -116,21 +114,6 @@ class Capabilities:
             logger.warning("advertised, but not overridden in %s: %s", name, ", ".join(missing))
         if hidden := not_advertised(self._handler, kind, raw):
             logger.warning("overridden in %s, but not advertised: %s; use advertise()", name, ", ".join(hidden))
-
-
-_NOTHING = (None, None)
-
-
-def _advertising(handler: Handler) -> dict[str, tuple[Any, Any]]:
-    """The types of the params and the result that advertise capabilities, by method; None for one that does not."""
-    methods = (*handler.METHODS.values(), *handler.PEER_METHODS.values())
-    types = {method.capability.advertised_in for method in methods if method.capability is not None}
-    found: dict[str, tuple[Any, Any]] = {}
-    for method in methods:
-        params, result = (half if half in types else None for half in (method.params, method.result))
-        if params is not None or result is not None:
-            found[method.name] = params, result
-    return found
 
 
 def _gates_of_peer(handler: Handler, kind: Literal["request", "notification"]) -> dict[str, Gate]:

@@ -146,7 +146,7 @@ class Connection:
         if link.reason is not None:
             raise link.reason.again()
         self._hand_over_reading()
-        self._capabilities.sent_params(method, params)
+        self._capabilities.sent(method, "params", params)
         number = self._next_id
         self._next_id += 1
         future = link.pending[number] = asyncio.get_running_loop().create_future()

@@ -132,7 +132,7 @@ class InFlight:
         task = asyncio.current_task()
         try:
             result = await dispatch_request(self._handler, method, params, on_drop=self._link.options.on_drop)
-            self._capabilities.sent_result(method, result)
+            self._capabilities.sent(method, "result", result)
             return {"result": result}
         except RequestError as error:
             if isinstance(error, UnfitParams):

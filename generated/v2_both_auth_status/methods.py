@@ -40,7 +40,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.InitializeRequest,
         result=types.InitializeResponse,
         side="agent",
-        capability=None,
         origin="ACP v2, 2026-11-02",
     ),
     "auth/login": Method(
@@ -50,8 +49,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LoginAuthRequest,
         result=types.LoginAuthResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
     ),
     "auth/logout": Method(
         name="auth/logout",
@@ -60,8 +59,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.LogoutAuthRequest,
         result=types.LogoutAuthResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("authMethods",),), None),
     ),
     "session/new": Method(
         name="session/new",
@@ -70,8 +69,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.NewSessionRequest,
         result=types.NewSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
     ),
     "session/list": Method(
         name="session/list",
@@ -80,8 +79,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ListSessionsRequest,
         result=types.ListSessionsResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
     ),
     "session/delete": Method(
         name="session/delete",
@@ -90,8 +89,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.DeleteSessionRequest,
         result=types.DeleteSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("capabilities", "session", "delete"),), "{}"),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "session", "delete"),), "{}"),
     ),
     "session/resume": Method(
         name="session/resume",
@@ -100,8 +99,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ResumeSessionRequest,
         result=types.ResumeSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
     ),
     "session/close": Method(
         name="session/close",
@@ -110,8 +109,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CloseSessionRequest,
         result=types.CloseSessionResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
     ),
     "tool_call/cancel": Method(
         name="tool_call/cancel",
@@ -120,7 +119,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelToolCallRequest,
         result=types.CancelToolCallResponse,
         side="agent",
-        capability=None,
         origin="ACP v2, 2026-11-02",
     ),
     "terminal/cancel": Method(
@@ -130,7 +128,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelTerminalRequest,
         result=types.CancelTerminalResponse,
         side="agent",
-        capability=None,
         origin="ACP v2, 2026-11-02",
     ),
     "session/set_config_option": Method(
@@ -140,7 +137,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.SetSessionConfigOptionRequest,
         result=types.SetSessionConfigOptionResponse,
         side="agent",
-        capability=None,
         origin="ACP v2, 2026-11-02",
     ),
     "session/prompt": Method(
@@ -150,8 +146,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.PromptRequest,
         result=types.PromptResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
     ),
     "session/cancel": Method(
         name="session/cancel",
@@ -160,8 +156,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelSessionNotification,
         result=None,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "session"),), "{}"),
     ),
     "$/cancel_request": Method(
         name="$/cancel_request",
@@ -170,7 +166,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelRequestNotification,
         result=None,
         side="protocol",
-        capability=None,
         origin="ACP v2, 2026-11-02",
     ),
     "auth/status": Method(
@@ -180,8 +175,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.AuthStatusRequest,
         result=types.AuthStatusResponse,
         side="agent",
-        capability=Gate(types.InitializeResponse, (("capabilities", "auth", "status"),), "{}"),
         origin="auth-state, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "auth", "status"),), "{}"),
     ),
 }
 """What the agent handles, by the name on the wire."""
@@ -194,7 +189,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.RequestPermissionRequest,
         result=types.RequestPermissionResponse,
         side="client",
-        capability=None,
         origin="ACP v2, 2026-11-02",
     ),
     "elicitation/create": Method(
@@ -204,12 +198,12 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CreateElicitationRequest,
         result=types.CreateElicitationResponse,
         side="client",
+        origin="ACP v2, 2026-11-02",
         capability=Gate(
             types.InitializeRequest,
             (("capabilities", "elicitation", "form"), ("capabilities", "elicitation", "url")),
             "{}",
         ),
-        origin="ACP v2, 2026-11-02",
     ),
     "session/update": Method(
         name="session/update",
@@ -218,7 +212,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.UpdateSessionNotification,
         result=None,
         side="client",
-        capability=None,
         origin="ACP v2, 2026-11-02",
     ),
     "elicitation/complete": Method(
@@ -228,8 +221,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CompleteElicitationNotification,
         result=None,
         side="client",
-        capability=Gate(types.InitializeRequest, (("capabilities", "elicitation", "url"),), "{}"),
         origin="ACP v2, 2026-11-02",
+        capability=Gate(types.InitializeRequest, (("capabilities", "elicitation", "url"),), "{}"),
     ),
     "$/cancel_request": Method(
         name="$/cancel_request",
@@ -238,7 +231,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelRequestNotification,
         result=None,
         side="protocol",
-        capability=None,
         origin="ACP v2, 2026-11-02",
     ),
     "auth/status_update": Method(
@@ -248,8 +240,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.AuthStatusUpdateNotification,
         result=None,
         side="client",
-        capability=Gate(types.InitializeResponse, (("capabilities", "auth", "status"),), "{}"),
         origin="auth-state, 2026-11-02",
+        capability=Gate(types.InitializeResponse, (("capabilities", "auth", "status"),), "{}"),
     ),
 }
 """What the client handles, by the name on the wire."""

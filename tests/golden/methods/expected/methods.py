@@ -29,7 +29,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.OpenRequest,
         result=types.OpenResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, schema.json",
     ),
     "relay/message": Method(
@@ -39,7 +38,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.RelayRequest,
         result=types.RelayResponse,
         side="both",
-        capability=None,
         origin="ACP v1, schema.json",
         notification=Method(
             name="relay/message",
@@ -48,7 +46,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
             params=types.RelayNotification,
             result=None,
             side="both",
-            capability=None,
             origin="ACP v1, schema.json",
         ),
     ),
@@ -59,7 +56,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelNotification,
         result=None,
         side="protocol",
-        capability=None,
         origin="ACP v1, schema.json",
     ),
 }
@@ -73,7 +69,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.ChangedNotification,
         result=None,
         side="client",
-        capability=None,
         origin="ACP v1, schema.json",
     ),
     "ask": Method(
@@ -83,7 +78,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.AskRequest,
         result=types.AskResponse,
         side="client",
-        capability=None,
         origin="ACP v1, schema.json",
     ),
     "relay/message": Method(
@@ -93,7 +87,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.RelayRequest,
         result=types.RelayResponse,
         side="both",
-        capability=None,
         origin="ACP v1, schema.json",
         notification=Method(
             name="relay/message",
@@ -102,7 +95,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
             params=types.RelayNotification,
             result=None,
             side="both",
-            capability=None,
             origin="ACP v1, schema.json",
         ),
     ),
@@ -113,7 +105,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.CancelNotification,
         result=None,
         side="protocol",
-        capability=None,
         origin="ACP v1, schema.json",
     ),
 }

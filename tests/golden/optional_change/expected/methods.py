@@ -29,7 +29,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.InitializeRequest,
         result=types.InitializeResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, schema.json",
     ),
 }

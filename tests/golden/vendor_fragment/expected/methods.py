@@ -30,7 +30,6 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.InitializeRequest,
         result=types.InitializeResponse,
         side="agent",
-        capability=None,
         origin="ACP v1, schema.json",
     ),
 }
@@ -44,8 +43,8 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.WaveRequest,
         result=types.WaveResponse,
         side="client",
-        capability=Gate(types.InitializeRequest, (("clientCapabilities", "wave"),), "true"),
         origin="wave, 2026-05-01",
+        capability=Gate(types.InitializeRequest, (("clientCapabilities", "wave"),), "true"),
     ),
     "_example.org/bowed": Method(
         name="_example.org/bowed",
@@ -54,7 +53,6 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         params=types.BowNotification,
         result=None,
         side="client",
-        capability=None,
         origin="wave, 2026-05-01",
     ),
 }
