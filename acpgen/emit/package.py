@@ -50,12 +50,6 @@ class _MethodTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Exports:
-    name: Code
-    names: Code
-
-
-@dataclass(frozen=True, slots=True)
 class _Rename:
     old: Code
     new: Code
@@ -187,9 +181,18 @@ def public_names(modules: Mapping[str, list[str]]) -> list[str]:
     return sorted(name for names in modules.values() for name in names)
 
 
-def _name_lines(names: list[str]) -> list[Code]:
-    """The items of `__all__`, wrapped: a line ends before another initial, so that a new name changes few lines."""
-    groups = [", ".join(map(literal, group)) + "," for _, group in groupby(names, key=lambda name: name[0])]
+def _import(module: str, names: list[str]) -> Code:
+    """The statement that imports `names` from a module of the package."""
+    start = f"from .{identifier(module)} import"
+    line = f"{start} {', '.join(map(identifier, sorted(names)))}"
+    if len(line) > LINE_LENGTH:
+        line = "\n    ".join([f"{start} (", *_name_lines(names, identifier)]) + "\n)"
+    return Code(line)
+
+
+def _name_lines(names: list[str], print_name: Callable[[str], Code]) -> list[Code]:
+    """The sorted names, wrapped: each initial starts a new line, so that another name changes few of them."""
+    groups = [", ".join(map(print_name, group)) + "," for _, group in groupby(sorted(names), key=lambda name: name[0])]
     width = LINE_LENGTH - len("    ")
     return [Code(line) for group in groups for line in textwrap.wrap(group, width, break_long_words=False)]
 
@@ -209,11 +212,8 @@ def _init(
         "__init__.py",
         {
             "module_doc": docstring(doc, 0),
-            "modules": [
-                _Exports(identifier(module), Code(", ".join(map(identifier, sorted(names)))))
-                for module, names in sorted(modules.items())
-            ],
-            "exported": _name_lines(public_names(modules)),
+            "imports": [_import(module, names) for module, names in sorted(modules.items())],
+            "exported": _name_lines(public_names(modules), literal),
             "renames": [
                 _Rename(identifier(old), identifier(new), literal(old), literal(new))
                 for old, new in sorted(renames.items())
