@@ -57,7 +57,11 @@ def _install(session: nox.Session, *groups: str) -> None:
 def lint(session: nox.Session) -> None:
     """Check style and the types of acpgen itself."""
     _install(session, "lint")
-    paths = [path for path in ("acpgen", "tests", "examples", "benchmarks", "noxfile.py") if (ROOT / path).exists()]
+    paths = [
+        path
+        for path in ("acpgen", "templates/runtime", "tests", "examples", "benchmarks", "noxfile.py")
+        if (ROOT / path).exists()
+    ]
     session.run("ruff", "check", *paths)
     session.run("black", "--check", "--quiet", "--diff", *paths)
     session.run("mypy")

@@ -183,12 +183,11 @@ METHODS = [
 ]
 
 
-def enveloped(*codes: Any, ids: Any = TEXT, error_ids: Any = None, batches: bool = False) -> Schema:
-    """A schema with a JSON-RPC envelope: error codes with titles, the types of ids, arrays of messages."""
+def enveloped(*codes: Any, ids: Any = TEXT, error_ids: Any = None) -> Schema:
+    """A schema with a JSON-RPC envelope: error codes with titles, the types of ids."""
     code = {"anyOf": [*({"const": number, "title": title} for number, title in codes), WHOLE]}
     answers = any_of(thing(id=ref("Id"), result={}), thing(id=error_ids or TEXT, error=ref("Failure")))
     envelope = {"x-docs-ignore": True, **answers}
-    root = [ref("Envelope"), *([{"type": "array", "items": ref("Envelope")}] if batches else [])]
     return {
         **asking(
             thing(),
@@ -197,7 +196,7 @@ def enveloped(*codes: Any, ids: Any = TEXT, error_ids: Any = None, batches: bool
             Code=code,
             Envelope=envelope,
         ),
-        "anyOf": root,
+        "anyOf": [ref("Envelope")],
     }
 
 
@@ -218,17 +217,6 @@ PROTOCOL = [
         source="risk",
         uses=("import",),
         protocols=(1, 2),
-    ),
-    *there_and_back(
-        Case(
-            rule="batches-added",
-            old=enveloped((-1, "Bad luck")),
-            new=enveloped((-1, "Bad luck"), batches=True),
-            place="the protocol",
-            wire=_both("ok", "breaks"),
-        ),
-        "batches-removed",
-        source="ok",
     ),
     *there_and_back(
         Case(

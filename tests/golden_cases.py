@@ -22,12 +22,9 @@ CASES = REPOSITORY / "tests" / "golden"
 Files = Mapping[str, bytes]
 
 RUNTIME = frozenset(
-    {
-        *("_base.py", "_wire.py", "capabilities.py", "dispatch.py", "options.py", "process.py", "py.typed", "rpc.py"),
-        *("stdio.py", "tasks.py", "transport.py"),
-    }
+    {"_base.py", "_wire.py", "py.typed", *(path.name for path in (REPOSITORY / "templates" / "runtime").glob("*.py"))}
 )
-"""The files that are the same in nearly every package; a case leaves them out, `generated/` has them."""
+"""The files that are the same in all packages; a case leaves them out, `generated/` has them."""
 
 _TIMING = re.compile(r" *\w+ +\d+ ms\n")
 _MOST_LINES = 60

@@ -89,7 +89,8 @@ def started(
     handler = kind(stub_of(acp, kind, connection))
     connection.start(handler)
     if initialized:
-        connection._awaited = None
+        connection._in_flight.handshake = None
+        connection._in_flight.awaits_handshake = False
     return connection, handler
 
 

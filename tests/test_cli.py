@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator
 import acpgen
 from acpgen.diagnostics import input_error
 from tests.command_line import Outcome, run_acpgen, tree
+from tests.golden_cases import RUNTIME
 from tests.support import schema_of
 
 PLAIN = schema_of(
@@ -28,20 +29,8 @@ PLAIN = schema_of(
 ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"type": "string", "x-odd": True}}})
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
-    *("__init__.py", "_base.py", "_wire.py", "acpgen.lock", "agent.py", "capabilities.py", "checks.py"),
-    *(
-        "codec.py",
-        "dispatch.py",
-        "errors.py",
-        "limits.py",
-        "methods.py",
-        "options.py",
-        "py.typed",
-        "rpc.py",
-        "stdio.py",
-        "tasks.py",
-    ),
-    *("transport.py", "types.py"),
+    *("__init__.py", "acpgen.lock", "agent.py", "codec.py", "errors.py", "methods.py", "types.py"),
+    *(RUNTIME - {"process.py"}),
 }
 
 COMMANDS = ("build", "check", "config", "diff", "extensions", "init", "methods", "rfd", "show")
@@ -170,7 +159,7 @@ def test_a_reader_that_went_away_is_no_error(folder: Folder) -> None:
 
 def test_without_the_runtime_a_package_has_no_connections(folder: Folder) -> None:
     with_it = folder.build("plain.json", "--role", "both")
-    runtime = {"capabilities.py", "options.py", "process.py", "rpc.py", "stdio.py", "tasks.py", "transport.py"}
+    runtime = {"capabilities.py", "options.py", "process.py", "connection.py", "stdio.py", "tasks.py", "transport.py"}
     assert (with_it.code, runtime - tree(folder.path / "out").keys()) == (0, set())
 
     without = folder.build("plain.json", "--role", "both", "--no-runtime")

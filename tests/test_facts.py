@@ -135,7 +135,7 @@ def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages:
             supported="supported",
         ),
     )
-    record = packages(Sources(protocol=2)).methods.NEGOTIATION
+    record = packages(Sources(protocol=2)).methods.PROTOCOL_INFO.negotiation
     assert record.least == {"info": {"name": "", "version": ""}}
     assert record.unsupported == (-32022, "requested", "supported")
 
@@ -162,7 +162,7 @@ def test_the_least_values_of_every_type_can_be_read(tmp_path: Path) -> None:
     request["properties"] |= types
     request["required"] = [*request["required"], *types]
     package = build_package(tmp_path / "least_acp", "--schema", own(tmp_path, root))
-    script = "import json, least_acp as acp; from least_acp.methods import NEGOTIATION as n; " + (
+    script = "import json, least_acp as acp; n = acp.methods.PROTOCOL_INFO.negotiation; " + (
         "acp.decode(acp.InitializeRequest, {'protocolVersion': 1, **n.least}); print(json.dumps(n.least))"
     )
     least = json.loads(python(script, cwd=package.parent))
@@ -191,7 +191,7 @@ def test_a_property_without_a_small_value_has_none(tmp_path: Path, child: Node) 
     root["$defs"]["InitializeRequest"]["properties"] |= {"child": CHILD, "few": {"type": "boolean"}}
     root["$defs"]["InitializeRequest"]["required"] += ["child", "few"]
     package = build_package(tmp_path / "bounded_acp", "--schema", own(tmp_path, root))
-    script = "from bounded_acp.methods import NEGOTIATION as n; print(n.least)"
+    script = "from bounded_acp.methods import PROTOCOL_INFO; print(PROTOCOL_INFO.negotiation.least)"
     assert python(script, cwd=package.parent) == "{'few': False}\n"
 
 

@@ -140,9 +140,8 @@ def _foreign_imports(module: ast.Module) -> list[str]:
     return [name for name in found if name.partition(".")[0] not in sys.stdlib_module_names]
 
 
-@pytest.mark.parametrize("path", sorted(RUNTIME - {"rpc.py"}))
+@pytest.mark.parametrize("path", sorted(RUNTIME))
 def test_the_runtime_is_the_same_in_all_packages(path: str) -> None:
-    # but for rpc.py, which follows the envelopes of the schema
     texts = [files[path] for name in PACKAGES if path in (files := tree(GENERATED / name))]
     assert len(texts) > 1
     assert len(set(texts)) == 1

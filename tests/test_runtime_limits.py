@@ -253,7 +253,7 @@ def test_senders_wait_for_a_peer_that_does_not_read(packages: Packages) -> None:
         async with socket_peer(acp, agent_of(acp), max_write_buffer_bytes=2**14) as peer:
             streaming = asyncio.create_task(stream(peer.stub))
             await stuck(streaming, sent)
-            buffered = peer.connection._transport._writer.transport.get_write_buffer_size()
+            buffered = peer.connection._link.transport._writer.transport.get_write_buffer_size()
             assert buffered < 2**14 + 5_000
             assert len(sent) < 500
             received = [(await peer.receive())["params"][0] for _ in range(2_000)]
@@ -276,7 +276,7 @@ def test_many_senders_wait_outside_of_the_buffer(packages: Packages) -> None:
         async with socket_peer(acp, agent_of(acp), max_write_buffer_bytes=2**14) as peer:
             sending = asyncio.ensure_future(asyncio.gather(*(send(peer.stub, number) for number in range(100))))
             await stuck(sending, sent)  # type: ignore[arg-type]
-            assert peer.connection._transport._writer.transport.get_write_buffer_size() < 2**14 + 25_000
+            assert peer.connection._link.transport._writer.transport.get_write_buffer_size() < 2**14 + 25_000
             received = [(await peer.receive())["params"][0] for _ in range(100)]
             await sending
             return received

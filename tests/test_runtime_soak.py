@@ -135,7 +135,11 @@ HALVES = (range(SESSIONS // 2), range(SESSIONS // 2, SESSIONS))
 
 def left_in(connection: Any) -> dict[str, int]:
     """How much a connection holds on to, by the attribute that does: its dicts and sets, and its tasks."""
-    held = {"tasks": connection._tasks._running, **vars(connection)}
+    parts = (connection._link, connection._in_flight, connection._capabilities, connection)
+    held = {
+        "tasks": connection._link.tasks._running,
+        **{name: value for part in parts for name, value in vars(part).items()},
+    }
     sizes = {name: len(value) for name, value in held.items() if isinstance(value, (dict, set))}
     assert len(sizes) >= 5
     return sizes

@@ -577,7 +577,7 @@ def _ending_first(acp: ModuleType) -> Callable[[int, int], None]:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process take orphans in")
 @pytest.mark.parametrize("ends", ["when told", "between two looks"])
 def test_orphans_that_become_children_of_the_client(
-    acp: ModuleType, spawn: Spawner, diary: Diary, monkeypatch: pytest.MonkeyPatch, ends: str
+    spawn: Spawner, diary: Diary, monkeypatch: pytest.MonkeyPatch, ends: str
 ) -> None:
     """As it is for the first process of a container; `_nothing_is_left` looks whether they are zombies."""
     prctl, set_child_subreaper = ctypes.CDLL(None).prctl, 36
@@ -585,12 +585,12 @@ def test_orphans_that_become_children_of_the_client(
     async def main() -> int:
         async with spawn("odd.py", "leaves_a_child", terminate_seconds=0.3, stderr="discard") as agent:
             started = int(await next_entry(diary))
-            with pytest.raises(acp.ConnectionClosed):
+            with pytest.raises(spawn.acp.ConnectionClosed):
                 await spawn.initialize(agent)
         return started
 
     if ends == "between two looks":
-        monkeypatch.setattr(os, "killpg", _ending_first(acp))
+        monkeypatch.setattr(os, "killpg", _ending_first(spawn.acp))
     prctl(set_child_subreaper, 1)
     try:
         started = run(main())

@@ -47,7 +47,6 @@ def _protocol(old: Model, new: Model) -> Iterator[Change]:
         yield change("protocol-changed", Place(), message, effect=breaks, source=(Source.RISK, (Use.IMPORT,)))
     mine, theirs = old.envelope, new.envelope
     for name, what, before, after, refused in (
-        ("batches", "arrays of messages", mine.batches, theirs.batches, Wire.BREAKS),
         ("null-ids", "requests whose id is null", mine.null_ids, theirs.null_ids, Wire.BREAKS),
         # the runtime reads these whatever the schema says: nobody waits for such an answer
         ("null-error-ids", "errors whose id is null", mine.null_error_ids, theirs.null_error_ids, Wire.OK),

@@ -47,12 +47,6 @@ _PROTOCOL = (
         source="risk: PROTOCOL_VERSION is another number",
     ),
     *_both(
-        ("batches-added", "batches-removed"),
-        ("arrays of messages are allowed", "arrays of messages are allowed no more"),
-        ("new to old breaks: the old reader refuses them", "old to new breaks: the new reader refuses them"),
-        ("ok: the runtime takes them apart", "ok: the runtime never sends them of itself"),
-    ),
-    *_both(
         ("null-ids-added", "null-ids-removed"),
         ("the id of a request may be null", "the id of a request may be null no more"),
         ("new to old breaks: the old reader refuses such requests", "old to new breaks: the new reader refuses them"),

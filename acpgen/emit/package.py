@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ from jinja2 import Environment
 from acpgen.emit import codec
 from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
-from acpgen.emit.literals import Code, docstring, identifier, literal
-from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table, negotiation
-from acpgen.emit.runtime import runtime_exports, runtime_files
+from acpgen.emit.literals import LINE_LENGTH, Code, docstring, identifier, literal
+from acpgen.emit.protocol import ProtocolView
+from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
+from acpgen.emit.runtime import copied, copied_modules
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Struct
 from acpgen.ir.role import Role
@@ -44,12 +47,6 @@ class _MethodTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Exports:
-    name: Code
-    names: list[Code]
-
-
-@dataclass(frozen=True, slots=True)
 class _Rename:
     old: Code
     new: Code
@@ -73,20 +70,18 @@ def emit(
     modules = exports(model, roles, runtime=runtime)
     environment = make_environment(templates)
     makers: dict[str, Callable[[], str]] = {
-        "_base.py": lambda: copied("_base.py", templates),
         "_wire.py": lambda: _render(environment, "_wire.py", {}),
         "types.py": lambda: _types(environment, model, templates),
         "codec.py": lambda: _codec(environment, model),
         "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": lambda: _methods(environment, model),
-        "dispatch.py": lambda: _render(environment, "dispatch.py", {"runtime": runtime}),
         "__init__.py": lambda: _init(environment, model, roles, modules=modules, renames=renames or {}),
         "py.typed": lambda: "",
     }
     for role in roles:
         makers[f"{role.value}.py"] = partial(_role, environment, role, model)
-    if runtime:
-        makers |= runtime_files(environment, model.envelope, roles, HEADER)
+    for module in copied_modules(roles, runtime=runtime):
+        makers[f"{module}.py"] = partial(copied, module, templates, HEADER)
     return {path: make() for path, make in makers.items()}
 
 
@@ -96,11 +91,6 @@ def _role(environment: Environment, role: Role, model: Model) -> str:
 
 def _render(environment: Environment, name: str, context: Mapping[str, Any]) -> str:
     return environment.get_template(f"{name}.jinja").render(header=HEADER, **context)
-
-
-def copied(name: str, templates: Path) -> str:
-    """A module of the runtime that is the same for every schema."""
-    return f"{HEADER}\n{(templates / 'runtime' / name).read_text(encoding='utf-8')}"
 
 
 def _types(environment: Environment, model: Model, templates: Path) -> str:
@@ -160,7 +150,8 @@ def _methods(environment: Environment, model: Model) -> str:
         )
         for role in Role
     ]
-    context = {"protocol": literal(model.protocol), "negotiation": negotiation(model), "tables": tables}
+    protocol = ProtocolView(model)
+    context = {"protocol": protocol, "records": protocol.records, "tables": tables}
     return _render(environment, "methods.py", context)
 
 
@@ -168,21 +159,35 @@ def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str
     """The public names of the package, by the module that has them."""
     views = {role: RoleView(role, model) for role in roles}
     return {
-        "_base": ["UNSET", "UnsetType"],
         "_wire": ["DecodeError", "Drop"],
         **{role.value: [view.base, view.stub] for role, view in views.items()},
         "codec": ["decode", "encode"],
-        "dispatch": ["Peer", "dispatch_notification", "dispatch_request"],
         "errors": ["RequestError", *(code.name for code in model.errors.codes)],
-        "methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION", "Gate", "Method"],
+        "methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"],
         "types": [definition.name for definition in model.definitions],
-        **(runtime_exports(roles) if runtime else {}),
+        **{module: names for module, names in copied_modules(roles, runtime=runtime).items() if names},
     }
 
 
 def public_names(modules: Mapping[str, list[str]]) -> list[str]:
     """All names of `exports`, sorted."""
     return sorted(name for names in modules.values() for name in names)
+
+
+def _import(module: str, names: list[str]) -> Code:
+    """The statement that imports `names` from a module of the package."""
+    start = f"from .{identifier(module)} import"
+    line = f"{start} {', '.join(map(identifier, sorted(names)))}"
+    if len(line) > LINE_LENGTH:
+        line = "\n    ".join([f"{start} (", *_name_lines(names, identifier)]) + "\n)"
+    return Code(line)
+
+
+def _name_lines(names: list[str], print_name: Callable[[str], Code]) -> list[Code]:
+    """The sorted names, wrapped: each initial starts a new line, so that another name changes few of them."""
+    groups = [", ".join(map(print_name, group)) + "," for _, group in groupby(sorted(names), key=lambda name: name[0])]
+    width = LINE_LENGTH - len("    ")
+    return [Code(line) for group in groups for line in textwrap.wrap(group, width, break_long_words=False)]
 
 
 def _init(
@@ -200,11 +205,8 @@ def _init(
         "__init__.py",
         {
             "module_doc": docstring(doc, 0),
-            "modules": [
-                _Exports(identifier(module), [identifier(name) for name in sorted(names)])
-                for module, names in modules.items()
-            ],
-            "exported": [literal(name) for name in public_names(modules)],
+            "imports": [_import(module, names) for module, names in sorted(modules.items())],
+            "exported": _name_lines(public_names(modules), literal),
             "renames": [
                 _Rename(identifier(old), identifier(new), literal(old), literal(new))
                 for old, new in sorted(renames.items())

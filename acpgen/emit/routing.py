@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, docstring, identifier, literal, tuple_of
 from acpgen.emit.reading import TYPES, Reading, decoder, encoder
-from acpgen.emit.values import value
 from acpgen.ir import names
-from acpgen.ir.least import least_members
 from acpgen.ir.model import (
     AnyJson,
     Kind,
@@ -168,7 +166,7 @@ class MethodView:
     @property
     def route(self) -> Code:
         """How dispatch calls the handler."""
-        read = Code(f"negotiated({self.decode_params})") if self.negotiates else self.decode_params
+        read = Code(f"negotiated(PROTOCOL_INFO, {self.decode_params})") if self.negotiates else self.decode_params
         arguments = [self.handler, read, self.encode_result if self.is_request else Code("anything")]
         if not self.takes_object:
             arguments.append(Code("takes_object=False"))
@@ -306,19 +304,6 @@ class RoleView:
     def uses_any(self) -> bool:
         """Whether a signature says `Any`."""
         return any("Any" in (view.params, view.result) for view in self.handled + self.called)
-
-
-def negotiation(model: Model) -> Code:
-    """The record of what is negotiated, as an expression; None where nothing is known of it."""
-    found = model.negotiation
-    if found is None:
-        return Code("None")
-    arguments = [Code(f"method={literal(found.method)}"), Code(f"version={literal(found.version)}")]
-    arguments.append(Code(f"least={value(least_members(model, found.method, found.version))}"))
-    if (error := found.unsupported) is not None:
-        names = f"{literal(error.code)}, {literal(error.requested)}, {literal(error.supported)}"
-        arguments.append(Code(f"unsupported=Unsupported({names})"))
-    return Code(f"Negotiation({', '.join(arguments)})")
 
 
 def _article(role: Role) -> str:

@@ -1,4 +1,4 @@
-"""What a schema says about JSON-RPC itself: ids, cancellation and batches. The runtime follows it."""
+"""What a schema says about JSON-RPC itself: ids and cancellation. The runtime follows it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ from typing import Any
 from acpgen.ir.context import Context
 from acpgen.ir.model import Cancel, Envelope, Kind, Method, Ref, Struct
 from acpgen.ir.role import Role
+from acpgen.schema.pointer import join
 from acpgen.schema.walk import referenced_definition, walk
 
 
 def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method, ...]) -> Envelope:
-    """The rules for messages, found by structure in the envelopes of the schema, its root included."""
+    """The rules for messages, found by structure in the envelopes of the schema. Warns if the root allows batches."""
+    batches = [pointer for pointer, branch in _branches(root) if branch.get("type") == "array"]
+    if batches:
+        context.report.warning(
+            "batches",
+            "batches are no part of ACP: packages answer an array of messages with one error",
+            at=batches[0],
+            hint="send each message on its own",
+        )
     ids = set(_id_definitions(context))
     return Envelope(
         cancel=next((found for method in methods if (found := _cancel(context, method, ids))), None),
-        batches=any(branch.get("type") == "array" for branch in _branches(root)),
         null_ids=not ids or any(_takes_null(context.definitions.nodes[name]) for name in ids),
         null_error_ids=_has_null_error_ids(context),
     )
@@ -60,13 +68,13 @@ def _cancel(context: Context, method: Method, ids: set[str]) -> Cancel | None:
     return Cancel(method=method.wire, key=required[0].wire)
 
 
-def _branches(node: Any) -> Iterator[dict[str, Any]]:
-    """`node` and the alternatives of its unions, at any depth."""
+def _branches(node: Any, pointer: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """`node` and the alternatives of its unions, at any depth, each with its pointer below `node`."""
     if isinstance(node, dict):
-        yield node
+        yield pointer, node
         for key in ("anyOf", "oneOf"):
-            for branch in node.get(key, []):
-                yield from _branches(branch)
+            for index, branch in enumerate(node.get(key, [])):
+                yield from _branches(branch, join(pointer, key, index))
 
 
 def _takes_null(node: Any) -> bool:
@@ -74,4 +82,4 @@ def _takes_null(node: Any) -> bool:
 
 
 def _types(node: Any) -> Iterator[Any]:
-    return (branch.get("type") for branch in _branches(node))
+    return (branch.get("type") for _, branch in _branches(node))

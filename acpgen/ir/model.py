@@ -359,10 +359,9 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The JSON-RPC that the schema allows: cancellation, batches, and null as the id of a request, or of an error."""
+    """What the schema says about JSON-RPC: cancellation, and whether null is the id of a request, or of an error."""
 
     cancel: Cancel | None
-    batches: bool
     null_ids: bool
     null_error_ids: bool
 

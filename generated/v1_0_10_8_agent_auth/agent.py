@@ -8,7 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
     AuthenticateRequest,
     AuthenticateResponse,
@@ -219,12 +219,13 @@ class Agent(Handler):
         """
         raise MethodNotFoundError("Method not found: logout")
 
+    PROTOCOL = PROTOCOL_INFO
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {
         "authenticate": Route("authenticate", codec.decode_authenticate_request, codec.encode_authenticate_response),
         "initialize": Route(
-            "initialize", negotiated(codec.decode_initialize_request), codec.encode_initialize_response
+            "initialize", negotiated(PROTOCOL_INFO, codec.decode_initialize_request), codec.encode_initialize_response
         ),
         "session/load": Route("session_load", codec.decode_load_session_request, codec.encode_load_session_response),
         "session/new": Route("session_new", codec.decode_new_session_request, codec.encode_new_session_response),

@@ -8,7 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
     AuthenticateRequest,
     AuthenticateResponse,
@@ -283,11 +283,12 @@ class Agent(Handler):
         partial, or with error `-32800`.
         """
 
+    PROTOCOL = PROTOCOL_INFO
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {
         "initialize": Route(
-            "initialize", negotiated(codec.decode_initialize_request), codec.encode_initialize_response
+            "initialize", negotiated(PROTOCOL_INFO, codec.decode_initialize_request), codec.encode_initialize_response
         ),
         "authenticate": Route("authenticate", codec.decode_authenticate_request, codec.encode_authenticate_response),
         "logout": Route("logout", codec.decode_logout_request, codec.encode_logout_response),

@@ -8,7 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
     AuthenticateRequest,
     AuthenticateResponse,
@@ -278,6 +278,7 @@ class Client(Handler):
         partial, or with error `-32800`.
         """
 
+    PROTOCOL = PROTOCOL_INFO
     METHODS = CLIENT_METHODS
     PEER_METHODS = AGENT_METHODS
     REQUESTS = {

@@ -8,7 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
     AuthStatusRequest,
     AuthStatusResponse,
@@ -222,11 +222,12 @@ class Agent(Handler):
         """
         raise MethodNotFoundError("Method not found: auth/status")
 
+    PROTOCOL = PROTOCOL_INFO
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {
         "initialize": Route(
-            "initialize", negotiated(codec.decode_initialize_request), codec.encode_initialize_response
+            "initialize", negotiated(PROTOCOL_INFO, codec.decode_initialize_request), codec.encode_initialize_response
         ),
         "auth/login": Route("auth_login", codec.decode_login_auth_request, codec.encode_login_auth_response),
         "auth/logout": Route("auth_logout", codec.decode_logout_auth_request, codec.encode_logout_auth_response),

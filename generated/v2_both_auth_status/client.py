@@ -8,7 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
     AuthStatusRequest,
     AuthStatusResponse,
@@ -234,6 +234,7 @@ class Client(Handler):
         From auth-state, 2026-11-02.
         """
 
+    PROTOCOL = PROTOCOL_INFO
     METHODS = CLIENT_METHODS
     PEER_METHODS = AGENT_METHODS
     REQUESTS = {

@@ -280,7 +280,7 @@ FACTS: list[Fact] = [
     # shapes
     Fact("1s 2s", (1, 3, 0), "type-kind-changed", "SetSessionConfigOptionRequest"),
     Fact("1u", (0, 11, 1), "type-kind-changed", "SetSessionConfigOptionRequest"),
-    Fact("2s", (2026,), "batches-removed", "the protocol"),
+    Fact("2s", (2026,), "null-ids-removed", "the protocol"),
     Fact("1u 2u", (2026,), "method-side-changed", "mcp/message"),
 ]
 """Findings that a comparison must have."""

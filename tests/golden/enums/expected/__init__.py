@@ -5,27 +5,13 @@
 From ACP v1, schema.json.
 """
 
-from ._base import (
-    UNSET,
-    UnsetType,
-)
-from ._wire import (
-    DecodeError,
-    Drop,
-)
-from .agent import (
-    Agent,
-    RemoteClient,
-)
-from .codec import (
-    decode,
-    encode,
-)
-from .dispatch import (
-    Peer,
-    dispatch_notification,
-    dispatch_request,
-)
+from ._base import UNSET, UnsetType
+from ._wire import DecodeError, Drop
+from .agent import Agent, RemoteClient
+from .capabilities import CapabilityError, advertise
+from .codec import decode, encode
+from .connection import Connection
+from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError,
     InvalidParamsError,
@@ -34,87 +20,34 @@ from .errors import (
     ParseError,
     RequestError,
 )
-from .methods import (
-    AGENT_METHODS,
-    CLIENT_METHODS,
-    Gate,
-    Method,
-    PROTOCOL_VERSION,
-)
-from .types import (
-    Choice,
-    ChoiceInline,
-    ChoiceItemsItem,
-    Code,
-    Colour,
-    Level,
-    Mode,
-    Only,
-)
-from .capabilities import (
-    CapabilityError,
-    advertise,
-)
-from .options import (
-    ConnectionOptions,
-)
-from .rpc import (
-    Connection,
-)
-from .transport import (
-    ConnectionClosed,
-    MemoryTransport,
-    MessageTooLarge,
-    StreamTransport,
-    Transport,
-    memory_transports,
-)
-from .stdio import (
-    run_agent,
-    serve_agent,
-)
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
+from .options import ConnectionOptions
+from .protocol import Gate, Method
+from .stdio import run_agent, serve_agent
+from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .types import Choice, ChoiceInline, ChoiceItemsItem, Code, Colour, Level, Mode, Only
 
+# fmt: off
 __all__ = [
-    "AGENT_METHODS",
-    "Agent",
-    "CLIENT_METHODS",
-    "CapabilityError",
-    "Choice",
-    "ChoiceInline",
-    "ChoiceItemsItem",
-    "Code",
-    "Colour",
-    "Connection",
-    "ConnectionClosed",
-    "ConnectionOptions",
-    "DecodeError",
-    "Drop",
+    "AGENT_METHODS", "Agent",
+    "CLIENT_METHODS", "CapabilityError", "Choice", "ChoiceInline", "ChoiceItemsItem", "Code", "Colour", "Connection",
+    "ConnectionClosed", "ConnectionOptions",
+    "DecodeError", "Drop",
     "Gate",
-    "InternalError",
-    "InvalidParamsError",
-    "InvalidRequestError",
+    "InternalError", "InvalidParamsError", "InvalidRequestError",
     "Level",
-    "MemoryTransport",
-    "MessageTooLarge",
-    "Method",
-    "MethodNotFoundError",
-    "Mode",
+    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError", "Mode",
     "Only",
-    "PROTOCOL_VERSION",
-    "ParseError",
-    "Peer",
-    "RemoteClient",
-    "RequestError",
+    "PROTOCOL_VERSION", "ParseError", "Peer",
+    "RemoteClient", "RequestError",
     "StreamTransport",
     "Transport",
-    "UNSET",
-    "UnsetType",
+    "UNSET", "UnsetType",
     "advertise",
-    "decode",
-    "dispatch_notification",
-    "dispatch_request",
+    "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
     "serve_agent",
 ]
+# fmt: on

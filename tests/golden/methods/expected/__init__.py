@@ -5,31 +5,14 @@
 From ACP v1, schema.json.
 """
 
-from ._base import (
-    UNSET,
-    UnsetType,
-)
-from ._wire import (
-    DecodeError,
-    Drop,
-)
-from .agent import (
-    Agent,
-    RemoteClient,
-)
-from .client import (
-    Client,
-    RemoteAgent,
-)
-from .codec import (
-    decode,
-    encode,
-)
-from .dispatch import (
-    Peer,
-    dispatch_notification,
-    dispatch_request,
-)
+from ._base import UNSET, UnsetType
+from ._wire import DecodeError, Drop
+from .agent import Agent, RemoteClient
+from .capabilities import CapabilityError, advertise
+from .client import Client, RemoteAgent
+from .codec import decode, encode
+from .connection import Connection
+from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError,
     InvalidParamsError,
@@ -39,13 +22,12 @@ from .errors import (
     ParseError,
     RequestError,
 )
-from .methods import (
-    AGENT_METHODS,
-    CLIENT_METHODS,
-    Gate,
-    Method,
-    PROTOCOL_VERSION,
-)
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
+from .options import ConnectionOptions
+from .process import AgentConnection, AgentProcess, connect, spawn_agent
+from .protocol import Gate, Method
+from .stdio import run_agent, serve_agent
+from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .types import (
     AskRequest,
     AskRequestChoices,
@@ -62,89 +44,31 @@ from .types import (
     RelayRequest,
     RelayResponse,
 )
-from .capabilities import (
-    CapabilityError,
-    advertise,
-)
-from .options import (
-    ConnectionOptions,
-)
-from .rpc import (
-    Connection,
-)
-from .transport import (
-    ConnectionClosed,
-    MemoryTransport,
-    MessageTooLarge,
-    StreamTransport,
-    Transport,
-    memory_transports,
-)
-from .stdio import (
-    run_agent,
-    serve_agent,
-)
-from .process import (
-    AgentConnection,
-    AgentProcess,
-    connect,
-    spawn_agent,
-)
 
+# fmt: off
 __all__ = [
-    "AGENT_METHODS",
-    "Agent",
-    "AgentConnection",
-    "AgentProcess",
-    "AskRequest",
-    "AskRequestChoices",
-    "AskRequestText",
+    "AGENT_METHODS", "Agent", "AgentConnection", "AgentProcess", "AskRequest", "AskRequestChoices", "AskRequestText",
     "AskResponse",
-    "CLIENT_METHODS",
-    "CancelNotification",
-    "CancelNotificationId",
-    "CapabilityError",
-    "ChangedNotification",
-    "Client",
-    "Connection",
-    "ConnectionClosed",
-    "ConnectionOptions",
-    "DecodeError",
-    "Drop",
-    "Failure",
-    "FailureCode",
+    "CLIENT_METHODS", "CancelNotification", "CancelNotificationId", "CapabilityError", "ChangedNotification", "Client",
+    "Connection", "ConnectionClosed", "ConnectionOptions",
+    "DecodeError", "Drop",
+    "Failure", "FailureCode",
     "Gate",
-    "InternalError",
-    "InvalidParamsError",
-    "InvalidRequestError",
+    "InternalError", "InvalidParamsError", "InvalidRequestError",
     "LockedError",
-    "MemoryTransport",
-    "MessageTooLarge",
-    "Method",
-    "MethodNotFoundError",
-    "OpenRequest",
-    "OpenResponse",
-    "PROTOCOL_VERSION",
-    "ParseError",
-    "Peer",
-    "RelayNotification",
-    "RelayRequest",
-    "RelayResponse",
-    "RemoteAgent",
-    "RemoteClient",
-    "RequestError",
+    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError",
+    "OpenRequest", "OpenResponse",
+    "PROTOCOL_VERSION", "ParseError", "Peer",
+    "RelayNotification", "RelayRequest", "RelayResponse", "RemoteAgent", "RemoteClient", "RequestError",
     "StreamTransport",
     "Transport",
-    "UNSET",
-    "UnsetType",
+    "UNSET", "UnsetType",
     "advertise",
     "connect",
-    "decode",
-    "dispatch_notification",
-    "dispatch_request",
+    "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
-    "serve_agent",
-    "spawn_agent",
+    "serve_agent", "spawn_agent",
 ]
+# fmt: on

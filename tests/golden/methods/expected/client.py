@@ -8,7 +8,7 @@ from . import codec
 from ._wire import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
     AskRequest,
     AskResponse,
@@ -70,6 +70,7 @@ class Client(Handler):
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
 
+    PROTOCOL = PROTOCOL_INFO
     METHODS = CLIENT_METHODS
     PEER_METHODS = AGENT_METHODS
     REQUESTS = {

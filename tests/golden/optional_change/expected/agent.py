@@ -7,7 +7,7 @@ from __future__ import annotations
 from . import codec
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
     InitializeRequest,
     InitializeResponse,
@@ -33,6 +33,7 @@ class Agent(Handler):
         """`initialize`, which the schema does not describe."""
         raise MethodNotFoundError("Method not found: initialize")
 
+    PROTOCOL = PROTOCOL_INFO
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from .dispatch import Handler, Remote
-from .methods import AGENT_METHODS, CLIENT_METHODS
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 
 
 class RemoteClient(Remote):
@@ -23,6 +23,7 @@ class Agent(Handler):
     def __init__(self, client: RemoteClient) -> None:
         self.client = client
 
+    PROTOCOL = PROTOCOL_INFO
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {}

@@ -5,27 +5,13 @@
 From ACP v1, schema.json.
 """
 
-from ._base import (
-    UNSET,
-    UnsetType,
-)
-from ._wire import (
-    DecodeError,
-    Drop,
-)
-from .agent import (
-    Agent,
-    RemoteClient,
-)
-from .codec import (
-    decode,
-    encode,
-)
-from .dispatch import (
-    Peer,
-    dispatch_notification,
-    dispatch_request,
-)
+from ._base import UNSET, UnsetType
+from ._wire import DecodeError, Drop
+from .agent import Agent, RemoteClient
+from .capabilities import CapabilityError, advertise
+from .codec import decode, encode
+from .connection import Connection
+from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError,
     InvalidParamsError,
@@ -34,13 +20,11 @@ from .errors import (
     ParseError,
     RequestError,
 )
-from .methods import (
-    AGENT_METHODS,
-    CLIENT_METHODS,
-    Gate,
-    Method,
-    PROTOCOL_VERSION,
-)
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
+from .options import ConnectionOptions
+from .protocol import Gate, Method
+from .stdio import run_agent, serve_agent
+from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .types import (
     Shape,
     ShapeCircle,
@@ -52,71 +36,26 @@ from .types import (
     StepDraw,
     StepMove,
 )
-from .capabilities import (
-    CapabilityError,
-    advertise,
-)
-from .options import (
-    ConnectionOptions,
-)
-from .rpc import (
-    Connection,
-)
-from .transport import (
-    ConnectionClosed,
-    MemoryTransport,
-    MessageTooLarge,
-    StreamTransport,
-    Transport,
-    memory_transports,
-)
-from .stdio import (
-    run_agent,
-    serve_agent,
-)
 
+# fmt: off
 __all__ = [
-    "AGENT_METHODS",
-    "Agent",
-    "CLIENT_METHODS",
-    "CapabilityError",
-    "Connection",
-    "ConnectionClosed",
-    "ConnectionOptions",
-    "DecodeError",
-    "Drop",
+    "AGENT_METHODS", "Agent",
+    "CLIENT_METHODS", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions",
+    "DecodeError", "Drop",
     "Gate",
-    "InternalError",
-    "InvalidParamsError",
-    "InvalidRequestError",
-    "MemoryTransport",
-    "MessageTooLarge",
-    "Method",
-    "MethodNotFoundError",
-    "PROTOCOL_VERSION",
-    "ParseError",
-    "Peer",
-    "RemoteClient",
-    "RequestError",
-    "Shape",
-    "ShapeCircle",
-    "ShapeFilledSquare",
-    "ShapeOutlinedSquare",
-    "ShapePoint",
-    "Square",
-    "Step",
-    "StepDraw",
-    "StepMove",
-    "StreamTransport",
+    "InternalError", "InvalidParamsError", "InvalidRequestError",
+    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError",
+    "PROTOCOL_VERSION", "ParseError", "Peer",
+    "RemoteClient", "RequestError",
+    "Shape", "ShapeCircle", "ShapeFilledSquare", "ShapeOutlinedSquare", "ShapePoint", "Square", "Step", "StepDraw",
+    "StepMove", "StreamTransport",
     "Transport",
-    "UNSET",
-    "UnsetType",
+    "UNSET", "UnsetType",
     "advertise",
-    "decode",
-    "dispatch_notification",
-    "dispatch_request",
+    "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "run_agent",
     "serve_agent",
 ]
+# fmt: on

@@ -5,27 +5,13 @@
 From ACP v1, schema.json, with wave, 2026-05-01.
 """
 
-from ._base import (
-    UNSET,
-    UnsetType,
-)
-from ._wire import (
-    DecodeError,
-    Drop,
-)
-from .client import (
-    Client,
-    RemoteAgent,
-)
-from .codec import (
-    decode,
-    encode,
-)
-from .dispatch import (
-    Peer,
-    dispatch_notification,
-    dispatch_request,
-)
+from ._base import UNSET, UnsetType
+from ._wire import DecodeError, Drop
+from .capabilities import CapabilityError, advertise
+from .client import Client, RemoteAgent
+from .codec import decode, encode
+from .connection import Connection
+from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
     InternalError,
     InvalidParamsError,
@@ -34,13 +20,11 @@ from .errors import (
     ParseError,
     RequestError,
 )
-from .methods import (
-    AGENT_METHODS,
-    CLIENT_METHODS,
-    Gate,
-    Method,
-    PROTOCOL_VERSION,
-)
+from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
+from .options import ConnectionOptions
+from .process import AgentConnection, AgentProcess, connect, spawn_agent
+from .protocol import Gate, Method
+from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .types import (
     BowNotification,
     ClientCapabilities,
@@ -55,78 +39,29 @@ from .types import (
     WaveRequest,
     WaveResponse,
 )
-from .capabilities import (
-    CapabilityError,
-    advertise,
-)
-from .options import (
-    ConnectionOptions,
-)
-from .rpc import (
-    Connection,
-)
-from .transport import (
-    ConnectionClosed,
-    MemoryTransport,
-    MessageTooLarge,
-    StreamTransport,
-    Transport,
-    memory_transports,
-)
-from .process import (
-    AgentConnection,
-    AgentProcess,
-    connect,
-    spawn_agent,
-)
 
+# fmt: off
 __all__ = [
-    "AGENT_METHODS",
-    "AgentConnection",
-    "AgentProcess",
+    "AGENT_METHODS", "AgentConnection", "AgentProcess",
     "BowNotification",
-    "CLIENT_METHODS",
-    "CapabilityError",
-    "Client",
-    "ClientCapabilities",
-    "Connection",
-    "ConnectionClosed",
+    "CLIENT_METHODS", "CapabilityError", "Client", "ClientCapabilities", "Connection", "ConnectionClosed",
     "ConnectionOptions",
-    "DecodeError",
-    "Drop",
-    "Gate",
-    "Gesture",
-    "GestureNod",
-    "GestureOther",
-    "GestureWave",
+    "DecodeError", "Drop",
+    "Gate", "Gesture", "GestureNod", "GestureOther", "GestureWave",
     "Hand",
-    "InitializeRequest",
-    "InitializeResponse",
-    "InternalError",
-    "InvalidParamsError",
-    "InvalidRequestError",
-    "MemoryTransport",
-    "MessageTooLarge",
-    "Method",
-    "MethodNotFoundError",
-    "Mood",
-    "PROTOCOL_VERSION",
-    "ParseError",
-    "Peer",
-    "RemoteAgent",
-    "RequestError",
+    "InitializeRequest", "InitializeResponse", "InternalError", "InvalidParamsError", "InvalidRequestError",
+    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError", "Mood",
+    "PROTOCOL_VERSION", "ParseError", "Peer",
+    "RemoteAgent", "RequestError",
     "StreamTransport",
     "Transport",
-    "UNSET",
-    "UnsetType",
-    "WaveRequest",
-    "WaveResponse",
+    "UNSET", "UnsetType",
+    "WaveRequest", "WaveResponse",
     "advertise",
     "connect",
-    "decode",
-    "dispatch_notification",
-    "dispatch_request",
+    "decode", "dispatch_notification", "dispatch_request",
     "encode",
     "memory_transports",
     "spawn_agent",
 ]
+# fmt: on

@@ -1,0 +1,81 @@
+"""What `methods.py` states about the protocol as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acpgen.emit.literals import Code, identifier, literal
+from acpgen.emit.values import value
+from acpgen.ir.least import least_members
+from acpgen.ir.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class CancellationView:
+    """The notification that cancels requests, as literals."""
+
+    method: Code
+    key: Code
+
+
+@dataclass(frozen=True, slots=True)
+class NegotiationView:
+    """The request that negotiates the version, as expressions."""
+
+    method: Code
+    version: Code
+    least: Code
+    unsupported: Code | None
+
+
+class ProtocolView:
+    """The rules of a protocol."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def version(self) -> Code:
+        """The version of the protocol."""
+        return literal(self._model.protocol)
+
+    @property
+    def null_ids(self) -> Code:
+        """Whether the id of a request may be null."""
+        return literal(self._model.envelope.null_ids)
+
+    @property
+    def cancellation(self) -> CancellationView | None:
+        """How requests are cancelled."""
+        cancel = self._model.envelope.cancel
+        return CancellationView(literal(cancel.method), literal(cancel.key)) if cancel else None
+
+    @property
+    def negotiation(self) -> NegotiationView | None:
+        """How the version is negotiated."""
+        found = self._model.negotiation
+        if found is None:
+            return None
+        least = value(least_members(self._model, found.method, found.version))
+        error = found.unsupported
+        unsupported = error and f"{literal(error.code)}, {literal(error.requested)}, {literal(error.supported)}"
+        return NegotiationView(
+            literal(found.method),
+            literal(found.version),
+            least,
+            Code(f"Unsupported({unsupported})") if unsupported else None,
+        )
+
+    @property
+    def records(self) -> list[Code]:
+        """The classes of records that `methods.py` uses, sorted."""
+        negotiation = self.negotiation
+        used = {
+            "Cancellation": self.cancellation is not None,
+            "Gate": any(method.gate is not None and method.handlers for method in self._model.methods),
+            "Method": True,
+            "Negotiation": negotiation is not None,
+            "ProtocolInfo": True,
+            "Unsupported": negotiation is not None and negotiation.unsupported is not None,
+        }
+        return [identifier(name) for name, is_used in used.items() if is_used]

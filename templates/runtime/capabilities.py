@@ -1,0 +1,228 @@
+"""Capabilities: what the peers of a connection have advertised, and which methods that allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, Literal, TypeVar
+
+from . import codec
+from ._wire import DecodeError
+from .dispatch import Handler
+from .log import logger
+from .protocol import Gate, Method
+
+T = TypeVar("T")
+
+
+class CapabilityError(Exception):
+    """The peer has not advertised the capability that `method` needs, so nothing was sent."""
+
+    def __init__(self, method: str, gate: Gate) -> None:
+        self.method = method
+        self.gate = gate
+        paths = " or ".join(".".join(path) for path in gate.paths)
+        super().__init__(f"{method} needs {paths}, which the peer has not advertised in {gate.advertised_in.__name__}")
+
+
+class Trial:
+    """The params of a request that advertise something, while its handler runs."""
+
+    __slots__ = ("kind", "raw")
+
+    def __init__(self, kind: Any, raw: Any) -> None:
+        self.kind = kind
+        self.raw = raw
+
+
+class Capabilities:
+    """What the two peers of a connection have advertised: messages as raw JSON, by their type."""
+
+    def __init__(self, handler: Handler, *, is_checked: bool) -> None:
+        self._handler = handler
+        self._is_checked = is_checked
+        methods = (*handler.METHODS.values(), *handler.PEER_METHODS.values())
+        kinds = {method.capability.advertised_in for method in methods if method.capability is not None}
+        self._advertising = {
+            (method.name, part): kind
+            for method in methods
+            for part, kind in (("params", method.params), ("result", method.result))
+            if kind in kinds
+        }
+        self._request_gates = _gates_of_peer(handler, "request")
+        self._notification_gates = _gates_of_peer(handler, "notification")
+        self._messages: dict[Any, Any] = {}
+        self._trials: list[Trial] = []
+
+    # --- Gates ---------------------------------------------------------------------------------------------------
+
+    def check_request(self, method: str) -> None:
+        """Raise `CapabilityError` if the peer has not advertised what the request needs."""
+        self._check(method, self._request_gates.get(method))
+
+    def check_notification(self, method: str) -> None:
+        """The same for a notification."""
+        self._check(method, self._notification_gates.get(method))
+
+    def _check(self, method: str, gate: Gate | None) -> None:
+        if gate is not None and self._is_checked and not self._allows(gate):
+            raise CapabilityError(method, gate)
+
+    def supports(self, method: str) -> bool:
+        """Whether the peer has advertised what `method` needs, if anything."""
+        gates = (self._request_gates.get(method), self._notification_gates.get(method))
+        return all(gate is None or self._allows(gate) for gate in gates)
+
+    def _allows(self, gate: Gate) -> bool:
+        """Whether the message that decides about `gate` has been exchanged, and opens it."""
+        kind = gate.advertised_in
+        raw = next((trial.raw for trial in reversed(self._trials) if trial.kind is kind), None)
+        return is_open(gate, self._messages.get(kind, raw))
+
+    # --- Messages ------------------------------------------------------------------------------------------------
+
+    def begin(self, method: str, params: Any) -> Trial | None:
+        """Keep the params of a request of the peer while its handler runs; None if they advertise nothing."""
+        kind = self._advertising.get((method, "params"))
+        if kind is None:
+            return None
+        self._trials.append(Trial(kind, params))
+        return self._trials[-1]
+
+    def end(self, trial: Trial, *, keep: bool) -> None:
+        """Keep the params of a request that has succeeded, unless an earlier one has; forget those of others."""
+        if keep:
+            self._messages.setdefault(trial.kind, trial.raw)
+        self._trials.remove(trial)
+
+    def received_result(self, method: str, result: Any) -> None:
+        """Keep what a result of the peer advertises."""
+        kind = self._advertising.get((method, "result"))
+        if kind is not None:
+            self._messages[kind] = result
+
+    def sent(self, method: str, part: Literal["params", "result"], raw: Any) -> None:
+        """Keep what a message of this side advertises; log where that differs from what the handler overrides."""
+        kind = self._advertising.get((method, part))
+        if kind is None:
+            return
+        self._messages[kind] = raw
+        name = type(self._handler).__name__
+        if missing := without_handler(self._handler, kind, raw):
+            logger.warning("advertised, but not overridden in %s: %s", name, ", ".join(missing))
+        if hidden := not_advertised(self._handler, kind, raw):
+            logger.warning("overridden in %s, but not advertised: %s; use advertise()", name, ", ".join(hidden))
+
+
+def _gates_of_peer(handler: Handler, kind: Literal["request", "notification"]) -> dict[str, Gate]:
+    """The gates of the methods that the peer handles, by name."""
+    return {
+        each.name: each.capability
+        for method in handler.PEER_METHODS.values()
+        for each in (method, method.notification)
+        if each is not None and each.kind == kind and each.capability is not None
+    }
+
+
+def is_open(gate: Gate, raw: Any) -> bool:
+    """Whether the raw JSON of a message opens `gate`."""
+    return any(_opens(_at(raw, path)) for path in gate.paths)
+
+
+def _at(raw: Any, path: tuple[str, ...]) -> Any:
+    value: Any = raw
+    for name in path:
+        inner: Any = value
+        if not isinstance(value, dict):
+            return None
+        value = inner.get(name)
+    return value
+
+
+def _opens(value: Any) -> bool:
+    found: Any = value
+    return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(found))
+
+
+def overrides(handler: Handler | type[Handler], name: str) -> bool:
+    """Whether the class of `handler` overrides the generated method `name`."""
+    kind = handler if isinstance(handler, type) else type(handler)
+    owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+    return owner is not None and "METHODS" not in vars(owner)
+
+
+def advertise(handler: Handler | type[Handler], message: T) -> T:
+    """A copy of `message` that advertises the methods that the class of `handler` overrides.
+
+    What `message` advertises already is kept; `False` is not, as it is the default. A capability that has several
+    forms, or is a list, is left to you.
+
+        return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
+    """
+    raw: Any = codec.encode(message)
+    for method in _gated(handler, type(message)):
+        gate = _simple_gate(handler, method)
+        if gate is not None:
+            opened = deepcopy(raw)
+            if _put(opened, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(type(message), opened):
+                raw = opened
+    return codec.decode(type(message), raw)
+
+
+def _put(raw: Any, path: tuple[str, ...], value: Any) -> bool:
+    """Put `value` at `path`, unless there is a value other than false."""
+    *parents, last = path
+    outer: Any = raw
+    for name in parents:
+        outer = outer.setdefault(name, {})
+        if not _is_object(outer):
+            return False
+    if outer.get(last, False) is not False:
+        return False
+    outer[last] = value
+    return True
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _fits(kind: Any, raw: Any) -> bool:
+    try:
+        codec.decode(kind, raw)
+    except DecodeError:
+        return False
+    return True
+
+
+def without_handler(handler: Handler, kind: Any, raw: Any) -> list[str]:
+    """The methods that the message `raw`, of the type `kind`, advertises, and that `handler` does not override."""
+    return [
+        method.name
+        for method in _gated(handler, kind)
+        if method.capability is not None and is_open(method.capability, raw) and not overrides(handler, method.handler)
+    ]
+
+
+def not_advertised(handler: Handler, kind: Any, raw: Any) -> list[str]:
+    """The methods that `handler` overrides, and that the message `raw`, of the type `kind`, could advertise."""
+    return [
+        method.name
+        for method in _gated(handler, kind)
+        if (gate := _simple_gate(handler, method)) is not None and not is_open(gate, raw)
+    ]
+
+
+def _simple_gate(handler: Handler | type[Handler], method: Method) -> Gate | None:
+    """The gate of a method that `handler` overrides, if it has a single form."""
+    gate = method.capability
+    simple = gate is not None and len(gate.paths) == 1 and gate.says_yes is not None
+    return gate if simple and overrides(handler, method.handler) else None
+
+
+def _gated(handler: Handler | type[Handler], kind: Any) -> Iterator[Method]:
+    """The methods of `handler` whose capability is advertised in messages of the type `kind`."""
+    for method in handler.METHODS.values():
+        for each in (method, method.notification):
+            if each is not None and each.capability is not None and each.capability.advertised_in is kind:
+                yield each

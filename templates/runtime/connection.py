@@ -1,0 +1,364 @@
+"""A JSON-RPC 2.0 connection over any transport: both sides send requests, and messages are handled in order.
+
+The read loop takes one message after the other:
+
+* A notification is handled to its end before the next message is dispatched.
+* A request starts a task. The loop yields once: its handler has begun when the next message, which may cancel it, is
+  dispatched.
+* A response resolves a pending request. The loop yields once: the task that waited for it continues first.
+
+One task at a time runs the loop, and the handlers of notifications run in this task. If such a handler sends a request,
+nothing would read the response. So `request` starts a new task for the loop. The former task finishes its handler,
+counts as in flight until then, and ends.
+
+The states of a connection:
+
+* open, until the peer closes it or reading fails. Then pending requests are rejected.
+* draining: handlers of requests may still respond, for `finish_seconds`. `stop` and a failure to write skip this state.
+* closing: all tasks are cancelled, `connection_closed` is called, the transport is closed.
+* closed: `wait_closed` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from contextvars import ContextVar
+from itertools import islice
+from time import perf_counter
+from typing import Any, Final
+
+from ._wire import excerpt
+from .capabilities import Capabilities
+from .checks import misnamed_handlers
+from .dispatch import ConnectionClosed, Handler, UnfitParams, dispatch_notification
+from .errors import InternalError, InvalidRequestError, RequestError
+from .inflight import InFlight
+from .limits import head
+from .link import Link
+from .log import PROGRAM_ENDS, logger
+from .options import ConnectionOptions
+from .tasks import is_running
+from .transport import MessageTooLarge, Transport
+
+_MAX_START: Final = 80
+"""How much of a line that cannot be parsed is logged."""
+
+
+class _Notification:
+    """A notification that is being handled: by the task `reader`, which is None afterwards."""
+
+    __slots__ = ("reader", "weight")
+
+    def __init__(self, weight: int) -> None:
+        self.reader = asyncio.current_task()
+        self.weight = weight
+
+
+_notification: ContextVar[_Notification | None] = ContextVar("_notification", default=None)
+"""The one in whose handler the code runs; tasks that the handler starts inherit it."""
+
+
+class Connection:
+    """Both directions of a connection; it is the `Peer` of the stubs.
+
+    Messages wait for the handlers of earlier notifications: keep these short, and let them start a task for anything
+    that waits for the peer, such as a lock. When such a handler sends a request, later messages no longer wait for it.
+    These handlers share one context: a `ContextVar` that one of them sets stays set.
+    """
+
+    def __init__(self, transport: Transport, options: ConnectionOptions | None = None) -> None:
+        self.options = options or ConnectionOptions()
+        self._link = Link(transport, self.options)
+        self._next_id = 0
+        self._reader: asyncio.Task[None] | None = None  # runs the read loop
+        self._received: list[bytes | MessageTooLarge | None] = []  # at most one: was read, and is not dispatched yet
+        self._must_yield = False  # other tasks have to run before the next message is dispatched
+        self._closed: asyncio.Task[None] | None = None
+        self._attach(Handler())
+
+    def _attach(self, handler: Handler) -> None:
+        self._handler = handler
+        self._capabilities = Capabilities(handler, is_checked=self.options.check_capabilities)
+        self._in_flight = InFlight(self._link, handler, self._capabilities)
+        self._cancellation = handler.PROTOCOL.cancellation
+        self._null_ids = handler.PROTOCOL.null_ids
+
+    # --- Start and end -------------------------------------------------------------------------------------------
+
+    def start(self, handler: Handler) -> None:
+        """Start to read messages; `handler` gets those of the peer."""
+        self._attach(handler)
+        for name, meant in misnamed_handlers(type(handler)):
+            hint = f"is it meant to be {meant}? If not, begin its name with _"
+            logger.warning("%s.%s handles nothing: %s", type(handler).__name__, name, hint)
+        self._start_reading()
+        self._closed = asyncio.create_task(self._close_at_end())
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, and all handlers have finished."""
+        if self._closed is not None:
+            await asyncio.shield(self._closed)
+
+    def stop(self) -> None:
+        """Close the connection from this side; `wait_closed` waits until that is done."""
+        self._link.stop_writing(ConnectionClosed("this side has closed the connection"))
+
+    async def close(self) -> None:
+        """Close the connection from this side, and wait until that is done."""
+        self.stop()
+        if self._closed is None:
+            await self._link.transport.close()
+        await self.wait_closed()
+
+    async def _close_at_end(self) -> None:
+        link = self._link
+        try:
+            await link.read_ended.wait()
+            if self._in_flight:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(link.write_ended.wait(), self.options.finish_seconds)
+        finally:  # also if the event loop is shut down, which cancels all tasks
+            await self._clean_up(link.reason or ConnectionClosed("this side has closed the connection"))
+
+    async def _clean_up(self, reason: ConnectionClosed) -> None:
+        link = self._link
+        link.stop_writing(reason)
+        try:
+            await asyncio.sleep(0)  # pending requests raise the reason before their tasks are cancelled
+            await link.tasks.end()
+            await link.tasks.run_step("connection_closed", self._handler.connection_closed(reason))
+        finally:
+            link.log.close()
+            await link.tasks.run_step("closing the transport", link.transport.close())
+
+    # --- Requests and notifications of this side -----------------------------------------------------------------
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request, and wait for its result. If the protocol allows it, cancelling the task cancels the request.
+
+        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`.
+        """
+        link = self._link
+        self._capabilities.check_request(method)
+        if link.reason is not None:
+            raise link.reason.again()
+        self._hand_over_reading()
+        self._capabilities.sent(method, "params", params)
+        number = self._next_id
+        self._next_id += 1
+        future = link.pending[number] = asyncio.get_running_loop().create_future()
+        start = perf_counter()
+        try:
+            await link.write(link.encode_call(method, params, id=number))
+            result = await future
+        except asyncio.CancelledError:
+            if link.reason is None and (future.cancelled() or not future.done()):
+                link.tasks.start(self._cancel_at_peer(number))
+            raise
+        finally:
+            del link.pending[number]
+            if future.done() and not future.cancelled():
+                future.exception()  # marks it as retrieved: a failure to write may have come first
+            logger.debug("%s, request %d, took %.1f ms", method, number, (perf_counter() - start) * 1000)
+        self._capabilities.received_result(method, result)
+        return result
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification. Raises `CapabilityError` and `ConnectionClosed`."""
+        self._capabilities.check_notification(method)
+        await self._link.write(self._link.encode_call(method, params))
+
+    def supports(self, method: str) -> bool:
+        """Whether the peer has advertised what `method` needs, if anything."""
+        return self._capabilities.supports(method)
+
+    async def _cancel_at_peer(self, number: int) -> None:
+        if self._cancellation is not None:
+            params = {self._cancellation.key: number}
+            await self._link.write(self._link.encode_call(self._cancellation.method, params))
+
+    # --- The read loop -------------------------------------------------------------------------------------------
+
+    def _start_reading(self) -> None:
+        self._reader = self._link.tasks.start(self._read_loop())
+
+    def _hand_over_reading(self) -> None:
+        """Let another task run the read loop, if this one runs it and handles a notification."""
+        handled = _notification.get()
+        if handled is not None and handled.reader is not None and handled.reader is self._reader:
+            if limit := self._in_flight.exceeded(handled.weight):
+                raise RuntimeError(f"the handler of a notification cannot send a request: {limit}")
+            self._in_flight.add(handled.reader, handled.weight)
+            self._start_reading()
+
+    async def _read_loop(self) -> None:
+        me, link = asyncio.current_task(), self._link
+        try:
+            while self._reader is me and not link.read_ended.is_set():
+                if not self._received:
+                    self._received.append(await self._read())
+                if self._must_yield:
+                    await asyncio.sleep(0)
+                else:
+                    await self._dispatch(self._received.pop())
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)  # if all tasks are cancelled, as at the end of the program, the clean-up starts now
+            if link.write_ended.is_set() or self._reader is not me:
+                raise
+            logger.warning("the handler of a notification has cancelled the read loop")
+            self._start_reading()
+        except Exception as error:
+            link.stop_reading(ConnectionClosed(f"cannot read: {error}"))
+            raise
+
+    async def _read(self) -> bytes | MessageTooLarge | None:
+        """Read the next message; None at the end, which a failure is, too."""
+        link = self._link
+        try:
+            return await link.transport.read()
+        except MessageTooLarge as error:
+            return error
+        except ConnectionClosed as reason:
+            link.stop_reading(reason)
+        except (asyncio.CancelledError, *PROGRAM_ENDS):
+            raise
+        except BaseException as error:
+            if not is_running(self._reader):
+                raise
+            if not isinstance(error, OSError):
+                logger.exception("the transport failed")
+            link.stop_reading(ConnectionClosed(f"cannot read: {error}"))
+        return None
+
+    def _yield_to_tasks(self) -> None:
+        """Let tasks that are ready run before the next message is dispatched; while it is read, they run anyway."""
+        self._must_yield = True
+        asyncio.get_running_loop().call_soon(self._has_yielded)
+
+    def _has_yielded(self) -> None:
+        self._must_yield = False
+
+    # --- Messages of the peer ------------------------------------------------------------------------------------
+
+    async def _dispatch(self, received: bytes | MessageTooLarge | None) -> None:
+        """Handle what was read. A failure affects this message only."""
+        link = self._link
+        if received is None:
+            link.stop_reading(ConnectionClosed("the peer has closed the connection"))
+            return
+        if isinstance(received, MessageTooLarge):
+            await self._refuse_unread(received)
+            return
+        try:
+            message, weight = link.parse(received)
+        except MessageTooLarge as error:
+            await self._refuse_unread(error)
+            return
+        except RequestError as error:
+            await link.refuse(error, start=received[:_MAX_START])
+            return
+        del received  # the handler may take long, and the line as much memory as the message
+        try:
+            await self._route(message, weight)
+        except ConnectionClosed:
+            pass  # raised by `refuse`
+        except Exception:
+            logger.exception("a message could not be handled")
+
+    async def _refuse_unread(self, error: MessageTooLarge) -> None:
+        """Reject the pending request whose response was not parsed, or refuse a request that was not."""
+        kind, number = head(error.start)
+        future = self._link.pending.get(number) if kind == "response" and type(number) is int else None
+        if future is None or future.done():
+            refusal = InvalidRequestError(f"Invalid request: {error}")
+            await self._link.refuse(refusal, number if kind == "request" else None, start=error.start[:_MAX_START])
+            return
+        self._link.log.warn("a response is too large: %s", error)
+        _reject(future, InternalError(f"the response is too large: {error}"))
+        self._yield_to_tasks()
+
+    async def _route(self, raw: Any, weight: int) -> None:
+        message: Any = raw  # type checkers would narrow `raw` to a dict of unknown types
+        if not isinstance(raw, dict):
+            await self._link.refuse(InvalidRequestError("Invalid request: a message must be an object"))
+            return
+        number, method = message.get("id"), message.get("method")
+        if "method" not in message and (
+            "result" in message or "error" in message or (type(number) is int and number in self._link.pending)
+        ):
+            self._resolve(message)
+            self._yield_to_tasks()
+        elif "id" in message and type(number) not in (int, str) and not (number is None and self._null_ids):
+            kinds = "a string, an integer or null" if self._null_ids else "a string or an integer"
+            await self._link.refuse(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
+        elif not isinstance(method, str) or message.get("jsonrpc") != "2.0":
+            what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
+            error = InvalidRequestError(f"Invalid request: {what}")
+            await self._link.refuse(error, number if "method" in message else None)
+        elif "id" in message:
+            self._link.unaddressed = 0
+            params = message.get("params")
+            if refusal := self._in_flight.refusal(number, method, weight):
+                is_taken = number in self._in_flight  # the peer would take the refusal for the other response
+                await self._link.refuse(refusal, None if is_taken else number)
+            else:
+                self._in_flight.start(number, method, params, weight)
+                self._yield_to_tasks()
+        else:
+            self._link.unaddressed = 0
+            await self._handle_notification(method, message.get("params"), weight)
+
+    def _resolve(self, response: Any) -> None:
+        """Resolve the pending request that `response` answers."""
+        number = response.get("id")
+        future = self._link.pending.get(number) if type(number) is int else None
+        if future is None or future.done():
+            if type(number) is int and 0 <= number < self._next_id:
+                logger.debug("a response came too late: its id is %d", number)
+            else:
+                keys = ", ".join(islice(response, 5))
+                text = "no request is pending for a response: its id is %s, it has: %s"
+                self._link.log.warn(text, excerpt(number), keys)
+            return
+        self._link.unaddressed = 0
+        if response.get("jsonrpc") != "2.0" or ("result" in response) is (response.get("error") is not None):
+            self._link.log.warn("the peer sent a malformed response: its id is %s", number)
+            _reject(future, InternalError("the peer sent a malformed response", data=response))
+        elif "result" in response:
+            future.set_result(response["result"])
+        else:
+            _reject(future, RequestError.from_json(response["error"]))
+
+    async def _handle_notification(self, method: str, params: Any, weight: int) -> None:
+        link, cancellation = self._link, self._cancellation
+        if cancellation is not None and method == cancellation.method:
+            self._in_flight.cancel(params, cancellation.key)
+        if self._in_flight.awaits_handshake:
+            logger.debug("the notification %.200r is ignored: it came before %s", method, self._in_flight.handshake)
+            return
+        handled = _Notification(weight)
+        _notification.set(handled)  # never reset: without a reader, it is over
+        try:
+            await dispatch_notification(self._handler, method, params, on_drop=self.options.on_drop)
+        except UnfitParams as error:
+            link.log.warn("the params of the notification %s do not fit: %s", method, error.reason)
+            self._in_flight.report_invalid(method, params, error)
+        except asyncio.CancelledError:
+            if link.write_ended.is_set():
+                raise
+            logger.warning("the handler of the notification %s was cancelled", excerpt(method))
+        except PROGRAM_ENDS:
+            raise
+        except BaseException as error:
+            if not is_running(handled.reader):
+                raise
+            link.log.handler_failed(f"the notification {excerpt(method)}", error, is_closed=link.reason is not None)
+        finally:
+            handled.reader = None
+
+
+def _reject(future: asyncio.Future[Any], error: RequestError) -> None:
+    """Reject a pending request with an error of the peer."""
+    error.is_from_peer = True
+    future.set_exception(error)

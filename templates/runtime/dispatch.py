@@ -1,0 +1,205 @@
+"""Routes messages between a handler and any transport: raw JSON in, raw JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+from ._wire import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
+from .errors import InvalidParamsError, MethodNotFoundError, RequestError
+from .protocol import Method, Negotiation, ProtocolInfo, Unsupported
+
+T = TypeVar("T")
+OnDrop = Callable[[Drop], object]
+OnInvalid = Callable[[str, Any, DecodeError], object]
+
+
+class UnfitParams(InvalidParamsError):
+    """The params of a message do not fit their type, so no handler was called; `reason` says where and why."""
+
+    def __init__(self, reason: DecodeError) -> None:
+        data = {"path": path_text(reason.path), "expected": reason.expected, "found": reason.found}
+        super().__init__(f"Invalid params: {reason}", data=data)
+        self.reason = reason
+
+
+class ConnectionClosed(ConnectionError):
+    """The connection has ended: pending requests get no response.
+
+    If the peer is a process that was started here, it also has `exit_code`, and the last lines that were written to
+    `stderr`, and to `stdout` without being messages.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: int | None = None,
+        stderr: tuple[str, ...] = (),
+        stdout: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.stderr = stderr
+        self.stdout = stdout
+
+    def again(self) -> ConnectionClosed:
+        """A copy, to be raised elsewhere."""
+        return ConnectionClosed(str(self), exit_code=self.exit_code, stderr=self.stderr, stdout=self.stdout)
+
+
+class Peer(Protocol):
+    """Sends the messages of the stubs: anything that carries JSON-RPC requests and notifications.
+
+    `request` returns the `result` of the response, or raises `RequestError.from_json(error)` for its `error`.
+    """
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request, and wait for its result."""
+        ...
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        ...
+
+
+class Route(NamedTuple):
+    """The name of a handler, and the functions that decode its params and encode its result.
+
+    With `takes_object`, absent params are an empty object.
+    """
+
+    handler: str
+    decode: Callable[[Any], Any]
+    encode: Callable[[Any], Any]
+    takes_object: bool = True
+
+
+def negotiated(protocol: ProtocolInfo, decode: Callable[[Any], T]) -> Callable[[Any], T]:
+    """A decoder for the params of the request that negotiates the version; `decode` reads those for this version.
+
+    In params for a later version, properties that do not fit this version are ignored. An earlier version raises the
+    error that the protocol has for it; without such an error, it is read as this version.
+    """
+    how = protocol.negotiation
+    return decode if how is None else partial(_decode_negotiated, decode, how, protocol.version)
+
+
+def _decode_negotiated(decode: Callable[[Any], T], how: Negotiation, supported: int, raw: Any) -> T:
+    params: Any = raw
+    requested = params.get(how.version) if isinstance(raw, dict) else None
+    if type(requested) is not int or requested == supported:
+        return decode(raw)
+    decode({**how.least, how.version: requested})  # raises for a number that is no version
+    if requested > supported:
+        return _decode_later(decode, params, how.least)
+    if how.unsupported is not None:
+        raise _unsupported(how.unsupported, requested, supported)
+    return decode(raw)
+
+
+def _decode_later(decode: Callable[[Any], T], raw: dict[str, Any], least: Mapping[str, Any]) -> T:
+    """Decode `raw` without the properties that do not fit; required ones get their `least` value."""
+    kept, changed = dict(raw), set[str]()
+    while True:
+        try:
+            result = decode(kept)
+            drops_belong_to(raw, kept)
+            return result
+        except DecodeError as error:
+            name = str(error.path[0]) if error.path else ""
+            if name in changed or name not in {*raw, *least}:
+                raise
+            drop(raw, name, error)
+        changed.add(name)
+        kept.pop(name, None)
+        if name in least:
+            kept[name] = least[name]
+
+
+def _unsupported(error: Unsupported, requested: int, supported: int) -> RequestError:
+    data = {error.requested: requested, error.supported: [supported]}
+    message = f"Unsupported protocol version: {requested}"
+    return RequestError.from_json({"code": error.code, "message": message, "data": data})
+
+
+class Handler:
+    """The base of `Agent` and `Client`: the tables of methods and routes, and handlers for extension methods."""
+
+    PROTOCOL: ClassVar[ProtocolInfo] = ProtocolInfo(version=0, null_ids=True)
+    METHODS: ClassVar[Mapping[str, Method]] = {}
+    PEER_METHODS: ClassVar[Mapping[str, Method]] = {}
+    REQUESTS: ClassVar[Mapping[str, Route]] = {}
+    NOTIFICATIONS: ClassVar[Mapping[str, Route]] = {}
+
+    async def ext_method(self, method: str, params: Any) -> Any:
+        """Handle a request whose name starts with `_` and that has no handler of its own; with raw JSON."""
+        raise MethodNotFoundError(f"Method not found: {method:.200}")
+
+    async def ext_notification(self, method: str, params: Any) -> None:
+        """Handle a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
+
+    async def connection_closed(self, reason: ConnectionClosed) -> None:
+        """Called once, after all handlers have finished. Stop background work here."""
+
+
+class Remote:
+    """A stub: its methods call those of the peer. `on_drop` is called for each value that decoding a result drops."""
+
+    def __init__(self, peer: Peer, *, on_drop: OnDrop | None = None) -> None:
+        self._peer = peer
+        self._on_drop = on_drop
+
+    async def ext_method(self, method: str, params: Any) -> Any:
+        """Call an extension method; its name is sent as it is, and should start with `_`."""
+        return await self._peer.request(method, params)
+
+    async def ext_notification(self, method: str, params: Any) -> None:
+        """Send an extension notification; its name is sent as it is, and should start with `_`."""
+        await self._peer.notify(method, params)
+
+    def supports(self, method: str) -> bool:
+        """Whether the peer has advertised what the method with this wire name needs, if anything."""
+        supports: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
+        return supports is None or supports(method)
+
+    async def _call(self, method: str, params: Any, decode: Callable[[Any], T], *, gives_object: bool = True) -> T:
+        result = await self._peer.request(method, params)
+        try:
+            return reporting_drops(decode, {} if result is None and gives_object else result, self._on_drop)
+        except DecodeError as error:
+            error.is_from_peer = True
+            raise
+
+
+async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:
+    """Call the handler of a request; `params` and the result are raw JSON, None stands for absent params.
+
+    Raises `RequestError`: that of the handler, "method not found", or "invalid params" with the path in `data`.
+    """
+    route = handler.REQUESTS.get(method)
+    if route is not None:
+        return route.encode(await getattr(handler, route.handler)(_params(route, params, on_drop)))
+    if method.startswith("_"):
+        return await handler.ext_method(method, params)
+    raise MethodNotFoundError(f"Method not found: {method:.200}")
+
+
+async def dispatch_notification(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> None:
+    """Call the handler of a notification; an unknown one is ignored.
+
+    Raises `UnfitParams` if the params do not fit: log it, as a notification has no response.
+    """
+    route = handler.NOTIFICATIONS.get(method)
+    if route is not None:
+        await getattr(handler, route.handler)(_params(route, params, on_drop))
+    elif method.startswith("_"):
+        await handler.ext_notification(method, params)
+
+
+def _params(route: Route, params: Any, on_drop: OnDrop | None) -> Any:
+    try:
+        return reporting_drops(route.decode, {} if params is None and route.takes_object else params, on_drop)
+    except DecodeError as error:
+        raise UnfitParams(error) from error

@@ -1,0 +1,154 @@
+"""Requests of the peer that are in flight: their handlers, the limits on them, their cancellation and responses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from time import perf_counter
+from typing import Any
+
+from ._wire import excerpt
+from .capabilities import Capabilities
+from .dispatch import Handler, UnfitParams, dispatch_request
+from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
+from .link import Link, call_hook
+from .log import PROGRAM_ENDS, logger
+from .tasks import is_running
+
+
+class InFlight:
+    """Tasks that handle messages of the peer, and may finish after the peer has closed the connection.
+
+    Each has a weight, the size of its message in memory. `handshake` is the request that must succeed first, until it
+    has. Messages may follow it without waiting for its response: `awaits_handshake` is true while it does not run.
+    """
+
+    def __init__(self, link: Link, handler: Handler, capabilities: Capabilities) -> None:
+        self._link = link
+        self._handler = handler
+        self._capabilities = capabilities
+        self._weights: dict[asyncio.Task[None], int] = {}
+        self._total = 0
+        self._requests: dict[object, asyncio.Task[None]] = {}  # by id
+        self._cancelled: set[object] = set()  # ids among these
+        negotiation = handler.PROTOCOL.negotiation
+        first = negotiation.method if negotiation is not None and link.options.check_capabilities else None
+        self.handshake = first if first in handler.REQUESTS else None
+        self.awaits_handshake = self.handshake is not None
+        self._handshakes = 0  # how many of them run
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._requests
+
+    def add(self, task: asyncio.Task[None], weight: int) -> asyncio.Task[None]:
+        """Count a task until it ends."""
+        self._weights[task] = weight
+        self._total += weight
+        task.add_done_callback(self._remove)
+        return task
+
+    def _remove(self, task: asyncio.Task[None]) -> None:
+        self._total -= self._weights.pop(task)
+        if self._link.read_ended.is_set() and not self._weights:
+            self._link.write_ended.set()
+
+    def exceeded(self, weight: int) -> str:
+        """The limit that one more message of this weight would exceed; empty if none."""
+        options = self._link.options
+        if len(self._weights) >= options.max_requests:
+            return f"too many at the same time; the limit is {options.max_requests} requests (max_requests)"
+        if self._total + weight > options.max_in_flight_bytes:
+            return (
+                f"{weight} bytes of memory beside {self._total} of others; "
+                f"the limit is {options.max_in_flight_bytes} bytes (max_in_flight_bytes)"
+            )
+        return ""
+
+    def refusal(self, number: object, method: str, weight: int) -> RequestError | None:
+        """The error for a request that cannot be started; None if it can."""
+        if number in self._requests:
+            return InvalidRequestError("Invalid request: a request with this id is running")
+        if limit := self.exceeded(weight):
+            return InternalError(f"Request refused: {limit}")
+        if self.awaits_handshake and method != self.handshake:
+            return InvalidRequestError(f"Invalid request: {self.handshake} must come first")
+        return None
+
+    def start(self, number: Any, method: str, params: Any, weight: int) -> None:
+        """Start the handler of a request."""
+        if method == self.handshake:
+            self._handshakes += 1
+            self.awaits_handshake = False
+        key = object() if number is None else number
+        self._requests[key] = self.add(self._link.tasks.start(self._respond(key, number, method, params)), weight)
+
+    def cancel(self, params: Any, key: str) -> None:
+        """Cancel the request whose id is the property `key` of `params`, if it is running; once only."""
+        found: Any = params
+        number = found.get(key) if isinstance(params, dict) else None
+        if type(number) in (int, str) and number in self._requests and number not in self._cancelled:
+            self._cancelled.add(number)
+            self._requests[number].cancel()
+
+    async def _respond(self, key: object, number: Any, method: str, params: Any) -> None:
+        start, succeeded = perf_counter(), False
+        trial = self._capabilities.begin(method, params)
+        try:
+            outcome = await self._outcome(method, params)
+            succeeded = "result" in outcome
+        finally:
+            if trial is not None:
+                self._capabilities.end(trial, keep=succeeded)
+            if method == self.handshake:
+                self._end_handshake(succeeded=succeeded)
+            del self._requests[key]
+            self._cancelled.discard(key)
+        if logger.isEnabledFor(logging.DEBUG):
+            took = (perf_counter() - start) * 1000
+            logger.debug("%s, request %s of the peer, took %.1f ms", excerpt(method), excerpt(number), took)
+        try:
+            line = self._link.encode({"jsonrpc": "2.0", "id": number, **outcome})
+        except Exception:
+            logger.exception("the response to %s cannot be sent", excerpt(method))
+            line = self._link.encode_error(InternalError(), number)
+        del params, outcome  # frees memory while the peer reads
+        await self._link.write(line)
+        if not self._requests:
+            self._link.flush()  # nothing more is about to be written in this turn of the event loop
+
+    def _end_handshake(self, *, succeeded: bool) -> None:
+        self._handshakes -= 1
+        if succeeded:
+            self.handshake = None
+        self.awaits_handshake = self.handshake is not None and self._handshakes == 0
+
+    async def _outcome(self, method: str, params: Any) -> dict[str, Any]:
+        """Call the handler; returns the `result` or `error` of the response. The peer learns nothing about failures."""
+        task = asyncio.current_task()
+        try:
+            result = await dispatch_request(self._handler, method, params, on_drop=self._link.options.on_drop)
+            self._capabilities.sent(method, "result", result)
+            return {"result": result}
+        except RequestError as error:
+            if isinstance(error, UnfitParams):
+                self.report_invalid(method, params, error)
+            return {"error": error.to_json()}
+        except asyncio.CancelledError:
+            if self._link.write_ended.is_set():
+                raise
+            return {"error": ERROR_CLASSES.get(-32800, InternalError)().to_json()}
+        except PROGRAM_ENDS:
+            raise
+        except BaseException as error:
+            if not is_running(task):
+                raise
+            self._link.log.handler_failed(excerpt(method), error, is_closed=self._link.reason is not None)
+            return {"error": InternalError().to_json()}
+
+    def report_invalid(self, method: str, params: Any, error: UnfitParams) -> None:
+        """Call the hook `on_invalid`."""
+        if (hook := self._link.options.on_invalid) is not None:
+            call_hook("on_invalid", hook, method, params, error.reason)

@@ -1,0 +1,99 @@
+"""The memory that messages take, and the id of a message that is too large to be parsed."""
+
+from __future__ import annotations
+
+import json
+import re
+from sys import getsizeof
+from typing import Any, Final, Literal, NamedTuple
+
+_MOST: Final = 64
+"""The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""
+_SMALL: Final = 2**10
+"""Lines up to this size are not measured: the bound is close enough, even for 1024 of them in flight."""
+
+_COST: Final = {b"{": 232, b"{}": -168, b"[": 96, b":": 100, b",": 64}
+"""The bytes of an object, an array, a property and an item: measured, and rounded up. An empty object takes less."""
+_WIDER: Final = {**_COST, b":": 128, b",": 80}
+"""The same if strings may not be ASCII: each of these takes at least 24 bytes more."""
+
+_REST: Final = bytes(byte for byte in range(256) if byte not in b'{}[:,"')
+_ESCAPE: Final = re.compile(rb"\\u")
+_SURROGATE: Final = re.compile(rb"\\u[dD]")
+_WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
+"""First bytes of characters that make a string take four bytes for each of its characters."""
+
+_CHUNK: Final = 2**16
+
+
+def weigh(line: bytes) -> int:
+    """An upper bound of the memory for parsing `line`, in bytes; a close one for all but short lines."""
+    width = _width(line)
+    return len(line) * width + _structure(line, _COST if width == 1 else _WIDER)
+
+
+def is_light(line: bytes, limit: int) -> bool:
+    """Whether `line` takes at most `limit` bytes of memory, whatever it contains."""
+    return len(line) * _MOST <= limit
+
+
+def measure(line: bytes, value: Any) -> int:
+    """The memory of `value`, which was parsed from `line`, in bytes; an upper bound if `line` is short."""
+    if len(line) <= _SMALL:
+        return len(line) * _MOST
+    total, names = 0, set[str]()
+    rest: list[Any] = [value]
+    while rest:
+        each: Any = rest.pop()
+        inner: Any = each
+        total += getsizeof(each)
+        if isinstance(each, dict):
+            names.update(inner)  # equal names are one string
+            rest.extend(inner.values())
+        elif isinstance(each, list):
+            rest.extend(inner)
+    return total + sum(map(getsizeof, names))
+
+
+def _width(line: bytes) -> int:
+    """The bytes for each character of the strings in `line`: one wide character makes a whole string wide."""
+    escaped, is_ascii = b"\\" in line, line.isascii()
+    if (escaped and _SURROGATE.search(line)) or not (is_ascii or all(lead not in line for lead in _WIDE)):
+        return 4
+    return 2 if not is_ascii or (escaped and _ESCAPE.search(line)) else 1
+
+
+def _structure(line: bytes, costs: dict[bytes, int]) -> int:
+    """The bytes for all but characters. After escapes are removed, each quote begins or ends a string."""
+    signs = line.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _REST)
+    total, inside = 0, 0
+    for start in range(0, len(signs), _CHUNK):  # splitting it as a whole would take more memory than is estimated
+        pieces = signs[start : start + _CHUNK].split(b'"')
+        outside = b"".join(pieces[inside::2])
+        total += sum(outside.count(sign) * cost for sign, cost in costs.items())
+        inside ^= (len(pieces) - 1) % 2
+    return total
+
+
+class Head(NamedTuple):
+    """What the start of a message tells: whether it is a request or a response, and its id; None if it does not."""
+
+    kind: Literal["request", "response"] | None = None
+    number: int | str | None = None
+
+
+_FIRST_SCALARS: Final = re.compile(rb"\s*\{([^{}\[\]]*)")
+_ID: Final = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18}|"(?:[^"\\]|\\.)*")\s*,')
+_KIND: Final = re.compile(rb'"(method|result|error)"\s*:')
+
+
+def head(start: bytes) -> Head:
+    """Find the id of a message in the first bytes of its line, before any nested value, which may have an `id`, too."""
+    scalars = _FIRST_SCALARS.match(start)
+    number, kind = (pattern.search(scalars[1]) if scalars else None for pattern in (_ID, _KIND))
+    if number is None or kind is None:
+        return Head()
+    try:
+        return Head("request" if kind[1] == b"method" else "response", json.loads(number[1]))
+    except ValueError:
+        return Head()

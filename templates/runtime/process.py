@@ -1,0 +1,519 @@
+"""Connects a client to an agent: one that it starts as a process, or one on any other transport."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import signal
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from types import TracebackType
+from typing import Final, Generic, Literal, TypeVar
+
+from .client import Client, RemoteAgent
+from .connection import Connection
+from .dispatch import ConnectionClosed
+from .log import one_line
+from .options import ConnectionOptions
+from .transport import LineBuffer, MessageTooLarge, StreamTransport, Transport
+
+C = TypeVar("C", bound=Client)
+
+ClientFactory = Callable[[RemoteAgent], C]
+"""Makes a client for an agent; a subclass of `Client` is such a factory."""
+
+logger: Final = logging.getLogger("acp.agent")
+"""Gets the text that an agent writes to stdout, and to stderr with `stderr="log"`."""
+
+_KEPT_LINES: Final = 20
+_KEPT_CHARACTERS: Final = 1000
+_SHOWN_LINES: Final = 5
+_CHUNK: Final = 2**16
+_PIPE_BYTES: Final = 2**20  # the largest buffer of a pipe on Linux
+_QUIET_POLLS: Final = 3
+_EXIT_SECONDS: Final = 1.0
+_GROUP_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.02
+_MAX_POLL_SECONDS: Final = 0.25
+
+_MESSAGE: Final = re.compile(rb'\s*(?:\[\s*)?\{\s*["}]')
+"""The start of a message: an object, or an array of objects. Any other line is text, and is not parsed."""
+
+
+def connect(
+    factory: ClientFactory[C], transport: Transport, *, options: ConnectionOptions | None = None
+) -> AgentConnection[C]:
+    """Connect to the agent at the other end of `transport`; the end of the block closes the connection."""
+    return AgentConnection(factory, contextlib.nullcontext(transport), options or ConnectionOptions())
+
+
+def spawn_agent(
+    factory: ClientFactory[C],
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    env: Mapping[str, str] | None = None,
+    extra_env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    stderr: Literal["inherit", "log", "discard"] = "inherit",
+    terminate_seconds: float = 3.0,
+    options: ConnectionOptions | None = None,
+) -> AgentProcess[C]:
+    """Start an agent as a process, and connect to its stdin and stdout; the end of the block ends the process.
+
+    `command` is the program and its arguments. `env` is its whole environment, by default that of this process;
+    `extra_env` is added to it. `stderr` says what to do with the lines that the agent writes there.
+
+    To end the agent, its stdin is closed. After `terminate_seconds`, its process group gets SIGTERM, and after as long
+    again SIGKILL. A process in a session of its own is not reached, and on Windows only the agent itself is.
+
+    The agent has ended when the process of `command` has, even if child processes keep its stdout open: what was
+    written is still read, calls raise a `ConnectionClosed` with the exit code and the last lines, and the rest of the
+    process group gets the same time to end. So a launcher has to wait for the agent that it starts.
+
+    A line on stdout that starts neither an object nor an array of objects is text: it is logged, and not answered.
+    Raises `OSError` if the process cannot be started.
+    """
+    if isinstance(command, str):
+        raise TypeError("command is a list: the program and its arguments")
+    if extra_env is not None:
+        env = {**(os.environ if env is None else env), **extra_env}
+    options = options or ConnectionOptions()
+    start = partial(
+        _start, command, env=env, cwd=cwd, stderr=stderr, terminate_seconds=terminate_seconds, options=options
+    )
+    return AgentProcess(factory, start, options)
+
+
+class AgentConnection(Generic[C]):
+    """A connection to an agent, for one `async with` block, which gets the stub that calls the agent.
+
+    Entering it again raises `RuntimeError`, as do attributes that are not known before the block.
+    """
+
+    def __init__(
+        self, factory: ClientFactory[C], opening: AbstractAsyncContextManager[Transport], options: ConnectionOptions
+    ) -> None:
+        self._block = self._talk(factory, opening, options)
+        self._is_entered = False
+        self._handler: C | None = None
+
+    @property
+    def handler(self) -> C:
+        """The client that the factory has made; known in the block."""
+        if self._handler is None:
+            raise RuntimeError("the handler is made when the block is entered")
+        return self._handler
+
+    @contextlib.asynccontextmanager
+    async def _talk(
+        self, factory: ClientFactory[C], opening: AbstractAsyncContextManager[Transport], options: ConnectionOptions
+    ) -> AsyncGenerator[RemoteAgent, None]:
+        async with opening as transport:
+            connection = Connection(transport, options)
+            agent = RemoteAgent(connection, on_drop=options.on_drop)
+            try:
+                self._handler = handler = factory(agent)
+                connection.start(handler)
+                yield agent
+            finally:
+                await connection.close()
+
+    async def __aenter__(self) -> RemoteAgent:
+        if self._is_entered:
+            raise RuntimeError("it has been used in an `async with` block already: make another one")
+        self._is_entered = True
+        return await self._block.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._block.__aexit__(kind, error, traceback)
+
+
+class AgentProcess(AgentConnection[C]):
+    """A connection to an agent that runs as a process; `pid` and `returncode` are known in the block."""
+
+    def __init__(
+        self, factory: ClientFactory[C], start: Callable[[], Awaitable[ProcessTransport]], options: ConnectionOptions
+    ) -> None:
+        super().__init__(factory, self._run(start), options)
+        self._process: ProcessTransport | None = None
+
+    @contextlib.asynccontextmanager
+    async def _run(self, start: Callable[[], Awaitable[ProcessTransport]]) -> AsyncGenerator[Transport, None]:
+        self._process = process = await start()
+        try:
+            yield process
+        finally:
+            await process.end_process()
+
+    def _started(self) -> ProcessTransport:
+        if self._process is None:
+            raise RuntimeError("the process is started when the block is entered")
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        """The process ID."""
+        return self._started().pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, or the negative number of the signal that ended the process; None while it runs."""
+        return self._started().returncode
+
+
+async def _start(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str] | None,
+    stderr: Literal["inherit", "log", "discard"],
+    terminate_seconds: float,
+    options: ConnectionOptions,
+) -> ProcessTransport:
+    loop = asyncio.get_running_loop()
+    control, process = await loop.subprocess_exec(
+        lambda: _Process(limit=_CHUNK, loop=loop),
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=env,
+        cwd=cwd,
+        start_new_session=True,  # Ctrl-C reaches only this process, which then ends the agent
+    )
+    return ProcessTransport(control, process, stderr=stderr, terminate_seconds=terminate_seconds, options=options)
+
+
+class _Process(asyncio.subprocess.SubprocessStreamProtocol):
+    """The streams of a process, and its exit, even if other processes keep the streams open."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=limit, loop=loop)
+        self.exited: asyncio.Future[None] = loop.create_future()
+
+    def process_exited(self) -> None:
+        """Called by asyncio."""
+        super().process_exited()
+        self.exited.set_result(None)
+
+
+class _StdinFailure(asyncio.StreamReader):
+    """The reader that `StreamTransport` tells about a failure to write buffered lines."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        super().__init__()
+        self._then = then
+
+    def set_exception(self, exc: Exception) -> None:
+        """Called by `StreamTransport`."""
+        super().set_exception(exc)
+        self._then()
+
+
+class ProcessTransport:
+    """Lines over the stdin and stdout of a process."""
+
+    def __init__(
+        self,
+        control: asyncio.SubprocessTransport,
+        process: _Process,
+        *,
+        stderr: Literal["inherit", "log", "discard"],
+        terminate_seconds: float,
+        options: ConnectionOptions,
+    ) -> None:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        self._control = control
+        self._exited = process.exited
+        self._stdin, self._stdout = process.stdin, process.stdout
+        self._terminate_seconds = terminate_seconds
+        self._writing = StreamTransport(
+            _StdinFailure(self._end_reading), process.stdin, max_write_buffer_bytes=options.max_write_buffer_bytes
+        )
+        self._lines = LineBuffer(options.max_message_bytes)
+        self._messages: deque[bytes | MessageTooLarge] = deque()  # sorted out of the stream, not yet returned
+        self._read_lock = asyncio.Lock()
+        self._read_count = 0
+        self._at_end = False
+        self._printed: deque[str] = deque(maxlen=_KEPT_LINES)  # on stdout
+        self._printed_count = 0
+        self._last_lines: deque[str] = deque(maxlen=_KEPT_LINES)  # on stderr
+        self._stderr = asyncio.create_task(self._read_stderr(process.stderr, stderr))
+        self._stdout_end: asyncio.Task[None] | None = None
+        self._group_end: asyncio.Task[None] | None = None
+        self._is_group_left: bool | None = None  # None: the number of the group is valid, and may be signalled
+        self._exited.add_done_callback(lambda _: self._on_exit())
+
+    @property
+    def pid(self) -> int:
+        """The ID of the process and of its group."""
+        return self._control.get_pid()
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._control.get_returncode()
+
+    # --- Lines ---------------------------------------------------------------------------------------------------
+
+    async def read(self) -> bytes | None:
+        """Read the next message. Raises `ConnectionClosed` with all that is known about the end of the process."""
+        while not self._messages:
+            if self._at_end:
+                raise await self._end_reason()
+            await self._read_some()
+        message = self._messages.popleft()
+        if isinstance(message, MessageTooLarge):
+            raise message
+        return message
+
+    async def _read_some(self) -> None:
+        """Read a chunk, and separate messages from text."""
+        async with self._read_lock:
+            if self._at_end:
+                return
+            try:
+                chunk = await self._stdout.read(_CHUNK)
+            except OSError:
+                chunk = b""
+            self._read_count += len(chunk)
+            if chunk:
+                self._lines.feed(chunk)
+            else:
+                self._at_end = True
+                self._lines.end()
+            self._sort_lines()
+
+    def _sort_lines(self) -> None:
+        while True:
+            try:
+                line = self._lines.next_line()
+            except MessageTooLarge as error:
+                self._messages.append(error)
+                continue
+            if line is None:
+                return
+            if _MESSAGE.match(line):
+                self._messages.append(line)
+            else:
+                self._note_printed(line)
+
+    def _note_printed(self, line: bytes) -> None:
+        """Keep and log a line of text; the first lines are warnings."""
+        text = line[: 4 * _KEPT_CHARACTERS].decode(errors="replace").strip()[:_KEPT_CHARACTERS]
+        self._printed.append(text)
+        self._printed_count += 1
+        level = logging.WARNING if self._printed_count <= _KEPT_LINES else logging.DEBUG
+        if logger.isEnabledFor(level):
+            logger.log(level, "the agent printed on stdout: %s", one_line(text))
+
+    async def write(self, message: bytes) -> None:
+        """Send a message. Raises `ConnectionClosed` with all that is known about the end of the process."""
+        if self._exited.done():
+            raise await self._end_reason()
+        try:
+            await self._writing.write(message)
+        except Exception as error:  # other event loops raise other exceptions for a closed stream
+            if not (isinstance(error, OSError) or self._stdin.is_closing()):
+                raise
+            raise await self._end_reason() from error
+
+    def flush(self) -> None:
+        """Send the lines that were buffered in this turn of the event loop."""
+        self._writing.flush()
+
+    async def close(self) -> None:
+        """Close the stdin of the process, so that it ends."""
+        self.flush()
+        self._stdin.close()
+
+    # --- The end -------------------------------------------------------------------------------------------------
+
+    def _on_exit(self) -> None:
+        """Close the streams, even if other processes keep them open, and end the rest of the group."""
+        with contextlib.suppress(RuntimeError):  # other event loops raise it for a closed stream
+            if not self._stdin.is_closing() or self._stdin.transport.get_write_buffer_size():
+                self._stdin.transport.abort()
+        self._end_reading()
+        self._group_end = self._group_end or asyncio.create_task(self._end_group())
+
+    def _end_reading(self) -> None:
+        """End stdout soon, after the exit of the process or a failure of stdin."""
+        if self._stdout_end is None:
+            self._stdout_end = asyncio.create_task(self._end_stdout())
+
+    async def _end_stdout(self) -> None:
+        """Close stdout when it is read and nothing arrives, or more has arrived than the process can have written."""
+        await asyncio.wait([self._exited], timeout=_EXIT_SECONDS)
+        first = seen = self._read_count
+        quiet = 0
+        while quiet < _QUIET_POLLS and seen - first <= _PIPE_BYTES and not self._at_end:
+            await asyncio.sleep(_POLL_SECONDS)
+            quiet = quiet + 1 if self._read_lock.locked() and self._read_count == seen else 0
+            seen = self._read_count
+        stdout = self._control.get_pipe_transport(1)
+        if stdout is not None:
+            stdout.close()
+
+    async def _end_reason(self) -> ConnectionClosed:
+        """The reason for the end of stdout: usually the exit of the process."""
+        await asyncio.wait([self._exited], timeout=_EXIT_SECONDS)
+        code = self.returncode
+        if code is None:
+            how = "has closed its stdin or stdout"
+        else:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._read_rest(), _EXIT_SECONDS)
+            is_over = await self._ends_in(_GROUP_SECONDS)
+            await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
+            how = f"was ended by signal {-code}" if code < 0 else f"has ended with exit code {code}"
+            how += "" if is_over else ", and has left processes behind"
+        stdout, stderr = tuple(self._printed), tuple(self._last_lines)
+        said = "\n".join(_quoted(name, lines) for name, lines in (("stdout", stdout), ("stderr", stderr)) if lines)
+        message = f"the agent {how}; {said}" if said else f"the agent {how}"
+        return ConnectionClosed(message, exit_code=code, stderr=stderr, stdout=stdout)
+
+    async def _read_rest(self) -> None:
+        while not self._at_end:
+            await self._read_some()
+
+    async def end_process(self) -> None:
+        """End the process and its group, and wait for that. If this is cancelled, they are killed at once."""
+        unread = asyncio.create_task(self._skip_stdout())
+        self._group_end = self._group_end or asyncio.create_task(self._end_group())
+        try:
+            await asyncio.shield(self._group_end)
+        except asyncio.CancelledError:
+            self._group_end.cancel()
+            self._signal("SIGKILL")
+            await self._ends_in(_EXIT_SECONDS)
+            raise
+        finally:
+            await asyncio.wait([self._stderr], timeout=_EXIT_SECONDS)
+            self._control.close()  # other processes may keep the other ends open
+            tasks = [self._stderr, unread, *([self._stdout_end] if self._stdout_end is not None else [])]
+            await asyncio.wait(tasks, timeout=_EXIT_SECONDS)
+
+    async def _skip_stdout(self) -> None:
+        """Read on: a process that cannot write does not end."""
+        async with self._read_lock:
+            with contextlib.suppress(OSError):
+                while await self._stdout.read(_CHUNK):
+                    pass
+            self._at_end = True
+
+    async def _end_group(self) -> None:
+        """End the process and its group.
+
+        This starts at the exit of the process at the latest, and polls until the group is gone: from then on its number
+        may belong to other processes, and is not used any more.
+        """
+        for step in (self._stdin.close, partial(self._signal, "SIGTERM"), partial(self._signal, "SIGKILL")):
+            step()
+            if await self._ends_in(self._terminate_seconds):
+                return
+        self._is_group_left = True
+
+    async def _ends_in(self, seconds: float) -> bool:
+        """Wait for the exit of the process, and then poll for the end of its group."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        await asyncio.wait([self._exited], timeout=seconds)
+        pause = _POLL_SECONDS
+        while not self._is_over() and (left := deadline - loop.time()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, _MAX_POLL_SECONDS)
+        return self._is_over()
+
+    def _is_over(self) -> bool:
+        """Whether the process and its group have ended."""
+        if self._is_group_left is None and self._exited.done() and not _has_members(self.pid):
+            self._is_group_left = False
+        return self._is_group_left is False
+
+    def _signal(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
+        """Signal the whole group, which may outlive the process."""
+        if self._is_over() or self._is_group_left:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._control.kill()
+            else:
+                os.killpg(self.pid, signal.Signals[name])
+
+    async def _read_stderr(self, stream: asyncio.StreamReader, policy: Literal["inherit", "log", "discard"]) -> None:
+        lines = LineBuffer(_CHUNK)
+        while chunk := await stream.read(_CHUNK):
+            lines.feed(chunk)
+            self._pass_on(lines, policy)
+        lines.end()
+        self._pass_on(lines, policy)
+
+    def _pass_on(self, lines: LineBuffer, policy: Literal["inherit", "log", "discard"]) -> None:
+        for line in _texts(lines):
+            self._last_lines.append(line)
+            if policy == "log":
+                logger.info("%s", one_line(line, _KEPT_CHARACTERS))
+            elif policy == "inherit" and sys.stderr is not None:
+                # the agent must not block if this text cannot be written
+                with contextlib.suppress(OSError, ValueError):
+                    print(line, file=sys.stderr)
+
+
+def _texts(lines: LineBuffer) -> Iterator[str]:
+    while True:
+        try:
+            line = lines.next_line()
+        except MessageTooLarge:
+            line = b"(a very long line)"
+        if line is None:
+            return
+        yield line.decode(errors="replace").rstrip()
+
+
+def _quoted(stream: str, lines: tuple[str, ...]) -> str:
+    return f"its last lines on {stream}:" + "".join(f"\n  {one_line(line)}" for line in lines[-_SHOWN_LINES:])
+
+
+def _has_members(group: int) -> bool:
+    """Whether a process of the group still runs when the one that it is named after has been waited for."""
+    if sys.platform == "win32":
+        return False
+    _reap_orphans(group)
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):  # macOS refuses where only zombies are left
+        return False
+    if not _has_only_zombies(group):
+        return True
+    _reap_orphans(group)  # one may have ended since the first look
+    return False
+
+
+def _reap_orphans(group: int) -> None:
+    """Wait for ended members: orphans are children of this process where it is the first one of a container."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass
+
+
+def _has_only_zombies(group: int) -> bool:
+    """Whether all have ended and wait for their parent, which may be the first process of a container, and idle."""
+    if sys.platform != "linux":
+        return False
+    states: set[bytes] = set()
+    with contextlib.suppress(FileNotFoundError):
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.getpgid(int(name)) == group:
+                    with open(f"/proc/{name}/stat", "rb") as stat:
+                        states.add(stat.read().rpartition(b") ")[2][:1])
+    return bool(states) and states <= {b"Z", b"X"}

@@ -1,0 +1,274 @@
+"""Transports: streams with one JSON document per line, and a pair of ends within one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final, Protocol
+
+_CHUNK: Final = 2**16
+MAX_START: Final = 512
+"""How many bytes are kept of a message that is skipped: enough to find its id."""
+_MAX_BURST: Final = 32
+"""After this many messages in one turn of the event loop, the task that sends them yields."""
+
+
+class MessageTooLarge(Exception):
+    """A message exceeds a limit. One of the peer was skipped; `start` has its first bytes."""
+
+    def __init__(self, message: str, *, start: bytes = b"") -> None:
+        super().__init__(message)
+        self.start = start
+
+
+class Transport(Protocol):
+    """Carries messages, each one JSON document in UTF-8.
+
+    A transport that buffers messages also has a method `flush()`, which sends them without waiting.
+    """
+
+    async def read(self) -> bytes | None:
+        """Read the next message; None at the end. Raises `MessageTooLarge` for a message that was skipped.
+
+        An `OSError`, such as `ConnectionClosed`, is an end, too.
+        """
+        ...
+
+    async def write(self, message: bytes) -> None:
+        """Send a message, which has no line breaks; wait if the peer reads too slowly. Raises `OSError`."""
+        ...
+
+    async def close(self) -> None:
+        """Release all resources; called once."""
+        ...
+
+
+class LineBuffer:
+    """Splits a stream of bytes into lines, and skips lines of more than `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lines: deque[bytes | MessageTooLarge] = deque()
+        self._start = bytearray()
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Add bytes of the stream."""
+        *lines, rest = chunk.split(b"\n")
+        if lines and self._size:
+            self._add(lines.pop(0))
+            self._end_line()
+        self._lines.extend(line if len(line) <= self._limit else self._skipped(line) for line in lines)
+        self._add(rest)
+
+    def end(self) -> None:
+        """End the stream: the rest is a line."""
+        self._end_line()
+
+    def next_line(self) -> bytes | None:
+        """The next complete line that is not blank, or None. Raises `MessageTooLarge` for a line that was skipped."""
+        while self._lines:
+            line = self._lines.popleft()
+            if isinstance(line, MessageTooLarge):
+                raise line
+            if line.strip():
+                return line
+        return None
+
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size <= self._limit:
+            self._start += part
+        else:
+            self._start += part[:MAX_START]
+            del self._start[MAX_START:]
+
+    def _end_line(self) -> None:
+        line = bytes(self._start)
+        self._lines.append(line if self._size <= self._limit else self._skipped(line))
+        self._start.clear()
+        self._size = 0
+
+    def _skipped(self, line: bytes) -> MessageTooLarge:
+        text = f"more than {self._limit} bytes (max_message_bytes)"
+        return MessageTooLarge(text, start=line[:MAX_START])
+
+
+class StreamTransport:
+    """Lines over a pair of asyncio streams: of a socket, of pipes, of a process.
+
+    `reading` is the asyncio transport of `reader`, if `writer` has another one. `write` waits if more than
+    `max_write_buffer_bytes` are buffered for the peer.
+    """
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        reading: asyncio.BaseTransport | None = None,
+        max_message_bytes: int = 32 * 2**20,
+        max_write_buffer_bytes: int = 2**18,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._reading = reading
+        self._lines = LineBuffer(max_message_bytes)
+        self._at_end = False
+        self._limit = max_write_buffer_bytes
+        self._buffered: list[bytes] | None = None  # lines of this turn of the event loop; None before the first one
+        self._buffered_bytes = 0
+        self._burst = 0  # how many lines were written in this turn
+        self._is_full = False
+        self._waiting = 0  # how many calls of `write` wait
+        self._write_lock = asyncio.Lock()
+        writer.transport.set_write_buffer_limits(high=max_write_buffer_bytes)
+
+    async def read(self) -> bytes | None:
+        """The next line that is not blank; None at the end."""
+        while (line := self._lines.next_line()) is None and not self._at_end:
+            chunk = await self._reader.read(_CHUNK)
+            if chunk:
+                self._lines.feed(chunk)
+            else:
+                self._at_end = True
+                self._lines.end()
+        return line
+
+    async def write(self, message: bytes) -> None:
+        """Send a line: the first one in a turn of the event loop at once, later ones at the end of the turn.
+
+        So if the process is killed, a line that was accepted may be lost. After 32 lines the caller yields, so that
+        messages of the peer are read while a handler sends.
+        """
+        at_once = not self._waiting
+        if at_once:
+            self._put(message)
+            if not (self._is_full or self._writer.is_closing()):
+                if self._burst >= _MAX_BURST:
+                    await asyncio.sleep(0)
+                return
+        self._waiting += 1
+        try:
+            async with self._write_lock:  # messages wait here, not in the buffer of the stream
+                if not at_once:
+                    self._put(message)
+                self.flush()
+                if self._writer.is_closing():
+                    raise self._reader.exception() or ConnectionResetError("the peer has gone")
+                await self._writer.drain()
+                self._is_full = False
+        finally:
+            self._waiting -= 1
+
+    def _put(self, message: bytes) -> None:
+        line = message + b"\n"
+        self._burst += 1
+        if self._buffered is None:
+            self._buffered = []
+            asyncio.get_running_loop().call_soon(self._end_turn)
+            self._send(line)
+        else:
+            self._buffered.append(line)
+            self._buffered_bytes += len(line)
+            if self._buffered_bytes > self._limit // 8:
+                self.flush()
+
+    def _end_turn(self) -> None:
+        try:
+            self.flush()
+        finally:
+            self._buffered = None
+            self._burst = 0
+
+    def flush(self) -> None:
+        """Send the lines that were buffered in this turn."""
+        if self._buffered and not self._writer.is_closing():
+            buffered, self._buffered = self._buffered, []
+            self._send(b"".join(buffered))
+            if self._writer.is_closing():  # `write` has returned already: the next `read` raises it
+                self._reader.set_exception(ConnectionResetError("the peer has gone"))
+
+    def _send(self, lines: bytes) -> None:
+        self._buffered_bytes = 0
+        self._writer.write(lines)
+        try:
+            self._is_full = self._writer.transport.get_write_buffer_size() > self._limit
+        except AttributeError:  # TLS on Python 3.10, after the peer has gone
+            self._is_full = True
+
+    async def close(self) -> None:
+        """Close both streams. Written lines are still delivered, unless the task is cancelled."""
+        try:
+            self.flush()
+        finally:
+            if self._reading is not None:
+                self._reading.close()
+            self._writer.close()
+        try:
+            await self._writer.wait_closed()
+        except OSError:
+            pass  # the peer has closed it already
+        except asyncio.CancelledError:
+            self._writer.transport.abort()
+            raise
+
+
+class MemoryTransport:
+    """One end of a connection within a process, from `memory_transports`."""
+
+    def __init__(self, inbox: _Channel, outbox: _Channel) -> None:
+        self._inbox = inbox
+        self._outbox = outbox
+        self._burst = 0
+
+    async def read(self) -> bytes | None:
+        """The next message; None once the other end is closed."""
+        return await self._inbox.get()
+
+    async def write(self, message: bytes) -> None:
+        """Send a message; wait if too many are unread. After 32 messages, other tasks run."""
+        await self._outbox.put(message)
+        self._burst += 1
+        if self._burst >= _MAX_BURST:
+            self._burst = 0
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Close both directions; the other end may still read what was sent before."""
+        self._outbox.close()
+        self._inbox.close()
+
+
+class _Channel:
+    """One direction: a queue of limited length, which either end can close."""
+
+    def __init__(self, max_messages: int) -> None:
+        self._messages: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(max_messages)
+        self._closed = False
+
+    async def put(self, message: bytes) -> None:
+        await self._room.acquire()
+        if self._closed:
+            self._room.release()
+            raise BrokenPipeError("the other end is closed")
+        self._messages.put_nowait(message)
+
+    async def get(self) -> bytes | None:
+        message = await self._messages.get()
+        if message is None:
+            self._messages.put_nowait(None)
+        self._room.release()
+        return message
+
+    def close(self) -> None:
+        self._closed = True
+        self._messages.put_nowait(None)
+        self._room.release()
+
+
+def memory_transports(max_messages: int = 64) -> tuple[MemoryTransport, MemoryTransport]:
+    """The two ends of a connection in memory, for tests and for peers in one process."""
+    one, other = _Channel(max_messages), _Channel(max_messages)
+    return MemoryTransport(one, other), MemoryTransport(other, one)
