@@ -5,6 +5,7 @@
 From ACP v1, schema.json.
 """
 
+# fmt: off
 from ._base import UNSET, UnsetType
 from ._wire import DecodeError, Drop
 from .agent import Agent, RemoteClient
@@ -14,9 +15,7 @@ from .codec import decode, encode
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
-    InternalError,
-    InvalidParamsError,
-    InvalidRequestError,
+    InternalError, InvalidParamsError, InvalidRequestError,
     LockedError,
     MethodNotFoundError,
     ParseError,
@@ -29,23 +28,13 @@ from .protocol import Gate, Method
 from .stdio import run_agent, serve_agent
 from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .types import (
-    AskRequest,
-    AskRequestChoices,
-    AskRequestText,
-    AskResponse,
-    CancelNotification,
-    CancelNotificationId,
-    ChangedNotification,
-    Failure,
-    FailureCode,
-    OpenRequest,
-    OpenResponse,
-    RelayNotification,
-    RelayRequest,
-    RelayResponse,
+    AskRequest, AskRequestChoices, AskRequestText, AskResponse,
+    CancelNotification, CancelNotificationId, ChangedNotification,
+    Failure, FailureCode,
+    OpenRequest, OpenResponse,
+    RelayNotification, RelayRequest, RelayResponse,
 )
 
-# fmt: off
 __all__ = [
     "AGENT_METHODS", "Agent", "AgentConnection", "AgentProcess", "AskRequest", "AskRequestChoices", "AskRequestText",
     "AskResponse",

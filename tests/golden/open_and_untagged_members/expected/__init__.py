@@ -5,6 +5,7 @@
 From ACP v1, schema.json.
 """
 
+# fmt: off
 from ._base import UNSET, UnsetType
 from ._wire import DecodeError, Drop
 from .agent import Agent, RemoteClient
@@ -13,9 +14,7 @@ from .codec import decode, encode
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
-    InternalError,
-    InvalidParamsError,
-    InvalidRequestError,
+    InternalError, InvalidParamsError, InvalidRequestError,
     MethodNotFoundError,
     ParseError,
     RequestError,
@@ -27,7 +26,6 @@ from .stdio import run_agent, serve_agent
 from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .types import Server, ServerHttp, ServerOther, StdioServer
 
-# fmt: off
 __all__ = [
     "AGENT_METHODS", "Agent",
     "CLIENT_METHODS", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions",

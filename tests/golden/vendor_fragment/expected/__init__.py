@@ -5,6 +5,7 @@
 From ACP v1, schema.json, with wave, 2026-05-01.
 """
 
+# fmt: off
 from ._base import UNSET, UnsetType
 from ._wire import DecodeError, Drop
 from .capabilities import CapabilityError, advertise
@@ -13,9 +14,7 @@ from .codec import decode, encode
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
-    InternalError,
-    InvalidParamsError,
-    InvalidRequestError,
+    InternalError, InvalidParamsError, InvalidRequestError,
     MethodNotFoundError,
     ParseError,
     RequestError,
@@ -28,19 +27,13 @@ from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transp
 from .types import (
     BowNotification,
     ClientCapabilities,
-    Gesture,
-    GestureNod,
-    GestureOther,
-    GestureWave,
+    Gesture, GestureNod, GestureOther, GestureWave,
     Hand,
-    InitializeRequest,
-    InitializeResponse,
+    InitializeRequest, InitializeResponse,
     Mood,
-    WaveRequest,
-    WaveResponse,
+    WaveRequest, WaveResponse,
 )
 
-# fmt: off
 __all__ = [
     "AGENT_METHODS", "AgentConnection", "AgentProcess",
     "BowNotification",
