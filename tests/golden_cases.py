@@ -23,7 +23,7 @@ Files = Mapping[str, bytes]
 
 RUNTIME = frozenset(
     {
-        *("_base.py", "_wire.py", "capabilities.py", "dispatch.py", "options.py", "process.py", "py.typed", "rpc.py"),
+        *("_base.py", "_decode.py", "capabilities.py", "dispatch.py", "options.py", "process.py", "py.typed", "rpc.py"),
         *("stdio.py", "tasks.py", "transport.py"),
     }
 )

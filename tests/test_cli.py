@@ -28,7 +28,7 @@ PLAIN = schema_of(
 ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"type": "string", "x-odd": True}}})
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
-    *("__init__.py", "_base.py", "_wire.py", "acpgen.lock", "agent.py", "capabilities.py", "checks.py"),
+    *("__init__.py", "_base.py", "_decode.py", "acpgen.lock", "agent.py", "capabilities.py", "checks.py"),
     *(
         "codec.py",
         "dispatch.py",

@@ -224,7 +224,7 @@ def _skeleton(text: str) -> str:
 
 
 MODULES = {
-    *("_base", "_wire", "agent", "capabilities", "checks", "client", "codec", "dispatch", "errors", "limits"),
+    *("_base", "_decode", "agent", "capabilities", "checks", "client", "codec", "dispatch", "errors", "limits"),
     *("methods", "options", "process", "rpc", "stdio", "tasks", "transport", "types", None),
 }
 LIBRARY = {

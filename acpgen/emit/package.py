@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from acpgen.emit import codec
+from acpgen.emit.codec import codec_view
 from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.literals import Code, docstring, identifier, literal
@@ -18,7 +19,7 @@ from acpgen.emit.pieces import names_in
 from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table, negotiation
 from acpgen.emit.runtime import runtime_exports, runtime_files
 from acpgen.emit.types import render_types
-from acpgen.ir.model import Model, Struct
+from acpgen.ir.model import Model
 from acpgen.ir.role import Role
 from acpgen.marker import MARKER
 
@@ -28,14 +29,8 @@ HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `a
 TYPES = "types.py"
 """The file that takes about as long to make as all others."""
 
-_WIRE_NAMES = (
-    *("Candidate", "DecodeError", "Drop", "anything", "array", "boolean", "bounded_integer", "bounded_number"),
-    *("choice", "constant", "first_fit", "integer", "json_object", "lenient", "lenient_choice", "lenient_items"),
-    *("lenient_nullable", "lenient_nullable_or_made", "lenient_nullable_or_unset", "lenient_object", "lenient_or_made"),
-    *("lenient_or_unset", "lenient_string", "located"),
-    *("long_array", "long_string", "mapping", "null", "nullable", "number", "reporting_drops", "string", "unfit"),
-    *("kept_whole", "unknown_tag", "valid_items", "valid_members"),
-)
+_PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
+"""The names that a module defines for others."""
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "new")
 
 
@@ -78,9 +73,9 @@ def emit(
     environment = make_environment(templates)
     makers: dict[str, Callable[[], str]] = {
         "_base.py": lambda: _render(environment, "_base.py", {}),
-        "_wire.py": lambda: _render(environment, "_wire.py", {}),
+        "_decode.py": lambda: _copied(templates, "_decode.py"),
         TYPES: lambda: _types(environment, model, templates),
-        "codec.py": lambda: _codec(environment, model),
+        "codec.py": lambda: _codec(environment, model, templates),
         "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": lambda: _methods(environment, model),
         "dispatch.py": lambda: _render(environment, "dispatch.py", {"runtime": runtime}),
@@ -100,6 +95,14 @@ def _role(environment: Environment, role: Role, model: Model) -> str:
 
 def _render(environment: Environment, name: str, context: Mapping[str, Any]) -> str:
     return environment.get_template(f"{name}.jinja").render(header=HEADER, **context)
+
+
+def _copied(templates: Path, name: str) -> str:
+    return f"{HEADER}\n{_runtime_file(templates, name).read_text(encoding='utf-8')}"
+
+
+def _runtime_file(templates: Path, name: str) -> Path:
+    return templates / "runtime" / name
 
 
 def _types(environment: Environment, model: Model, templates: Path) -> str:
@@ -129,18 +132,15 @@ def _sources(model: Model) -> str:
     return f"From {model.origin}{extensions}."
 
 
-def _codec(environment: Environment, model: Model) -> str:
-    views = codec.views(model)
-    body = environment.get_template("codec/body.jinja").render(
-        views=views,
-        structs=[view for view in views if isinstance(view.definition, Struct)],
-        decodable=codec.decodable(model),
-    )
-    used = _used(body, (*_WIRE_NAMES, *_BASE_NAMES))
+def _codec(environment: Environment, model: Model, templates: Path) -> str:
+    view = codec_view(model)
+    definitions = environment.get_template("codec/definitions.jinja").render(codec=view)
+    body = environment.get_template("codec/body.jinja").render(codec=view, definitions=Code(definitions))
+    readers = _PUBLIC.findall(_runtime_file(templates, "_decode.py").read_text(encoding="utf-8"))
     context = {
         "body": Code(body),
-        "wire_names": [name for name in used if name in _WIRE_NAMES],
-        "base_names": Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        "readers": _used(body, tuple(sorted(set(readers)))),
+        "base_names": Code(", ".join(_used(body, _BASE_NAMES))),
     }
     return _render(environment, "codec.py", context)
 
@@ -169,7 +169,7 @@ def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str
     views = {role: RoleView(role, model) for role in roles}
     return {
         "_base": ["UNSET", "UnsetType"],
-        "_wire": ["DecodeError", "Drop"],
+        "_decode": ["DecodeError", "Drop"],
         **{role.value: [view.base, view.stub] for role, view in views.items()},
         "codec": ["decode", "encode"],
         "dispatch": ["Peer", "dispatch_notification", "dispatch_request"],

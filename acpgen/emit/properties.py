@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acpgen.emit.literals import Code, literal
+from acpgen.emit.literals import Code, identifier, literal
 from acpgen.emit.reading import TYPES, Reading
 from acpgen.emit.values import value
 from acpgen.ir.defaults import stand_in
@@ -13,7 +13,10 @@ from acpgen.ir.model import (
     Field,
     Leniency,
     ListOf,
+    ListValue,
+    Literal,
     MapOf,
+    MapValue,
     Nullable,
     Ref,
     TypeExpr,
@@ -82,34 +85,32 @@ class Properties:
 
     def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool) -> Code:
         """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
-        name = "lenient"
-        if isinstance(expression, Nullable):
-            name, expression = "lenient_nullable", self._reading.resolved(expression.inner)
+        if fallback is None and isinstance(expression, Nullable):
+            return self._or_null(self._reading.resolved(expression.inner), key, skips=skips)
+        match fallback, expression:
+            case ListValue(()), ListOf(item=item, min_items=0) if skips:
+                return Code(f"lenient_list(data, {key}, {self._reading.reader(item)})")
         read = self._item_reader(expression, skips=skips)
         match fallback:
-            case None if name == "lenient_nullable" and (short := self._short(expression, key, read, skips=skips)):
-                return short
             case None:
-                return Code(f"{name}_or_unset(data, {key}, {read})")
-            case Construct(class_name, ()):
-                return Code(f"{name}_or_made(data, {key}, {read}, {TYPES}{class_name})")
-            case Construct():
-                return Code(f"{name}_or_made(data, {key}, {read}, lambda: {value(fallback, module=TYPES)})")
+                return Code(f"lenient_or(data, {key}, {read}, UNSET)")
+            case Literal():
+                return Code(f"lenient_or(data, {key}, {read}, {value(fallback)})")
             case _:
-                return Code(f"{name}(data, {key}, {read}, {value(fallback, module=TYPES)})")
+                return Code(f"lenient_or_made(data, {key}, {read}, {_maker(fallback)})")
 
-    def _short(self, expression: TypeExpr, key: str, read: Code, *, skips: bool) -> Code | None:
-        """The short form of the call for the commonest types, which may be null and absent."""
+    def _or_null(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
+        """The call for a property that may be null, and is UNSET where it does not fit: the commonest."""
         match expression:
             case ListOf(item=item, min_items=0) if skips:
                 return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
             case Ref(name) if table := self._reading.constants(name):
                 return Code(f"lenient_choice(data, {key}, {table})")
-            case _:
-                return Code(f"{_LENIENT[read]}(data, {key})") if read in _LENIENT else None
+        read = self._item_reader(expression, skips=skips)
+        return Code(f"{_LENIENT[read]}(data, {key})" if read in _LENIENT else f"lenient(data, {key}, {read})")
 
     def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
-        if skips and isinstance(expression, (ListOf, MapOf)):
+        if skips and isinstance(expression, (ListOf, MapOf, Nullable)):
             return Code(f"lambda value: {self._skipping(expression, 'value')}")
         return self._reading.reader(expression)
 
@@ -125,3 +126,16 @@ class Properties:
                 return Code(f"valid_members({source}, {self._reading.reader(inner)})")
             case _:
                 return self._reading.read(expression, source)
+
+
+def _maker(fallback: Value) -> Code:
+    """A callable that makes `fallback` anew."""
+    match fallback:
+        case ListValue(()):
+            return Code("list")
+        case MapValue(()):
+            return Code("dict")
+        case Construct(name, ()):
+            return identifier(TYPES + name)
+        case _:
+            return Code(f"lambda: {value(fallback, module=TYPES)}")

@@ -43,7 +43,7 @@ FAULTS: dict[str, Plant] = {
     "null becomes absent": instead(
         "codec", "nullable", lambda read: lambda raw, inner: "" if raw is None else read(raw, inner)
     ),
-    "nobody hears of drops": instead("_wire", "drop", lambda drop: lambda container, key, error: None),
+    "nobody hears of drops": instead("_decode", "drop", lambda drop: lambda container, key, error: None),
     "a bad item spoils the list": instead(
         "codec",
         "valid_items",
