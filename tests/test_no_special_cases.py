@@ -28,7 +28,8 @@ from tests.support import REPOSITORY, package_files
 SCHEMAS = data_folder() / "schema"
 SOURCES = [
     *sorted(REPOSITORY.glob("acpgen/**/*.py")),
-    *sorted(path for path in REPOSITORY.glob("templates/**/*.jinja*")),
+    *sorted(REPOSITORY.glob("templates/**/*.jinja*")),
+    *sorted(REPOSITORY.glob("templates/runtime/*.py")),
 ]
 
 ALLOWED = {
