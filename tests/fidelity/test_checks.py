@@ -23,7 +23,10 @@ def instead(module: str, name: str, make: Callable[[Any], Any]) -> Plant:
 
     def plant(acp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
         home = getattr(acp, module)
-        monkeypatch.setattr(home, name, make(getattr(home, name)))
+        right = getattr(home, name)
+        monkeypatch.setattr(home, name, wrong := make(right))
+        for kind in [kind for kind, read in acp.codec._DECODERS.items() if read is right]:
+            monkeypatch.setitem(acp.codec._DECODERS, kind, wrong)
 
     return plant
 
@@ -56,7 +59,7 @@ FAULTS: dict[str, Plant] = {
         "codec", "lenient_object", lambda read: lambda raw, key: _without_odd_names(read(raw, key))
     ),
     "what is lenient is strict": instead(
-        "codec", "lenient_or_unset", lambda read: lambda raw, key, inner: inner(raw[key])
+        "codec", "lenient", lambda read: lambda raw, key, inner: None if raw[key] is None else inner(raw[key])
     ),
 }
 
