@@ -116,11 +116,6 @@ class StructView(DefinitionView):
         return Code(f"{{name: item for name, item in data.items(){test}}}")
 
     @property
-    def is_strict(self) -> bool:
-        """Whether some property can be missing or unfit."""
-        return any(map(Properties(self._reading).is_strict, self.definition.fields))
-
-    @property
     def rejects(self) -> Code | None:
         """The test for objects that are excluded, if any are."""
         return test(self.definition.rejects) if self.definition.rejects is not None else None

@@ -34,54 +34,53 @@ class Properties:
         self._reading = reading
 
     def read(self, field: Field) -> Code:
-        """The expression that decodes the property `field`.
-
-        Where that can raise, it leaves the name of the property in `key`, for the error.
-        """
+        """The expression that decodes the property `field`."""
         return self._required(field) if field.required else self._optional(field)
 
-    def is_strict(self, field: Field) -> bool:
-        """Whether decoding the property can raise."""
-        return field.required or not (self._takes_anything(field) or self._is_lenient(field))
-
-    def _takes_anything(self, field: Field) -> bool:
-        return isinstance(self._reading.resolved(field.type), AnyJson)
-
-    def _is_lenient(self, field: Field) -> bool:
-        return field.leniency.default_on_error and not self._takes_anything(field)
-
     def _required(self, field: Field) -> Code:
-        fallback = stand_in(field, self._reading.resolved(field.type))
-        key = f"key := {literal(field.wire)}"
+        fallback, key = stand_in(field, self._reading.resolved(field.type)), literal(field.wire)
+        present = self._present(field, fallback)
         match self._reading.resolved(field.type):
             case Const(str(text)) if field.leniency == Leniency():
-                # every object of a tagged union has one: where it is right, nothing is called
+                # every object of a tagged union has one: the right one is read without a call
                 only = literal(text)
-                return Code(f"{only} if data[{key}] == {only} else constant(data[key], {only})")
+                return Code(f"{only} if data.get({key}) == {only} else constant_at(data, {key}, {only})")
         if fallback is not None and field.leniency.default_on_null:
-            known = value(fallback, module=TYPES)
-            return Code(f"{known} if data[{key}] is None else {self._present(field, 'key', fallback)}")
-        return self._present(field, key, fallback)
+            return Code(f"{value(fallback, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
+        return present
 
     def _optional(self, field: Field) -> Code:
-        wire = literal(field.wire)
-        is_strict = self.is_strict(field)
-        present = self._present(field, "key" if is_strict else wire, field.default)
-        if field.leniency.default_on_null:
-            test = f"data.get({f'key := {wire}' if is_strict else wire}) is not None"
-        else:
-            test = f"(key := {wire}) in data" if is_strict else f"{wire} in data"
+        key = literal(field.wire)
+        is_any = isinstance(self._reading.resolved(field.type), AnyJson)
+        present = f"data[{key}]" if is_any else self._present(field, field.default)
+        test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
         absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
         return Code(f"{present} if {test} else {absent}")
 
-    def _present(self, field: Field, key: str, fallback: Value | None) -> Code:
+    def _present(self, field: Field, fallback: Value | None) -> Code:
         """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""
-        expression = self._reading.resolved(field.type)
+        expression, key = self._reading.resolved(field.type), literal(field.wire)
         skips = field.leniency.skip_invalid_items
-        if self._is_lenient(field) and (fallback is not None or not field.required):
+        is_lenient = field.leniency.default_on_error and not isinstance(expression, AnyJson)
+        if is_lenient and (fallback is not None or not field.required):
             return self._lenient(expression, key, fallback, skips=skips)
-        source = f"data[{key}]"
-        return self._skipping(expression, source) if skips else self._reading.read(expression, source)
+        return self._strict(expression, key, skips=skips)
+
+    def _strict(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
+        """The call for a property that has to fit."""
+        read = self._item_reader(expression, skips=skips)
+        match expression:
+            case _ if read == "string":
+                return Code(f"string_at(data, {key})")
+            case Ref(name) if table := self._reading.constants(name, strings_only=True):
+                return Code(f"choice_at(data, {key}, {table})")
+            case ListOf(item=item, min_items=0) if not skips:
+                return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
+            case Nullable(inner):
+                inner_read = self._item_reader(self._reading.resolved(inner), skips=skips)
+                return Code(f"nullable_at(data, {key}, {inner_read})")
+            case _:
+                return Code(f"at(data, {key}, {read})")
 
     def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool) -> Code:
         """The call for a property that may not fit, and is `fallback`, or UNSET, then."""

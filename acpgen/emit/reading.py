@@ -130,10 +130,12 @@ class Reading:
         self.named[name] = NamedReader(name, hint(scalar), call)
         return name
 
-    def constants(self, name: str) -> Code | None:
+    def constants(self, name: str, *, strings_only: bool = False) -> Code | None:
         """The table of the constants of a closed enum; None for any other definition."""
-        definition = self._model.by_name[name]
-        return constant("_", name, "_VALUES") if isinstance(definition, Enum) and not definition.open else None
+        match self._model.by_name[name]:
+            case Enum(open=False, primitive=primitive) if primitive is Primitive.STRING or not strings_only:
+                return constant("_", name, "_VALUES")
+        return None
 
     def resolved(self, expression: TypeExpr) -> TypeExpr:
         """The type behind aliases."""

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 from ._base import UNSET, UnsetType
 
 T = TypeVar("T")
-N = TypeVar("N", int, float)
 
 
 class _Excerpt(Repr):
@@ -107,10 +106,8 @@ def unfit(expected: str, value: Any, reasons: tuple[DecodeError, ...] = ()) -> D
     return DecodeError(expected, kind + excerpt(value), reasons=reasons)
 
 
-def located(error: DecodeError | KeyError, key: str) -> DecodeError:
-    """The error that reading the property `key` ended with; a `KeyError` means that it is missing."""
-    if isinstance(error, DecodeError):
-        return error.at(key)
+def missing(key: str) -> DecodeError:
+    """The error for a required property that is absent."""
     return DecodeError("a value", "nothing: the property is missing").at(key)
 
 
@@ -156,20 +153,22 @@ def number(value: Any) -> float:
 
 def bounded_integer(value: Any, minimum: float | None, maximum: float | None) -> int:
     """A whole number within bounds, both inclusive."""
-    return _within(integer(value), minimum, maximum)
+    found = value if type(value) is int else integer(value)
+    if (minimum is None or found >= minimum) and (maximum is None or found <= maximum):
+        return found
+    raise _out_of_bounds(found, minimum, maximum)
 
 
 def bounded_number(value: Any, minimum: float | None, maximum: float | None) -> float:
     """A number within bounds, both inclusive."""
-    return _within(number(value), minimum, maximum)
+    found = number(value)
+    if (minimum is None or found >= minimum) and (maximum is None or found <= maximum):
+        return found
+    raise _out_of_bounds(found, minimum, maximum)
 
 
-def _within(value: N, minimum: float | None, maximum: float | None) -> N:
-    if minimum is not None and value < minimum:
-        raise unfit(f"{minimum} or more", value)
-    if maximum is not None and value > maximum:
-        raise unfit(f"{maximum} or less", value)
-    return value
+def _out_of_bounds(value: float, minimum: float | None, maximum: float | None) -> DecodeError:
+    return unfit(f"{minimum} or more" if minimum is not None and value < minimum else f"{maximum} or less", value)
 
 
 def null(value: Any) -> None:
@@ -250,6 +249,62 @@ def nullable(value: Any, read: Callable[[Any], T]) -> T | None:
     return None if value is None else read(value)
 
 
+# --- Properties ------------------------------------------------------------------------------------------------------
+
+
+def at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T:
+    """The property `key`, read by `read`."""
+    try:
+        return read(raw[key])
+    except KeyError:
+        raise missing(key) from None
+    except DecodeError as error:
+        raise error.at(key) from None
+
+
+def nullable_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | None:
+    """The property `key`, null or read by `read`."""
+    return None if key in raw and raw[key] is None else at(raw, key, read)
+
+
+def string_at(raw: dict[str, Any], key: str) -> str:
+    """The property `key`, a string."""
+    try:
+        if isinstance(value := raw[key], str):
+            return value
+    except KeyError:
+        raise missing(key) from None
+    raise unfit("a string", value).at(key)
+
+
+def constant_at(raw: dict[str, Any], key: str, only: T) -> T:
+    """The property `key`, which has one allowed value."""
+    return at(raw, key, lambda value: constant(value, only))
+
+
+def choice_at(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T:
+    """The property `key`, a constant of an enum of strings."""
+    try:
+        return known[raw[key]]
+    except (KeyError, TypeError):
+        return at(raw, key, lambda value: choice(value, known))
+
+
+def array_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]:
+    """The property `key`, an array with every item read by `read`."""
+    items: list[T] = []
+    try:
+        if isinstance(value := raw[key], list):
+            for item in raw[key]:
+                items.append(read(item))
+            return items
+    except KeyError:
+        raise missing(key) from None
+    except DecodeError as error:
+        raise error.at(len(items)).at(key) from None
+    raise unfit("an array", value).at(key)
+
+
 # --- Leniency --------------------------------------------------------------------------------------------------------
 
 
@@ -327,6 +382,8 @@ def lenient_list(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> lis
     """The property `key`, an array; what does not fit is dropped, an item or the whole, which is empty then."""
     try:
         return valid_items(raw[key], read)
+    except KeyError:
+        raise missing(key) from None
     except DecodeError as error:
         drop(raw, key, error)
         return []
@@ -338,9 +395,10 @@ def lenient_or(raw: dict[str, Any], key: str, read: Callable[[Any], T], default:
 def lenient_or(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: T) -> T: ...
 def lenient_or(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: Any) -> Any:
     """The property `key`; where it does not fit, it is dropped, and `default` replaces it."""
-    value = raw[key]
     try:
-        return read(value)
+        return read(raw[key])
+    except KeyError:
+        raise missing(key) from None
     except DecodeError as error:
         drop(raw, key, error)
         return default
@@ -348,9 +406,10 @@ def lenient_or(raw: dict[str, Any], key: str, read: Callable[[Any], T], default:
 
 def lenient_or_made(raw: dict[str, Any], key: str, read: Callable[[Any], T], make: Callable[[], T]) -> T:
     """The property `key`; where it does not fit, it is dropped, and the result of `make` replaces it."""
-    value = raw[key]
     try:
-        return read(value)
+        return read(raw[key])
+    except KeyError:
+        raise missing(key) from None
     except DecodeError as error:
         drop(raw, key, error)
         return make()
@@ -460,7 +519,7 @@ def first_fit(
     records = _records.get()
     known = len(records) if records is not None else 0
     for name, read, required in (("its tag says", tagged, _NO_KEYS), *candidates) if tagged else candidates:
-        if isinstance(value, dict) and not required <= raw.keys():
+        if required and isinstance(value, dict) and not required <= raw.keys():
             missing = ", ".join(sorted(required - raw.keys()))
             reasons.append(DecodeError(f"an object with {missing}", "one without", member=name))
             continue

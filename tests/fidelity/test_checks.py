@@ -42,9 +42,9 @@ FAULTS: dict[str, Plant] = {
     "a maximum is one too high": instead(
         "codec", "bounded_integer", lambda read: lambda raw, low, high: read(raw, low, high and high + 1)
     ),
-    "an unknown constant is taken": instead("codec", "choice", lambda read: lambda raw, known: raw),
+    "an unknown constant is taken": instead("codec", "choice_at", lambda read: lambda raw, key, known: raw[key]),
     "null becomes absent": instead(
-        "codec", "nullable", lambda read: lambda raw, inner: "" if raw is None else read(raw, inner)
+        "codec", "nullable_at", lambda read: lambda raw, key, inner: "" if raw[key] is None else read(raw, key, inner)
     ),
     "nobody hears of drops": instead("_decode", "drop", lambda drop: lambda container, key, error: None),
     "a bad item spoils the list": instead(
@@ -54,7 +54,9 @@ FAULTS: dict[str, Plant] = {
             read([inner(item) for item in raw], lambda item: item) if isinstance(raw, list) else read(raw, inner)
         ),
     ),
-    "the first item goes lost": instead("codec", "array", lambda read: lambda raw, inner: read(raw, inner)[1:]),
+    "the first item goes lost": instead(
+        "codec", "array_at", lambda read: lambda raw, key, inner: read(raw, key, inner)[1:]
+    ),
     "maps lose odd names": instead(
         "codec", "lenient_object", lambda read: lambda raw, key: _without_odd_names(read(raw, key))
     ),
