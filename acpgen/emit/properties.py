@@ -11,7 +11,6 @@ from acpgen.ir.model import (
     Const,
     Construct,
     Field,
-    Leniency,
     ListOf,
     ListValue,
     Literal,
@@ -25,6 +24,8 @@ from acpgen.ir.model import (
 
 _LENIENT = {"string": "lenient_string", "json_object": "lenient_object"}
 """The short forms of the commonest lenient readers, for what may be null and absent."""
+_MADE = "lenient_or_made("
+"""The start of the call of the one lenient reader that takes a property that may be absent."""
 
 
 class Properties:
@@ -38,21 +39,23 @@ class Properties:
         return self._required(field) if field.required else self._optional(field)
 
     def _required(self, field: Field) -> Code:
-        fallback, key = stand_in(field, self._reading.resolved(field.type)), literal(field.wire)
+        expression, key = self._reading.resolved(field.type), literal(field.wire)
+        fallback = stand_in(field, expression)
         present = self._present(field, fallback)
-        match self._reading.resolved(field.type):
-            case Const(str(text)) if field.leniency == Leniency():
-                # every object of a tagged union has one: the right one is read without a call
-                only = literal(text)
-                return Code(f"{only} if data.get({key}) == {only} else constant_at(data, {key}, {only})")
         if fallback is not None and field.leniency.default_on_null:
             return Code(f"{value(fallback, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
+        if isinstance(expression, Const) and present.startswith("constant_at("):
+            # every object of a tagged union has one: the right one is read without a call
+            only = literal(expression.value)
+            return Code(f"{only} if data.get({key}) == {only} else {present}")
         return present
 
     def _optional(self, field: Field) -> Code:
         key = literal(field.wire)
         is_any = isinstance(self._reading.resolved(field.type), AnyJson)
-        present = f"data[{key}]" if is_any else self._present(field, field.default)
+        present = Code(f"data[{key}]") if is_any else self._present(field, field.default)
+        if present.startswith(_MADE) and not field.leniency.default_on_null:
+            return present
         test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
         absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
         return Code(f"{present} if {test} else {absent}")
@@ -63,13 +66,15 @@ class Properties:
         skips = field.leniency.skip_invalid_items
         is_lenient = field.leniency.default_on_error and not isinstance(expression, AnyJson)
         if is_lenient and (fallback is not None or not field.required):
-            return self._lenient(expression, key, fallback, skips=skips)
+            return self._lenient(expression, key, fallback, skips=skips, required=field.required)
         return self._strict(expression, key, skips=skips)
 
     def _strict(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
         """The call for a property that has to fit."""
         read = self._item_reader(expression, skips=skips)
         match expression:
+            case Const(str(only)):
+                return Code(f"constant_at(data, {key}, {literal(only)})")
             case _ if read == "string":
                 return Code(f"string_at(data, {key})")
             case Ref(name) if table := self._reading.constants(name, strings_only=True):
@@ -82,7 +87,7 @@ class Properties:
             case _:
                 return Code(f"at(data, {key}, {read})")
 
-    def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool) -> Code:
+    def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool, required: bool) -> Code:
         """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
         if fallback is None and isinstance(expression, Nullable):
             return self._or_null(self._reading.resolved(expression.inner), key, skips=skips)
@@ -95,8 +100,10 @@ class Properties:
                 return Code(f"lenient_or(data, {key}, {read}, UNSET)")
             case Literal():
                 return Code(f"lenient_or(data, {key}, {read}, {value(fallback)})")
+            case _ if required:
+                return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
             case _:
-                return Code(f"lenient_or_made(data, {key}, {read}, {_maker(fallback)})")
+                return Code(f"{_MADE}data, {key}, {read}, {_maker(fallback)})")
 
     def _or_null(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
         """The call for a property that may be null, and is UNSET where it does not fit: the commonest."""
@@ -138,3 +145,14 @@ def _maker(fallback: Value) -> Code:
             return identifier(TYPES + name)
         case _:
             return Code(f"lambda: {value(fallback, module=TYPES)}")
+
+
+def _made(fallback: Value) -> Code:
+    """The expression that makes `fallback` anew; type checkers infer nothing from an empty literal."""
+    match fallback:
+        case ListValue(()):
+            return Code("list[Any]()")
+        case MapValue(()):
+            return Code("dict[str, Any]()")
+        case _:
+            return value(fallback, module=TYPES)

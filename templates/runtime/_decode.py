@@ -278,8 +278,13 @@ def string_at(raw: dict[str, Any], key: str) -> str:
 
 
 def constant_at(raw: dict[str, Any], key: str, only: T) -> T:
-    """The property `key`, which has one allowed value."""
-    return at(raw, key, lambda value: constant(value, only))
+    """The property `key`, whose one allowed value is the string `only`."""
+    try:
+        if raw[key] == only:
+            return only
+    except KeyError:
+        raise missing(key) from None
+    raise unfit(repr(only), raw[key]).at(key)
 
 
 def choice_at(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T:
@@ -405,11 +410,9 @@ def lenient_or(raw: dict[str, Any], key: str, read: Callable[[Any], T], default:
 
 
 def lenient_or_made(raw: dict[str, Any], key: str, read: Callable[[Any], T], make: Callable[[], T]) -> T:
-    """The property `key`; where it does not fit, it is dropped, and the result of `make` replaces it."""
+    """The property `key`; where it is absent, or dropped because it does not fit, the result of `make` replaces it."""
     try:
-        return read(raw[key])
-    except KeyError:
-        raise missing(key) from None
+        return read(raw[key]) if key in raw else make()
     except DecodeError as error:
         drop(raw, key, error)
         return make()
