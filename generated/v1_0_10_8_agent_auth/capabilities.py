@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any, Final, Literal, TypeVar
 
 from . import codec
-from ._wire import DecodeError
+from ._decode import DecodeError
 from .dispatch import Handler
 from .methods import AGENT_METHODS, CLIENT_METHODS, Gate, Method
 

@@ -9,7 +9,7 @@ from ._base import (
     UNSET,
     UnsetType,
 )
-from ._wire import (
+from ._decode import (
     DecodeError,
     Drop,
 )

@@ -18,7 +18,7 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Final, Literal, NamedTuple
 
-from ._wire import DecodeError, excerpt
+from ._decode import DecodeError, excerpt
 from .capabilities import Advertised, CapabilityError, gates_of, not_advertised, without_handler
 from .checks import misnamed_handlers
 from .dispatch import Handler, UnfitParams, dispatch_notification, dispatch_request
