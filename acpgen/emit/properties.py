@@ -52,8 +52,7 @@ class Properties:
 
     def _optional(self, field: Field) -> Code:
         key = literal(field.wire)
-        is_any = isinstance(self._reading.resolved(field.type), AnyJson)
-        present = Code(f"data[{key}]") if is_any else self._present(field, field.default)
+        present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field, field.default)
         if present.startswith(_MADE) and not field.leniency.default_on_null:
             return present
         test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
@@ -62,17 +61,19 @@ class Properties:
 
     def _present(self, field: Field, fallback: Value | None) -> Code:
         """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""
-        expression, key = self._reading.resolved(field.type), literal(field.wire)
         skips = field.leniency.skip_invalid_items
-        is_lenient = field.leniency.default_on_error and not isinstance(expression, AnyJson)
+        is_lenient = field.leniency.default_on_error and not self._takes_anything(field)
         if is_lenient and (fallback is not None or not field.required):
-            return self._lenient(expression, key, fallback, skips=skips, required=field.required)
-        return self._strict(expression, key, skips=skips)
+            return self._lenient(field, fallback, skips=skips)
+        return self._strict(field.type, literal(field.wire), skips=skips)
+
+    def _takes_anything(self, field: Field) -> bool:
+        return isinstance(self._reading.resolved(field.type), AnyJson)
 
     def _strict(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
         """The call for a property that has to fit."""
         read = self._item_reader(expression, skips=skips)
-        match expression:
+        match self._reading.resolved(expression):
             case Const(str(only)):
                 return Code(f"constant_at(data, {key}, {literal(only)})")
             case _ if read == "string":
@@ -82,32 +83,30 @@ class Properties:
             case ListOf(item=item, min_items=0) if not skips:
                 return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
             case Nullable(inner):
-                inner_read = self._item_reader(self._reading.resolved(inner), skips=skips)
-                return Code(f"nullable_at(data, {key}, {inner_read})")
+                return Code(f"nullable_at(data, {key}, {self._item_reader(inner, skips=skips)})")
             case _:
                 return Code(f"at(data, {key}, {read})")
 
-    def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool, required: bool) -> Code:
+    def _lenient(self, field: Field, fallback: Value | None, *, skips: bool) -> Code:
         """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
-        if fallback is None and isinstance(expression, Nullable):
-            return self._or_null(self._reading.resolved(expression.inner), key, skips=skips)
-        match fallback, expression:
+        key, read = literal(field.wire), self._item_reader(field.type, skips=skips)
+        match fallback, self._reading.resolved(field.type):
+            case None, Nullable(inner):
+                return self._or_null(inner, key, skips=skips)
+            case None, _:
+                return Code(f"lenient_or(data, {key}, {read}, UNSET)")
             case ListValue(()), ListOf(item=item, min_items=0) if skips:
                 return Code(f"lenient_list(data, {key}, {self._reading.reader(item)})")
-        read = self._item_reader(expression, skips=skips)
-        match fallback:
-            case None:
-                return Code(f"lenient_or(data, {key}, {read}, UNSET)")
-            case Literal():
+            case Literal(), _:
                 return Code(f"lenient_or(data, {key}, {read}, {value(fallback)})")
-            case _ if required:
+            case _ if field.required:
                 return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
             case _:
                 return Code(f"{_MADE}data, {key}, {read}, {_maker(fallback)})")
 
     def _or_null(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
         """The call for a property that may be null, and is UNSET where it does not fit: the commonest."""
-        match expression:
+        match self._reading.resolved(expression):
             case ListOf(item=item, min_items=0) if skips:
                 return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
             case Ref(name) if table := self._reading.constants(name):
@@ -116,14 +115,16 @@ class Properties:
         return Code(f"{_LENIENT[read]}(data, {key})" if read in _LENIENT else f"lenient(data, {key}, {read})")
 
     def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
-        if skips and isinstance(expression, (ListOf, MapOf, Nullable)):
-            return Code(f"lambda value: {self._skipping(expression, 'value')}")
+        """A callable that decodes its argument, without the items that do not fit if it `skips` these."""
+        found = self._reading.resolved(expression)
+        if skips and isinstance(found, (ListOf, MapOf, Nullable)):
+            return Code(f"lambda value: {self._skipping(found, 'value')}")
         return self._reading.reader(expression)
 
     def _skipping(self, expression: TypeExpr, source: str) -> Code:
         match expression:
             case Nullable(inner):
-                reader = self._item_reader(self._reading.resolved(inner), skips=True)
+                reader = self._item_reader(inner, skips=True)
                 return Code(f"nullable({source}, {reader})")
             case ListOf(item=item, min_items=min_items):
                 least = f", {min_items}" if min_items else ""
