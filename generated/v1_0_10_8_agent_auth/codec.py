@@ -5,7 +5,7 @@
 Decoding is strict, except where the schema says to be lenient: there a value that does not fit is left out, and
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
-Common valid values are checked inline; `json_object` and `constant` handle the rest.
+Common valid values are checked inline; `json_object` and `constant_at` handle the rest.
 """
 
 from __future__ import annotations
@@ -66,10 +66,6 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
         return encode
 
     return register
-
-
-def integer_0_to_65535(value: Any) -> int:
-    return bounded_integer(value, 0, 65535)
 
 
 def integer_from_0(value: Any) -> int:
@@ -684,7 +680,7 @@ def decode_initialize_request(raw: Any) -> types.InitializeRequest:
         else types.ClientCapabilities()
     )
     result.client_info = nullable_at(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
-    result.protocol_version = at(data, "protocolVersion", integer_0_to_65535)
+    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
     return result
 
 
@@ -712,7 +708,7 @@ def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     )
     result.agent_info = nullable_at(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
     result.auth_methods = array_at(data, "authMethods", decode_auth_method) if "authMethods" in data else []
-    result.protocol_version = at(data, "protocolVersion", integer_0_to_65535)
+    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
     return result
 
 

@@ -5,7 +5,7 @@
 Decoding is strict, except where the schema says to be lenient: there a value that does not fit is left out, and
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
-Common valid values are checked inline; `json_object` and `constant` handle the rest.
+Common valid values are checked inline; `json_object` and `constant_at` handle the rest.
 """
 
 from __future__ import annotations
@@ -71,10 +71,6 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
         return encode
 
     return register
-
-
-def integer_0_to_65535(value: Any) -> int:
-    return bounded_integer(value, 0, 65535)
 
 
 def integer_from_0(value: Any) -> int:
@@ -1236,7 +1232,7 @@ def decode_multi_select_items(raw: Any) -> types.MultiSelectItems:
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
-    result.protocol_version = at(data, "protocolVersion", integer_0_to_65535)
+    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
     result.agent_capabilities = lenient_or_made(
         data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
     )
@@ -2581,7 +2577,7 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
-    result.protocol_version = at(data, "protocolVersion", integer_0_to_65535)
+    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
     result.client_capabilities = lenient_or_made(
         data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
     )

@@ -5,7 +5,7 @@
 Decoding is strict, except where the schema says to be lenient: there a value that does not fit is left out, and
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
-Common valid values are checked inline; `json_object` and `constant` handle the rest.
+Common valid values are checked inline; `json_object` and `constant_at` handle the rest.
 """
 
 from __future__ import annotations

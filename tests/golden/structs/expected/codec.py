@@ -5,7 +5,7 @@
 Decoding is strict, except where the schema says to be lenient: there a value that does not fit is left out, and
 `decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
 
-Common valid values are checked inline; `json_object` and `constant` handle the rest.
+Common valid values are checked inline; `json_object` and `constant_at` handle the rest.
 """
 
 from __future__ import annotations
@@ -61,10 +61,6 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
     return register
 
 
-def integer_1_to_65535(value: Any) -> int:
-    return bounded_integer(value, 1, 65535)
-
-
 def integer_from_1(value: Any) -> int:
     return bounded_integer(value, 1, None)
 
@@ -95,7 +91,7 @@ def decode_document(raw: Any) -> types.Document:
     result.document_id = string_at(data, "documentId")
     result.title = nullable_at(data, "title", string)
     result.class_ = string_at(data, "class")
-    result.revision = at(data, "revision", integer_1_to_65535) if "revision" in data else 1
+    result.revision = at(data, "revision", decode_revision) if "revision" in data else 1
     result.author = nullable_at(data, "author", decode_author) if "author" in data else UNSET
     result.settings = at(data, "settings", decode_settings) if "settings" in data else types.Settings(margin=2.5)
     result.tags = array_at(data, "tags", string) if "tags" in data else ["draft"]
