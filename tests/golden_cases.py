@@ -21,9 +21,7 @@ CASES = REPOSITORY / "tests" / "golden"
 
 Files = Mapping[str, bytes]
 
-RUNTIME = frozenset(
-    {"_base.py", "_wire.py", "py.typed", *(path.name for path in (REPOSITORY / "templates" / "runtime").glob("*.py"))}
-)
+RUNTIME = frozenset({"py.typed", *(path.name for path in (REPOSITORY / "templates" / "runtime").glob("*.py"))})
 """The files that are the same in all packages; a case leaves them out, `generated/` has them."""
 
 _TIMING = re.compile(r" *\w+ +\d+ ms\n")

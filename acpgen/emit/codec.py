@@ -9,7 +9,7 @@ from acpgen.emit.classes import alias_target
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, identifier, literal, tuple_of
 from acpgen.emit.properties import Properties
-from acpgen.emit.reading import TYPES, Reading, constant, decoder, encoder
+from acpgen.emit.reading import TYPES, NamedReader, Reading, constant, decoder, encoder
 from acpgen.emit.writing import Writing
 from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
 from acpgen.ir.model import (
@@ -26,9 +26,6 @@ from acpgen.ir.model import (
     TaggedUnion,
     UntaggedUnion,
 )
-
-_BY_CLASS = Code("_ENCODERS[value.__class__](value)")
-"""The encode expression of an object of any class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +58,6 @@ class DefinitionView:
     """The template that prints it."""
 
     @property
-    def name(self) -> Code:
-        """The name of the type."""
-        return identifier(self.definition.name)
-
-    @property
     def hint(self) -> Code:
         """The type, qualified."""
         return hint(Ref(self.definition.name), module=TYPES)
@@ -75,46 +67,31 @@ class DefinitionView:
         """The name of the function that decodes it."""
         return decoder(self.definition.name)
 
-    @property
-    def encoder(self) -> Code:
-        """The name of the function that encodes it."""
-        return encoder(self.definition.name)
-
 
 class AliasView(DefinitionView):
-    """An alias: reads and writes what it stands for."""
+    """An alias that no function of `_decode` can read."""
 
     @property
     def read(self) -> Code:
         """The decode expression of `raw`."""
         return self._reading.read(Ref(self.definition.name), "raw")
 
-    @property
-    def write(self) -> Code:
-        """The encode expression of `value`."""
-        return self._writing.write(Ref(self.definition.name), "value")
-
 
 class EnumView(DefinitionView):
-    """An enum: a table of its constants, unless it is open."""
+    """A closed enum: a table of its constants."""
 
     template = "codec/enum.jinja"
     definition: Enum
 
     @property
-    def table(self) -> Code | None:
-        """The name of the table of constants; None for an open enum."""
-        return self._reading.constants(self.definition.name)
+    def table(self) -> Code:
+        """The name of the table of constants."""
+        return constant("_", self.definition.name, "_VALUES")
 
     @property
-    def entries(self) -> list[Code]:
+    def constants(self) -> Code:
         """The constants."""
-        return [literal(member.value) for member in self.definition.members]
-
-    @property
-    def read(self) -> Code:
-        """The decode expression of `raw`; an open enum reads its primitive."""
-        return Code(f"choice(raw, {self.table})" if self.table else f"{self.definition.primitive.value}(raw)")
+        return Code(", ".join(literal(member.value) for member in self.definition.members))
 
 
 class StructView(DefinitionView):
@@ -139,11 +116,6 @@ class StructView(DefinitionView):
         return Code(f"{{name: item for name, item in data.items(){test}}}")
 
     @property
-    def is_strict(self) -> bool:
-        """Whether some property can be missing or unfit."""
-        return any(map(Properties(self._reading).is_strict, self.definition.fields))
-
-    @property
     def rejects(self) -> Code | None:
         """The test for objects that are excluded, if any are."""
         return test(self.definition.rejects) if self.definition.rejects is not None else None
@@ -154,13 +126,31 @@ class StructView(DefinitionView):
         return literal(f"{self.definition.name}, from which this object is excluded")
 
     @property
-    def always(self) -> list[FieldLine]:
-        """The entries that are always encoded: JSON names and expressions."""
-        return [
-            FieldLine(literal(each.wire), self._writing.write(each.type, f"value.{each.name}"))
+    def encoder(self) -> Code:
+        """The name of the function that encodes it."""
+        return encoder(self.definition.name)
+
+    @property
+    def always(self) -> Code:
+        """The dict of what is always encoded."""
+        extra = ["**value.extra"] if self.definition.keeps_extra else []
+        entries = [
+            f"{literal(each.wire)}: {self._writing.write(each.type, f'value.{each.name}')}"
             for each in self.definition.fields
             if not each.may_be_unset
         ]
+        return Code(f"{{{', '.join(extra + entries)}}}")
+
+    @property
+    def whole(self) -> Code | None:
+        """The expression that encodes the object, where one is enough."""
+        match self.optional:
+            case []:
+                return self.always
+            case [only] if self.always == "{}":
+                return Code(f"{{}} if {only.name} is UNSET else {{{only.wire}: {only.expression}}}")
+            case _:
+                return None
 
     @property
     def optional(self) -> list[OptionalLine]:
@@ -218,22 +208,6 @@ class UnionView(DefinitionView):
         """What an error says was expected."""
         return literal(self.definition.name)
 
-    @property
-    def write(self) -> Code:
-        """The encode expression of `value`."""
-        if self._writing.is_plain(Ref(self.definition.name)):
-            return Code("value")
-        only_classes = all(isinstance(each.type, Ref) and self._is_class(each.type.name) for each in self.candidates)
-        return _BY_CLASS if only_classes else Code("encode(value)")
-
-    def _is_class(self, name: str) -> bool:
-        return isinstance(self.model.by_name[name], (Struct, TaggedUnion))
-
-    @property
-    def written(self) -> Code:
-        """The type of what is encoded."""
-        return Code("dict[str, Any]" if self.write == _BY_CLASS else "Any")
-
 
 class TaggedUnionView(UnionView):
     """A union with a tag: a table from tags to decoders, then whoever takes the rest."""
@@ -288,11 +262,6 @@ class TaggedUnionView(UnionView):
         tags = ", ".join(repr(variant.tag) for variant in self.definition.variants)
         return literal(f"{self.definition.name} ({self.definition.tag}: {tags}, …)")
 
-    @property
-    def write(self) -> Code:
-        """The encode expression of `value`."""
-        return _BY_CLASS
-
 
 def test(condition: Condition) -> Code:
     """The expression that is true where the object `data` meets `condition`."""
@@ -325,7 +294,38 @@ def _any(parts: tuple[Condition, ...]) -> Code:
     return Code(f"data.get({literal(keys.pop())}) in {tuple_of(values)}")
 
 
-def views(model: Model) -> list[DefinitionView]:
+@dataclass(frozen=True, slots=True)
+class CodecView:
+    """All that `codec.py` has of a model."""
+
+    model: Model
+    reading: Reading
+    views: list[DefinitionView]
+
+    @property
+    def printed(self) -> list[DefinitionView]:
+        """The definitions with functions of their own."""
+        return [view for view in self.views if self.reading.has_decoder(view.definition.name)]
+
+    @property
+    def named(self) -> list[NamedReader]:
+        """The functions for scalars within bounds that `printed` asked for."""
+        return [self.reading.named[name] for name in sorted(self.reading.named)]
+
+    @property
+    def decodable(self) -> list[FieldLine]:
+        """The types besides classes that `decode` knows, with their readers: of several names for one, the first."""
+        seen: set[str] = {"str", "int", "float", "bool", "Any"}
+        found: list[FieldLine] = []
+        for view in self.views:
+            key = _annotation(view.definition, self.model)
+            if key not in seen and not isinstance(view.definition, Struct):
+                found.append(FieldLine(view.hint, self.reading.reader(Ref(view.definition.name))))
+            seen.add(key)
+        return found
+
+
+def codec_view(model: Model) -> CodecView:
     """The definitions of `model`, ready to print."""
     kinds: dict[type, type[DefinitionView]] = {
         Struct: StructView,
@@ -334,22 +334,11 @@ def views(model: Model) -> list[DefinitionView]:
         UntaggedUnion: UnionView,
     }
     reading, writing = Reading(model), Writing(model)
-    return [
+    views = [
         kinds.get(type(definition), AliasView)(definition, model, reading=reading, writing=writing)
         for definition in model.definitions
     ]
-
-
-def decodable(model: Model) -> list[DefinitionView]:
-    """The definitions that the generic `decode` knows: of several names for one type, the first."""
-    seen: set[str] = {"str", "int", "float", "bool", "Any"}
-    found: list[DefinitionView] = []
-    for view in views(model):
-        key = _annotation(view.definition, model)
-        if key not in seen:
-            found.append(view)
-        seen.add(key)
-    return found
+    return CodecView(model, reading, views)
 
 
 def _annotation(definition: Definition, model: Model) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from acpgen.emit import codec
+from acpgen.emit.codec import codec_view
 from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.literals import LINE_LENGTH, Code, docstring, identifier, literal
@@ -21,21 +22,15 @@ from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
 from acpgen.emit.runtime import copied, copied_modules
 from acpgen.emit.types import render_types
-from acpgen.ir.model import Model, Struct
+from acpgen.ir.model import Model
 from acpgen.ir.role import Role
 from acpgen.marker import MARKER
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
 """The same in every file and for every version, so that an upgrade touches only what it changes."""
 
-_WIRE_NAMES = (
-    *("Candidate", "DecodeError", "Drop", "anything", "array", "boolean", "bounded_integer", "bounded_number"),
-    *("choice", "constant", "first_fit", "integer", "json_object", "lenient", "lenient_choice", "lenient_items"),
-    *("lenient_nullable", "lenient_nullable_or_made", "lenient_nullable_or_unset", "lenient_object", "lenient_or_made"),
-    *("lenient_or_unset", "lenient_string", "located"),
-    *("long_array", "long_string", "mapping", "null", "nullable", "number", "reporting_drops", "string", "unfit"),
-    *("kept_whole", "unknown_tag", "valid_items", "valid_members"),
-)
+_PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
+"""The names that a module defines for others."""
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 
 
@@ -70,9 +65,8 @@ def emit(
     modules = exports(model, roles, runtime=runtime)
     environment = make_environment(templates)
     makers: dict[str, Callable[[], str]] = {
-        "_wire.py": lambda: _render(environment, "_wire.py", {}),
         "types.py": lambda: _types(environment, model, templates),
-        "codec.py": lambda: _codec(environment, model),
+        "codec.py": lambda: _codec(environment, model, templates),
         "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": lambda: _methods(environment, model),
         "__init__.py": lambda: _init(environment, model, roles, modules=modules, renames=renames or {}),
@@ -119,18 +113,15 @@ def _sources(model: Model) -> str:
     return f"From {model.origin}{extensions}."
 
 
-def _codec(environment: Environment, model: Model) -> str:
-    views = codec.views(model)
-    body = environment.get_template("codec/body.jinja").render(
-        views=views,
-        structs=[view for view in views if isinstance(view.definition, Struct)],
-        decodable=codec.decodable(model),
-    )
-    used = _used(body, (*_WIRE_NAMES, *_BASE_NAMES))
+def _codec(environment: Environment, model: Model, templates: Path) -> str:
+    view = codec_view(model)
+    definitions = environment.get_template("codec/definitions.jinja").render(codec=view)
+    body = environment.get_template("codec/body.jinja").render(codec=view, definitions=Code(definitions))
+    readers = _PUBLIC.findall(copied("_decode", templates, HEADER))
     context = {
         "body": Code(body),
-        "wire_names": [name for name in used if name in _WIRE_NAMES],
-        "base_names": Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        "readers": _used(body, tuple(sorted(set(readers)))),
+        "base_names": Code(", ".join(_used(body, _BASE_NAMES))),
     }
     return _render(environment, "codec.py", context)
 
@@ -159,7 +150,6 @@ def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str
     """The public names of the package, by the module that has them."""
     views = {role: RoleView(role, model) for role in roles}
     return {
-        "_wire": ["DecodeError", "Drop"],
         **{role.value: [view.base, view.stub] for role, view in views.items()},
         "codec": ["decode", "encode"],
         "errors": ["RequestError", *(code.name for code in model.errors.codes)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acpgen.emit.literals import Code, literal
+from acpgen.emit.literals import Code, identifier, literal
 from acpgen.emit.reading import TYPES, Reading
 from acpgen.emit.values import value
 from acpgen.ir.defaults import stand_in
@@ -11,9 +11,11 @@ from acpgen.ir.model import (
     Const,
     Construct,
     Field,
-    Leniency,
     ListOf,
+    ListValue,
+    Literal,
     MapOf,
+    MapValue,
     Nullable,
     Ref,
     TypeExpr,
@@ -22,6 +24,8 @@ from acpgen.ir.model import (
 
 _LENIENT = {"string": "lenient_string", "json_object": "lenient_object"}
 """The short forms of the commonest lenient readers, for what may be null and absent."""
+_MADE = "lenient_or_made("
+"""The start of the call of the one lenient reader that takes a property that may be absent."""
 
 
 class Properties:
@@ -31,92 +35,96 @@ class Properties:
         self._reading = reading
 
     def read(self, field: Field) -> Code:
-        """The expression that decodes the property `field`.
-
-        Where that can raise, it leaves the name of the property in `key`, for the error.
-        """
+        """The expression that decodes the property `field`."""
         return self._required(field) if field.required else self._optional(field)
 
-    def is_strict(self, field: Field) -> bool:
-        """Whether decoding the property can raise."""
-        return field.required or not (self._takes_anything(field) or self._is_lenient(field))
+    def _required(self, field: Field) -> Code:
+        expression, key = self._reading.resolved(field.type), literal(field.wire)
+        fallback = stand_in(field, expression)
+        present = self._present(field, fallback)
+        if fallback is not None and field.leniency.default_on_null:
+            return Code(f"{value(fallback, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
+        if isinstance(expression, Const) and present.startswith("constant_at("):
+            # every object of a tagged union has one: the right one is read without a call
+            only = literal(expression.value)
+            return Code(f"{only} if data.get({key}) == {only} else {present}")
+        return present
+
+    def _optional(self, field: Field) -> Code:
+        key = literal(field.wire)
+        present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field, field.default)
+        if present.startswith(_MADE) and not field.leniency.default_on_null:
+            return present
+        test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
+        absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
+        return Code(f"{present} if {test} else {absent}")
+
+    def _present(self, field: Field, fallback: Value | None) -> Code:
+        """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""
+        skips = field.leniency.skip_invalid_items
+        is_lenient = field.leniency.default_on_error and not self._takes_anything(field)
+        if is_lenient and (fallback is not None or not field.required):
+            return self._lenient(field, fallback, skips=skips)
+        return self._strict(field.type, literal(field.wire), skips=skips)
 
     def _takes_anything(self, field: Field) -> bool:
         return isinstance(self._reading.resolved(field.type), AnyJson)
 
-    def _is_lenient(self, field: Field) -> bool:
-        return field.leniency.default_on_error and not self._takes_anything(field)
-
-    def _required(self, field: Field) -> Code:
-        fallback = stand_in(field, self._reading.resolved(field.type))
-        key = f"key := {literal(field.wire)}"
-        match self._reading.resolved(field.type):
-            case Const(str(text)) if field.leniency == Leniency():
-                # every object of a tagged union has one: where it is right, nothing is called
-                only = literal(text)
-                return Code(f"{only} if data[{key}] == {only} else constant(data[key], {only})")
-        if fallback is not None and field.leniency.default_on_null:
-            known = value(fallback, module=TYPES)
-            return Code(f"{known} if data[{key}] is None else {self._present(field, 'key', fallback)}")
-        return self._present(field, key, fallback)
-
-    def _optional(self, field: Field) -> Code:
-        wire = literal(field.wire)
-        is_strict = self.is_strict(field)
-        present = self._present(field, "key" if is_strict else wire, field.default)
-        if field.leniency.default_on_null:
-            test = f"data.get({f'key := {wire}' if is_strict else wire}) is not None"
-        else:
-            test = f"(key := {wire}) in data" if is_strict else f"{wire} in data"
-        absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
-        return Code(f"{present} if {test} else {absent}")
-
-    def _present(self, field: Field, key: str, fallback: Value | None) -> Code:
-        """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""
-        expression = self._reading.resolved(field.type)
-        skips = field.leniency.skip_invalid_items
-        if self._is_lenient(field) and (fallback is not None or not field.required):
-            return self._lenient(expression, key, fallback, skips=skips)
-        source = f"data[{key}]"
-        return self._skipping(expression, source) if skips else self._reading.read(expression, source)
-
-    def _lenient(self, expression: TypeExpr, key: str, fallback: Value | None, *, skips: bool) -> Code:
-        """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
-        name = "lenient"
-        if isinstance(expression, Nullable):
-            name, expression = "lenient_nullable", self._reading.resolved(expression.inner)
+    def _strict(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
+        """The call for a property that has to fit."""
         read = self._item_reader(expression, skips=skips)
-        match fallback:
-            case None if name == "lenient_nullable" and (short := self._short(expression, key, read, skips=skips)):
-                return short
-            case None:
-                return Code(f"{name}_or_unset(data, {key}, {read})")
-            case Construct(class_name, ()):
-                return Code(f"{name}_or_made(data, {key}, {read}, {TYPES}{class_name})")
-            case Construct():
-                return Code(f"{name}_or_made(data, {key}, {read}, lambda: {value(fallback, module=TYPES)})")
+        match self._reading.resolved(expression):
+            case Const(str(only)):
+                return Code(f"constant_at(data, {key}, {literal(only)})")
+            case _ if read == "string":
+                return Code(f"string_at(data, {key})")
+            case Ref(name) if table := self._reading.constants(name, strings_only=True):
+                return Code(f"choice_at(data, {key}, {table})")
+            case ListOf(item=item, min_items=0) if not skips:
+                return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
+            case Nullable(inner):
+                return Code(f"nullable_at(data, {key}, {self._item_reader(inner, skips=skips)})")
             case _:
-                return Code(f"{name}(data, {key}, {read}, {value(fallback, module=TYPES)})")
+                return Code(f"at(data, {key}, {read})")
 
-    def _short(self, expression: TypeExpr, key: str, read: Code, *, skips: bool) -> Code | None:
-        """The short form of the call for the commonest types, which may be null and absent."""
-        match expression:
+    def _lenient(self, field: Field, fallback: Value | None, *, skips: bool) -> Code:
+        """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
+        key, read = literal(field.wire), self._item_reader(field.type, skips=skips)
+        match fallback, self._reading.resolved(field.type):
+            case None, Nullable(inner):
+                return self._or_null(inner, key, skips=skips)
+            case None, _:
+                return Code(f"lenient_or(data, {key}, {read}, UNSET)")
+            case ListValue(()), ListOf(item=item, min_items=0) if skips:
+                return Code(f"lenient_list(data, {key}, {self._reading.reader(item)})")
+            case Literal(), _:
+                return Code(f"lenient_or(data, {key}, {read}, {value(fallback)})")
+            case _ if field.required:
+                return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
+            case _:
+                return Code(f"{_MADE}data, {key}, {read}, {_maker(fallback)})")
+
+    def _or_null(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
+        """The call for a property that may be null, and is UNSET where it does not fit: the commonest."""
+        match self._reading.resolved(expression):
             case ListOf(item=item, min_items=0) if skips:
                 return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
             case Ref(name) if table := self._reading.constants(name):
                 return Code(f"lenient_choice(data, {key}, {table})")
-            case _:
-                return Code(f"{_LENIENT[read]}(data, {key})") if read in _LENIENT else None
+        read = self._item_reader(expression, skips=skips)
+        return Code(f"{_LENIENT[read]}(data, {key})" if read in _LENIENT else f"lenient(data, {key}, {read})")
 
     def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
-        if skips and isinstance(expression, (ListOf, MapOf)):
-            return Code(f"lambda value: {self._skipping(expression, 'value')}")
+        """A callable that decodes its argument, without the items that do not fit if it `skips` these."""
+        found = self._reading.resolved(expression)
+        if skips and isinstance(found, (ListOf, MapOf, Nullable)):
+            return Code(f"lambda value: {self._skipping(found, 'value')}")
         return self._reading.reader(expression)
 
     def _skipping(self, expression: TypeExpr, source: str) -> Code:
         match expression:
             case Nullable(inner):
-                reader = self._item_reader(self._reading.resolved(inner), skips=True)
+                reader = self._item_reader(inner, skips=True)
                 return Code(f"nullable({source}, {reader})")
             case ListOf(item=item, min_items=min_items):
                 least = f", {min_items}" if min_items else ""
@@ -125,3 +133,27 @@ class Properties:
                 return Code(f"valid_members({source}, {self._reading.reader(inner)})")
             case _:
                 return self._reading.read(expression, source)
+
+
+def _maker(fallback: Value) -> Code:
+    """A callable that makes `fallback` anew."""
+    match fallback:
+        case ListValue(()):
+            return Code("list")
+        case MapValue(()):
+            return Code("dict")
+        case Construct(name, ()):
+            return identifier(TYPES + name)
+        case _:
+            return Code(f"lambda: {value(fallback, module=TYPES)}")
+
+
+def _made(fallback: Value) -> Code:
+    """The expression that makes `fallback` anew; type checkers infer nothing from an empty literal."""
+    match fallback:
+        case ListValue(()):
+            return Code("list[Any]()")
+        case MapValue(()):
+            return Code("dict[str, Any]()")
+        case _:
+            return value(fallback, module=TYPES)

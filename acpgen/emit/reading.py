@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, identifier, literal
 from acpgen.ir import names
 from acpgen.ir.model import (
@@ -46,11 +49,22 @@ def constant(prefix: str, name: str, suffix: str = "") -> Code:
     return identifier(f"{prefix}{names.snake(name).upper()}{suffix}")
 
 
+@dataclass(frozen=True, slots=True)
+class NamedReader:
+    """A function that decodes a scalar within bounds: its name, what it returns, and its expression for `value`."""
+
+    name: Code
+    hint: Code
+    call: Code
+
+
 class Reading:
     """Builds decode expressions for the types of one model."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self.named: dict[Code, NamedReader] = {}
+        """The functions for scalars within bounds that were asked for, by their names."""
 
     def read(self, expression: TypeExpr, source: str) -> Code:
         """The expression that decodes `source`."""
@@ -64,8 +78,7 @@ class Reading:
             case Choice(open=True, primitive=primitive):
                 return Code(f"{_READERS[primitive]}({source})")
             case Choice(values=values):
-                known = ", ".join(f"{literal(each)}: {literal(each)}" for each in values)
-                return Code(f"choice({source}, {{{known}}})")
+                return Code(f"choice({source}, constants({', '.join(map(literal, values))}))")
             case ListOf(item=item, min_items=0):
                 return Code(f"array({source}, {self.reader(item)})")
             case ListOf(item=item, min_items=min_items):
@@ -83,18 +96,45 @@ class Reading:
                 return Code(f"{decoder(name)}({source})")
 
     def reader(self, expression: TypeExpr) -> Code:
-        """A callable that decodes its argument."""
+        """A callable that decodes its argument: a function where there is one, else a lambda."""
         call = self.read(expression, "value")
-        if call == "value":
-            return Code("anything")
         function, _, rest = call.partition("(")
-        return Code(function) if rest == "value)" else Code(f"lambda value: {call}")
+        if not rest:
+            return Code("anything")
+        if rest == "value)":
+            return Code(function)
+        match expression:
+            case Ref(name):
+                return decoder(self._last_alias(name))
+            case Scalar():
+                return self._named(expression, call)
+            case _:
+                return Code(f"lambda value: {call}")
 
-    def constants(self, name: str) -> Code | None:
-        """The table of the constants of a closed enum; None for any other definition."""
+    def has_decoder(self, name: str) -> bool:
+        """Whether the definition `name` needs a function: not where that of another type does the same."""
+        return self.reader(Ref(name)) == decoder(name)
+
+    def _last_alias(self, name: str) -> str:
+        """The alias that `name` leads to and whose type has no name."""
         definition = self._model.by_name[name]
-        if isinstance(definition, Enum) and not definition.open:
-            return constant("_", name, "_VALUES")
+        while isinstance(definition, Alias) and isinstance(definition.type, Ref):
+            definition = self._model.by_name[definition.type.name]
+        return definition.name
+
+    def _named(self, scalar: Scalar, call: Code) -> Code:
+        """The function for a scalar within bounds; it has to be printed, as `named` says."""
+        low, high = map(_word, (scalar.minimum if scalar.min_length is None else scalar.min_length, scalar.maximum))
+        limits = f"{low}_to_{high}" if low and high else f"from_{low}" if low else f"up_to_{high}"
+        name = identifier(f"{scalar.primitive.value}_{limits}")
+        self.named[name] = NamedReader(name, hint(scalar), call)
+        return name
+
+    def constants(self, name: str, *, strings_only: bool = False) -> Code | None:
+        """The table of the constants of a closed enum; None for any other definition."""
+        match self._model.by_name[name]:
+            case Enum(open=False, primitive=primitive) if primitive is Primitive.STRING or not strings_only:
+                return constant("_", name, "_VALUES")
         return None
 
     def resolved(self, expression: TypeExpr) -> TypeExpr:
@@ -114,3 +154,9 @@ def _read_scalar(scalar: Scalar, source: str) -> Code:
     if (scalar.minimum, scalar.maximum) != (None, None) and scalar.primitive in (Primitive.INTEGER, Primitive.NUMBER):
         return Code(f"bounded_{read}({source}, {literal(scalar.minimum)}, {literal(scalar.maximum)})")
     return Code(f"{read}({source})")
+
+
+def _word(limit: float | None) -> str:
+    """A limit as part of a name; empty where there is none."""
+    text = "" if limit is None else literal(limit)
+    return text.replace("-", "minus_").replace("+", "").replace(".", "_point_")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from acpgen.emit.hints import hint
 from acpgen.emit.literals import Code, docstring, identifier, literal, tuple_of
-from acpgen.emit.reading import TYPES, Reading, decoder, encoder
+from acpgen.emit.reading import TYPES, Reading, encoder
+from acpgen.emit.writing import Writing
 from acpgen.ir import names
 from acpgen.ir.model import (
     AnyJson,
@@ -28,6 +29,8 @@ from acpgen.ir.role import Role
 
 CODEC = "codec."
 """How the role modules qualify what `codec.py` defines."""
+ANYTHING = Code("anything")
+"""The function for what needs no decoding or encoding."""
 
 
 class MethodView:
@@ -37,6 +40,7 @@ class MethodView:
         self.method = method
         self._model = model
         self._reading = Reading(model)
+        self._writing = Writing(model)
 
     @property
     def wire(self) -> Code:
@@ -119,22 +123,38 @@ class MethodView:
     @property
     def decode_params(self) -> Code:
         """The function that reads the parameters."""
-        return _function(decoder, self.method.params)
+        return self._decoder(self.method.params)
 
     @property
     def decode_result(self) -> Code:
         """The function that reads the result."""
-        return _function(decoder, self.method.result or AnyJson())
-
-    @property
-    def encode_params(self) -> Code:
-        """The function that writes the parameters."""
-        return _function(encoder, self.method.params)
+        return self._decoder(self.method.result or AnyJson())
 
     @property
     def encode_result(self) -> Code:
-        """The function that writes the result."""
-        return _function(encoder, self.method.result or AnyJson())
+        """The function that writes the result; a notification has none."""
+        return self._encoder(self.method.result or AnyJson())
+
+    @property
+    def encoded_params(self) -> Code:
+        """The expression that writes the parameters."""
+        encode = self._encoder(self.method.params)
+        return Code("params" if encode == ANYTHING else f"{encode}(params)")
+
+    def _decoder(self, expression: TypeExpr) -> Code:
+        read = self._reading.reader(expression)
+        return Code(CODEC + read) if read.startswith("decode_") else read
+
+    def _encoder(self, expression: TypeExpr) -> Code:
+        match self._reading.resolved(expression):
+            case found if self._writing.is_plain(found):
+                return ANYTHING
+            case Ref(name) if isinstance(self._model.by_name[name], Struct):
+                return Code(CODEC + encoder(name))
+            case Ref(name) if self._writing.is_object(self._model.by_name[name]):
+                return Code(f"{CODEC}by_class")
+            case _:
+                return Code(f"{CODEC}encode")
 
     @property
     def negotiates(self) -> bool:
@@ -158,7 +178,7 @@ class MethodView:
     @property
     def calling(self) -> Code:
         """The statement with which a stub sends the request."""
-        arguments = [self.wire, Code(f"{self.encode_params}(params)"), self.decode_result]
+        arguments = [self.wire, self.encoded_params, self.decode_result]
         if not self.gives_object:
             arguments.append(Code("gives_object=False"))
         return Code(f"return await self._call({', '.join(arguments)})")
@@ -167,7 +187,7 @@ class MethodView:
     def route(self) -> Code:
         """How dispatch calls the handler."""
         read = Code(f"negotiated(PROTOCOL_INFO, {self.decode_params})") if self.negotiates else self.decode_params
-        arguments = [self.handler, read, self.encode_result if self.is_request else Code("anything")]
+        arguments = [self.handler, read, self.encode_result]
         if not self.takes_object:
             arguments.append(Code("takes_object=False"))
         return Code(f"Route({', '.join(arguments)})")
@@ -206,11 +226,6 @@ class MethodView:
 def methods_table(role: Role) -> Code:
     """The name in `methods.py` of the table of what `role` handles."""
     return identifier(f"{role.value.upper()}_METHODS")
-
-
-def _function(name_of: Callable[[str], Code], expression: TypeExpr) -> Code:
-    """The codec function for what a method takes or gives: a definition, or any JSON as it is."""
-    return Code(CODEC + name_of(expression.name) if isinstance(expression, Ref) else "anything")
 
 
 class RoleView:
@@ -295,10 +310,20 @@ class RoleView:
         return [identifier(name) for name in sorted(set(_named(view.method for view in self.handled + self.called)))]
 
     @property
-    def uses_anything(self) -> bool:
-        """Whether something is passed on as it is: what a notification returns, or JSON of any shape."""
-        returns_nothing = any(not view.is_request for view in self.handled)
-        return returns_nothing or any(view.result == "Any" for view in self.handled + self.called)
+    def uses_codec(self) -> bool:
+        """Whether a route or stub calls a function of `codec`."""
+        return any(code.startswith(CODEC) for code in self._functions)
+
+    @property
+    def readers(self) -> Code:
+        """The functions of `_decode` in the routes and stubs."""
+        return Code(", ".join(sorted({code for code in self._functions if not code.startswith((CODEC, "params"))})))
+
+    @property
+    def _functions(self) -> list[Code]:
+        used = [code for view in self.handled for code in (view.decode_params, view.encode_result)]
+        used += [view.encoded_params for view in self.called]
+        return used + [view.decode_result for view in self.called if view.is_request]
 
     @property
     def uses_any(self) -> bool:

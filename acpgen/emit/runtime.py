@@ -13,6 +13,7 @@ FOLDER = "runtime"
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "UnsetType"),
+    "_decode": ("DecodeError", "Drop"),
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
     "protocol": ("Gate", "Method"),
 }

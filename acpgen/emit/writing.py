@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from acpgen.emit.literals import Code
 from acpgen.emit.reading import encoder
-from acpgen.ir.model import Alias, Definition, Enum, ListOf, MapOf, Model, Nullable, Ref, Struct, TypeExpr
+from acpgen.ir.model import (
+    Alias,
+    Definition,
+    Enum,
+    ListOf,
+    MapOf,
+    Model,
+    Nullable,
+    Ref,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+)
 from acpgen.ir.order import members
 
 
@@ -21,10 +34,7 @@ class Writing:
             return Code(source)
         match expression:
             case Ref(name):
-                definition = self._model.by_name[name]
-                if isinstance(definition, Alias):
-                    return self.write(definition.type, source)
-                return Code(f"{encoder(name)}({source})")
+                return self._write_definition(self._model.by_name[name], source)
             case ListOf(item=item):
                 return Code(f"[{self.write(item, 'item')} for item in {source}]")
             case MapOf(inner):
@@ -33,6 +43,17 @@ class Writing:
                 return Code(f"None if {source} is None else {self.write(inner, source)}")
             case _:
                 return Code(source)
+
+    def _write_definition(self, definition: Definition, source: str) -> Code:
+        match definition:
+            case Struct():
+                return Code(f"{encoder(definition.name)}({source})")
+            case Alias():
+                return self.write(definition.type, source)
+            case _ if self.is_object(definition):
+                return Code(f"_ENCODERS[{source}.__class__]({source})")
+            case _:
+                return Code(f"encode({source})")
 
     def is_plain(self, expression: TypeExpr) -> bool:
         """Whether values of the type are JSON as they are."""
@@ -45,6 +66,13 @@ class Writing:
                 return self.is_plain(inner)
             case _:
                 return True
+
+    def is_object(self, definition: Definition) -> bool:
+        """Whether every value is an instance of a class."""
+        if isinstance(definition, UntaggedUnion):
+            found = [self._model.by_name[each.name] for each in members(definition) if isinstance(each, Ref)]
+            return len(found) == len(members(definition)) and all(map(self.is_object, found))
+        return isinstance(definition, (Struct, TaggedUnion))
 
     def _is_plain_definition(self, definition: Definition) -> bool:
         match definition:

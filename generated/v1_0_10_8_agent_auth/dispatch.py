@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from ._wire import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
+from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 from .protocol import Method, Negotiation, ProtocolInfo, Unsupported
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from . import codec
-from ._wire import anything
+from ._decode import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
@@ -155,9 +155,7 @@ class RemoteAgent(Remote):
     async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
         """Changes one configuration option of a session to the given value."""
         return await self._call(
-            "session/set_config_option",
-            codec.encode_set_session_config_option_request(params),
-            codec.decode_set_session_config_option_response,
+            "session/set_config_option", codec.by_class(params), codec.decode_set_session_config_option_response
         )
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
@@ -310,9 +308,7 @@ class Client(Handler):
         "terminal/kill": Route(
             "terminal_kill", codec.decode_kill_terminal_request, codec.encode_kill_terminal_response
         ),
-        "elicitation/create": Route(
-            "elicitation_create", codec.decode_create_elicitation_request, codec.encode_create_elicitation_response
-        ),
+        "elicitation/create": Route("elicitation_create", codec.decode_create_elicitation_request, codec.by_class),
     }
     NOTIFICATIONS = {
         "session/update": Route("session_update", codec.decode_session_notification, anything),

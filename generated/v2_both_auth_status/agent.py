@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from . import codec
-from ._wire import anything
+from ._decode import anything
 from .dispatch import Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
@@ -67,11 +67,7 @@ class RemoteClient(Remote):
 
         Needs `capabilities.elicitation.form` or `capabilities.elicitation.url` in `InitializeRequest`.
         """
-        return await self._call(
-            "elicitation/create",
-            codec.encode_create_elicitation_request(params),
-            codec.decode_create_elicitation_response,
-        )
+        return await self._call("elicitation/create", codec.by_class(params), codec.decode_create_elicitation_response)
 
     async def session_update(self, params: UpdateSessionNotification) -> None:
         """Reports session activity to the client: messages and their chunks, tool calls, plans, state. After sending

@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any, Literal, TypeVar
 
 from . import codec
-from ._wire import DecodeError
+from ._decode import DecodeError
 from .dispatch import Handler
 from .log import logger
 from .protocol import Gate, Method

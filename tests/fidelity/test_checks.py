@@ -23,7 +23,10 @@ def instead(module: str, name: str, make: Callable[[Any], Any]) -> Plant:
 
     def plant(acp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
         home = getattr(acp, module)
-        monkeypatch.setattr(home, name, make(getattr(home, name)))
+        right = getattr(home, name)
+        monkeypatch.setattr(home, name, wrong := make(right))
+        for kind in [kind for kind, read in acp.codec._DECODERS.items() if read is right]:
+            monkeypatch.setitem(acp.codec._DECODERS, kind, wrong)
 
     return plant
 
@@ -39,11 +42,11 @@ FAULTS: dict[str, Plant] = {
     "a maximum is one too high": instead(
         "codec", "bounded_integer", lambda read: lambda raw, low, high: read(raw, low, high and high + 1)
     ),
-    "an unknown constant is taken": instead("codec", "choice", lambda read: lambda raw, known: raw),
+    "an unknown constant is taken": instead("codec", "choice_at", lambda read: lambda raw, key, known: raw[key]),
     "null becomes absent": instead(
-        "codec", "nullable", lambda read: lambda raw, inner: "" if raw is None else read(raw, inner)
+        "codec", "nullable_at", lambda read: lambda raw, key, inner: "" if raw[key] is None else read(raw, key, inner)
     ),
-    "nobody hears of drops": instead("_wire", "drop", lambda drop: lambda container, key, error: None),
+    "nobody hears of drops": instead("_decode", "drop", lambda drop: lambda container, key, error: None),
     "a bad item spoils the list": instead(
         "codec",
         "valid_items",
@@ -51,12 +54,14 @@ FAULTS: dict[str, Plant] = {
             read([inner(item) for item in raw], lambda item: item) if isinstance(raw, list) else read(raw, inner)
         ),
     ),
-    "the first item goes lost": instead("codec", "array", lambda read: lambda raw, inner: read(raw, inner)[1:]),
+    "the first item goes lost": instead(
+        "codec", "array_at", lambda read: lambda raw, key, inner: read(raw, key, inner)[1:]
+    ),
     "maps lose odd names": instead(
         "codec", "lenient_object", lambda read: lambda raw, key: _without_odd_names(read(raw, key))
     ),
     "what is lenient is strict": instead(
-        "codec", "lenient_or_unset", lambda read: lambda raw, key, inner: inner(raw[key])
+        "codec", "lenient", lambda read: lambda raw, key, inner: None if raw[key] is None else inner(raw[key])
     ),
 }
 

@@ -156,7 +156,7 @@ def test_titles_of_errors_with_the_names_of_the_package(title: str, packages: Pa
     reply = obj({"error": {"$ref": "#/$defs/Trouble"}}, **{"x-docs-ignore": True})
     package = packages.of(schema_of(Code=code, Trouble=error, Reply=reply))
     empty = packages.of(schema_of(Thing=STRING))
-    for module in ("errors", "_wire", "capabilities"):
+    for module in ("errors", "_decode", "capabilities"):
         before, after = (sys.modules[f"{each.__name__}.{module}"] for each in (empty, package))
         if hasattr(before, title):
             assert (

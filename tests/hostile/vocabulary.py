@@ -13,8 +13,10 @@ from acpgen.ir.options import Options
 from acpgen.schema.bundled import list_releases
 from tests.support import fitting_fragments, package_files
 
-_OWN_NAMES = re.compile(r"\b(?<=^value\.)[a-z]\w*(?=\.items$)|^_[A-Z0-9_]+(?=_TAGS\.get$)")
-"""The parts of what is called that a schema names: a field that is a map, and the table of a union's tags."""
+_OWN_NAMES = re.compile(
+    r"\b(?<=^value\.)[a-z]\w*(?=\.items$)|^_[A-Z0-9_]+(?=_TAGS\.get$)|(?<=^_ENCODERS\[value\.)[a-z]\w*(?=\.__class__\]$)"
+)
+"""The parts of what is called that a schema names: a field that is a map or of any class, and the table of tags."""
 _ANY_NAME = "…"
 
 Vocabulary = Mapping[str, frozenset[str]]
@@ -79,7 +81,7 @@ def _words(tree: ast.Module, *, functions: set[str], classes: set[str]) -> Itera
         if isinstance(node, ast.Call):
             called = [node.func]
         elif isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            called = node.decorator_list
+            called = [each for each in node.decorator_list if not isinstance(each, ast.Call)]
         for each in called:
             yield _called(each, functions=functions, classes=classes)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from ._base import UNSET
-from ._wire import DecodeError, integer, json_object, string
+from ._decode import DecodeError, integer, json_object, string
 
 
 class RequestError(Exception):

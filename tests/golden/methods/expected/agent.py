@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from . import codec
-from ._wire import anything
+from ._decode import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
@@ -31,7 +31,7 @@ class RemoteClient(Remote):
 
     async def ask(self, params: AskRequest) -> AskResponse:
         """`ask`, which the schema does not describe."""
-        return await self._call("ask", codec.encode_ask_request(params), codec.decode_ask_response, gives_object=False)
+        return await self._call("ask", codec.by_class(params), anything, gives_object=False)
 
     async def relay_message(self, params: RelayRequest) -> RelayResponse:
         """`relay/message`, which the schema does not describe."""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from . import codec
-from ._wire import anything
+from ._decode import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
@@ -74,7 +74,7 @@ class Client(Handler):
     METHODS = CLIENT_METHODS
     PEER_METHODS = AGENT_METHODS
     REQUESTS = {
-        "ask": Route("ask", codec.decode_ask_request, codec.encode_ask_response),
+        "ask": Route("ask", codec.decode_ask_request, anything),
         "relay/message": Route("relay_message", codec.decode_relay_request, codec.encode_relay_response),
     }
     NOTIFICATIONS = {

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from . import codec, types
 from ._base import UNSET, UnsetType
-from ._wire import DecodeError
+from ._decode import DecodeError
 
 
 class RequestError(Exception):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from . import codec
-from ._wire import anything
+from ._decode import anything
 from .dispatch import Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO

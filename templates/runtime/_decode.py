@@ -1,6 +1,4 @@
-{# header: the constant marker lines #}
-{{ header }}
-"""Read JSON values strictly, and say where one does not fit. What `codec` is built from."""
+"""Readers of JSON values: each checks that a value fits, or raises a `DecodeError`. `codec` is built from them."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from math import isfinite
 from reprlib import Repr
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from ._base import UNSET, UnsetType
 
@@ -16,7 +14,7 @@ T = TypeVar("T")
 
 
 class _Excerpt(Repr):
-    """Shows the start of a JSON value; how deep it looks decides how long that can take."""
+    """The start of a JSON value. The limits bound the time that it takes, too."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +30,7 @@ class _Excerpt(Repr):
         return "null"
 
     def repr_int(self, x: int, level: int) -> str:
-        """Python prints no integer of more than some thousand digits."""
+        """Python refuses to print an integer of more than some thousand digits."""
         return super().repr_int(x, level) if x.bit_length() < _MAX_BITS else "a number of very many digits"
 
 
@@ -44,9 +42,9 @@ _MAX_BITS = 4096
 class DecodeError(ValueError):
     """A JSON value does not fit its type: `path` leads to it, `expected` and `found` say how.
 
-    `reasons` holds, for a union whose members were tried in turn, the error of each, and `member` says which that was.
+    For a union whose members were tried in turn, `reasons` holds the error of each member, and `member` its name.
     `raw` is the whole value that `decode`, a stub or a connection could not read; `UNSET` where none of them did.
-    `is_from_peer` says that it is the result of a request, which a stub could not read.
+    `is_from_peer` is true where a stub could not read the result of a request.
     """
 
     is_from_peer: bool = False
@@ -77,7 +75,7 @@ class DecodeError(ValueError):
         return f"{self.__class__.__name__}({next(self._lines(()))!r})"
 
     def _lines(self, outer: tuple[str | int, ...]) -> Iterator[str]:
-        """The message, and one for each reason below it; `outer` leads to the value that was read."""
+        """The message, followed by one for each reason; `outer` leads to the value that was read."""
         path = (*outer, *self.path)
         member = f"as {self.member}: " if self.member else ""
         yield f"{member}{path_text(path)}: expected {self.expected}, found {self.found}"
@@ -86,7 +84,7 @@ class DecodeError(ValueError):
 
 
 def path_text(path: tuple[str | int, ...]) -> str:
-    """A path as it is written in messages: `$.prompt[0].text`, `$.env['a b']`."""
+    """A path as messages show it: `$.prompt[0].text`, `$.env['a b']`."""
     return "$" + "".join(map(_step_text, path))
 
 
@@ -96,26 +94,24 @@ def _step_text(step: str | int) -> str:
     return f"[{_shown.repr(step)}]"
 
 
-def unfit(expected: str, value: Any, reasons: tuple[DecodeError, ...] = ()) -> DecodeError:
-    """The error for a value that is not what was expected."""
-    kind = "an object " if isinstance(value, dict) else "an array " if isinstance(value, list) else ""
-    return DecodeError(expected, kind + excerpt(value), reasons=reasons)
-
-
 def excerpt(value: Any) -> str:
     """The start of a JSON value for messages and logs: short and on one line, however large and deep the value is."""
     text = _shown.repr(value)
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
 
 
-def located(error: DecodeError | KeyError, key: str) -> DecodeError:
-    """The error that reading the property `key` ended with; a `KeyError` means that it is missing."""
-    if isinstance(error, DecodeError):
-        return error.at(key)
+def unfit(expected: str, value: Any, reasons: tuple[DecodeError, ...] = ()) -> DecodeError:
+    """The error for a value that is not what was expected."""
+    kind = "an object " if isinstance(value, dict) else "an array " if isinstance(value, list) else ""
+    return DecodeError(expected, kind + excerpt(value), reasons=reasons)
+
+
+def missing(key: str) -> DecodeError:
+    """The error for a required property that is absent."""
     return DecodeError("a value", "nothing: the property is missing").at(key)
 
 
-# --- Scalars and containers --------------------------------------------------------------------------------------
+# --- Scalars and containers ------------------------------------------------------------------------------------------
 
 
 def string(value: Any) -> str:
@@ -140,7 +136,7 @@ def boolean(value: Any) -> bool:
 
 
 def integer(value: Any) -> int:
-    """A whole number. JSON Schema counts `1.0` among them, though not `true`."""
+    """A whole number. JSON Schema counts `1.0` among them, but not `true`."""
     if type(value) is int:
         return value
     if type(value) is float and value.is_integer():
@@ -149,7 +145,7 @@ def integer(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    """A number; `true` is none, and neither is what Python makes of `NaN` and `1e400`."""
+    """A number: neither `true`, nor what Python makes of `NaN` and `1e400`."""
     if type(value) is int or (type(value) is float and isfinite(value)):
         return value
     raise unfit("a number", value)
@@ -157,24 +153,22 @@ def number(value: Any) -> float:
 
 def bounded_integer(value: Any, minimum: float | None, maximum: float | None) -> int:
     """A whole number within bounds, both inclusive."""
-    result = integer(value)
-    check_bounds(result, minimum, maximum)
-    return result
+    found = value if type(value) is int else integer(value)
+    if (minimum is None or found >= minimum) and (maximum is None or found <= maximum):
+        return found
+    raise _out_of_bounds(found, minimum, maximum)
 
 
 def bounded_number(value: Any, minimum: float | None, maximum: float | None) -> float:
     """A number within bounds, both inclusive."""
-    result = number(value)
-    check_bounds(result, minimum, maximum)
-    return result
+    found = number(value)
+    if (minimum is None or found >= minimum) and (maximum is None or found <= maximum):
+        return found
+    raise _out_of_bounds(found, minimum, maximum)
 
 
-def check_bounds(value: float, minimum: float | None, maximum: float | None) -> None:
-    """Raise where `value` is out of bounds."""
-    if minimum is not None and value < minimum:
-        raise unfit(f"{minimum} or more", value)
-    if maximum is not None and value > maximum:
-        raise unfit(f"{maximum} or less", value)
+def _out_of_bounds(value: float, minimum: float | None, maximum: float | None) -> DecodeError:
+    return unfit(f"{minimum} or more" if minimum is not None and value < minimum else f"{maximum} or less", value)
 
 
 def null(value: Any) -> None:
@@ -195,8 +189,13 @@ def constant(value: Any, only: T) -> T:
     raise unfit(repr(only), value)
 
 
+def constants(*values: T) -> dict[Any, T]:
+    """The constants of an enum, as `choice` looks them up."""
+    return {value: value for value in values}
+
+
 def choice(value: Any, known: Mapping[Any, T]) -> T:
-    """One of the constants of an enum."""
+    """One of the constants of an enum; `1.0` is the integer 1, but `true` is not."""
     if isinstance(value, str) or type(value) in (int, float):
         found = known.get(value)
         if found is not None:
@@ -236,9 +235,8 @@ def long_array(value: Any, read: Callable[[Any], T], min_items: int) -> list[T]:
 
 def mapping(value: Any, read: Callable[[Any], T]) -> dict[str, T]:
     """An object as a map, with every value read by `read`."""
-    raw = json_object(value)
     members: dict[str, T] = {}
-    for name, item in raw.items():
+    for name, item in json_object(value).items():
         try:
             members[name] = read(item)
         except DecodeError as error:
@@ -251,7 +249,68 @@ def nullable(value: Any, read: Callable[[Any], T]) -> T | None:
     return None if value is None else read(value)
 
 
-# --- Leniency ----------------------------------------------------------------------------------------------------
+# --- Properties ------------------------------------------------------------------------------------------------------
+
+
+def at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T:
+    """The property `key`, read by `read`."""
+    try:
+        return read(raw[key])
+    except KeyError:
+        raise missing(key) from None
+    except DecodeError as error:
+        raise error.at(key) from None
+
+
+def nullable_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | None:
+    """The property `key`, null or read by `read`."""
+    return None if key in raw and raw[key] is None else at(raw, key, read)
+
+
+def string_at(raw: dict[str, Any], key: str) -> str:
+    """The property `key`, a string."""
+    try:
+        if isinstance(value := raw[key], str):
+            return value
+    except KeyError:
+        raise missing(key) from None
+    raise unfit("a string", value).at(key)
+
+
+def constant_at(raw: dict[str, Any], key: str, only: T) -> T:
+    """The property `key`, whose one allowed value is the string `only`."""
+    try:
+        if raw[key] == only:
+            return only
+    except KeyError:
+        raise missing(key) from None
+    raise unfit(repr(only), raw[key]).at(key)
+
+
+def choice_at(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T:
+    """The property `key`, a constant of an enum of strings."""
+    try:
+        return known[raw[key]]
+    except (KeyError, TypeError):
+        return at(raw, key, lambda value: choice(value, known))
+
+
+def array_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]:
+    """The property `key`, an array with every item read by `read`."""
+    items: list[T] = []
+    try:
+        if isinstance(value := raw[key], list):
+            for item in raw[key]:
+                items.append(read(item))
+            return items
+    except KeyError:
+        raise missing(key) from None
+    except DecodeError as error:
+        raise error.at(len(items)).at(key) from None
+    raise unfit("an array", value).at(key)
+
+
+# --- Leniency --------------------------------------------------------------------------------------------------------
 
 
 class Drop(NamedTuple):
@@ -269,65 +328,25 @@ class _Record(NamedTuple):
 
 _records: ContextVar[list[_Record] | None] = ContextVar("_records", default=None)
 _MAX_DROPS = 1000
-"""How many losses are reported for one value: a record takes far more memory than what it is about."""
+"""How many drops are reported for one value: a record takes far more memory than the value that it is about."""
 
 
 def drop(container: dict[str, Any] | list[Any], key: str | int, error: DecodeError) -> None:
-    """Note that the value at `key` is left out; costs nothing unless somebody listens."""
+    """Record that the value at `key` is left out; costs nothing without `on_drop`."""
     records = _records.get()
     if records is not None and len(records) < _MAX_DROPS:
         records.append(_Record(container, key, error))
 
 
 def drops_belong_to(container: dict[str, Any], copy: dict[str, Any]) -> None:
-    """Note what was left out of `copy` as left out of `container`, whose copy was read."""
+    """Record what was left out of `copy`, the copy that was read, as left out of `container`."""
     records = _records.get()
     if records is not None:
         records[:] = [each._replace(container=container) if each.container is copy else each for each in records]
 
 
-def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: T) -> T:
-    """The property `key`; where it does not fit, it is dropped and `default` stands in."""
-    value = raw[key]
-    try:
-        return read(value)
-    except DecodeError as error:
-        drop(raw, key, error)
-        return default
-
-
-def lenient_or_unset(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | UnsetType:
-    """The property `key`; where it does not fit, it is dropped as if it were absent."""
-    value = raw[key]
-    try:
-        return read(value)
-    except DecodeError as error:
-        drop(raw, key, error)
-        return UNSET
-
-
-def lenient_or_made(raw: dict[str, Any], key: str, read: Callable[[Any], T], make: Callable[[], T]) -> T:
-    """The property `key`; where it does not fit, it is dropped and what `make` makes stands in."""
-    value = raw[key]
-    try:
-        return read(value)
-    except DecodeError as error:
-        drop(raw, key, error)
-        return make()
-
-
-def lenient_nullable(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: T | None) -> T | None:
-    """The property `key`, which may be null; where it does not fit, it is dropped and `default` stands in."""
-    value = raw[key]
-    try:
-        return None if value is None else read(value)
-    except DecodeError as error:
-        drop(raw, key, error)
-        return default
-
-
-def lenient_nullable_or_unset(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | None | UnsetType:
-    """The property `key`, which may be null; where it does not fit, it is dropped as if it were absent."""
+def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | None | UnsetType:
+    """The property `key`, null or what `read` reads; anything else is dropped as if it were absent."""
     value = raw[key]
     try:
         return None if value is None else read(value)
@@ -339,40 +358,62 @@ def lenient_nullable_or_unset(raw: dict[str, Any], key: str, read: Callable[[Any
 def lenient_string(raw: dict[str, Any], key: str) -> str | None | UnsetType:
     """The property `key`, a string or null; anything else is dropped as if it were absent."""
     value = raw[key]
-    return value if value is None or isinstance(value, str) else lenient_or_unset(raw, key, string)
+    return value if value is None or isinstance(value, str) else lenient(raw, key, string)
 
 
 def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | None | UnsetType:
     """The property `key`, any object or null; anything else is dropped as if it were absent."""
     value = raw[key]
     found: dict[str, Any] | None = value
-    return found if value is None or isinstance(value, dict) else lenient_or_unset(raw, key, json_object)
+    return found if value is None or isinstance(value, dict) else lenient(raw, key, json_object)
 
 
 def lenient_choice(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T | None | UnsetType:
     """The property `key`, a constant of an enum or null; anything else is dropped as if it were absent."""
     value = raw[key]
     found = known.get(value) if isinstance(value, str) else None
-    return found if found is not None else lenient_nullable_or_unset(raw, key, lambda value: choice(value, known))
+    return found if found is not None else lenient(raw, key, lambda value: choice(value, known))
 
 
 def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | None | UnsetType:
-    """The property `key`, an array or null; what does not fit is dropped, be it an item or the whole."""
+    """The property `key`, an array or null; what does not fit is dropped, an item or the whole."""
     value = raw[key]
     if isinstance(value, list):
         return valid_items(value, read)
-    return lenient_nullable_or_unset(raw, key, lambda value: valid_items(value, read))
+    return lenient(raw, key, lambda value: valid_items(value, read))
 
 
-def lenient_nullable_or_made(
-    raw: dict[str, Any], key: str, read: Callable[[Any], T], make: Callable[[], T]
-) -> T | None:
-    """The property `key`, which may be null; where it does not fit, it is dropped and what `make` makes stands in."""
-    return None if raw[key] is None else lenient_or_made(raw, key, read, make)
+def lenient_list(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]:
+    """The property `key`, an array; what does not fit is dropped, an item or the whole, which is empty then."""
+    return lenient_or(raw, key, lambda value: valid_items(value, read), [])
+
+
+@overload
+def lenient_or(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: UnsetType) -> T | UnsetType: ...
+@overload
+def lenient_or(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: T) -> T: ...
+def lenient_or(raw: dict[str, Any], key: str, read: Callable[[Any], T], default: Any) -> Any:
+    """The property `key`; where it does not fit, it is dropped, and `default` replaces it."""
+    try:
+        return read(raw[key])
+    except KeyError:
+        raise missing(key) from None
+    except DecodeError as error:
+        drop(raw, key, error)
+        return default
+
+
+def lenient_or_made(raw: dict[str, Any], key: str, read: Callable[[Any], T], make: Callable[[], T]) -> T:
+    """The property `key`; where it is absent, or dropped because it does not fit, the result of `make` replaces it."""
+    try:
+        return read(raw[key]) if key in raw else make()
+    except DecodeError as error:
+        drop(raw, key, error)
+        return make()
 
 
 def valid_items(value: Any, read: Callable[[Any], T], min_items: int = 0) -> list[T]:
-    """An array without the items that do not fit; `min_items` have to be left."""
+    """An array without the items that do not fit, of which at least `min_items` must remain."""
     raw: Any = value
     if not isinstance(value, list):
         raise unfit("an array", value)
@@ -402,7 +443,7 @@ def valid_members(value: Any, read: Callable[[Any], T]) -> dict[str, T]:
 
 
 def reporting_drops(read: Callable[[Any], T], raw: Any, on_drop: Callable[[Drop], object] | None) -> T:
-    """`read(raw)`; `on_drop` is called with what was left out (1000 values at most), once the whole has been read."""
+    """`read(raw)`; `on_drop` is called for each value that was left out, 1000 at most, once the whole has been read."""
     try:
         return read(raw) if on_drop is None else _reading_with(read, raw, on_drop)
     except DecodeError as error:
@@ -417,35 +458,30 @@ def _reading_with(read: Callable[[Any], T], raw: Any, on_drop: Callable[[Drop], 
         result = read(raw)
     finally:
         _records.reset(token)
-    for found in _drops(raw, records):
+    for found in list(_drops(raw, records)) if records else ():
         on_drop(found)
     return result
 
 
-def _drops(raw: Any, records: list[_Record]) -> list[Drop]:
-    """The records with their paths, found by looking for their containers; parts of what was dropped are left out."""
-    if not records:
-        return []
-    wanted: dict[int, list[_Record]] = {}
+def _drops(raw: Any, records: list[_Record]) -> Iterator[Drop]:
+    """The records with their paths, found by a search for their containers; parts of a dropped value are left out."""
+    errors: dict[int, dict[str | int, DecodeError]] = {}
     for record in records:
-        wanted.setdefault(id(record.container), []).append(record)
-    found: list[Drop] = []
+        errors.setdefault(id(record.container), {})[record.key] = record.error
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), raw)]
     while pending:
         path, value = pending.pop()
         if isinstance(value, Drop):
-            found.append(value)
+            yield value
             continue
-        members = _members(value)
-        dropped = {record.key: record.error for record in wanted.get(id(value), ())}
+        dropped = errors.get(id(value), {})
         inside: list[tuple[tuple[str | int, ...], Any]] = []
-        for key, member in members:
+        for key, member in _members(value):
             if key in dropped:
                 inside.append(((*path, key), Drop((*path, key), dropped[key])))
             elif _is_container(member):
                 inside.append(((*path, key), member))
         pending += reversed(inside)
-    return found
 
 
 def _is_container(value: Any) -> bool:
@@ -461,15 +497,49 @@ def _members(container: Any) -> Iterator[tuple[str | int, Any]]:
         yield from enumerate(members)
 
 
-# --- Unions ------------------------------------------------------------------------------------------------------
-
+# --- Unions ----------------------------------------------------------------------------------------------------------
 
 Candidate: TypeAlias = tuple[str, Callable[[Any], T], frozenset[str]]
-"""A member of a union without a tag: its name, how to read it, and the properties that an object must have for it."""
+"""A member of a union without a tag: its name, its reader, and the properties that an object must have for it."""
+_NO_KEYS: frozenset[str] = frozenset()
+
+
+def first_fit(
+    value: Any, expected: str, candidates: tuple[Candidate[T], ...], tagged: Callable[[Any], T] | None = None
+) -> T:
+    """The result of the first member that takes `value`; `tagged`, the member of its tag, is tried before all others.
+
+    What a member dropped before it failed is forgotten.
+    """
+    raw: Any = value
+    reasons: list[DecodeError] = []
+    records = _records.get()
+    known = len(records) if records is not None else 0
+    for name, read, required in (("its tag says", tagged, _NO_KEYS), *candidates) if tagged else candidates:
+        if required and isinstance(value, dict) and not required <= raw.keys():
+            missing = ", ".join(sorted(required - raw.keys()))
+            reasons.append(DecodeError(f"an object with {missing}", "one without", member=name))
+            continue
+        try:
+            return read(value)
+        except DecodeError as error:
+            error.member = name
+            reasons.append(error)
+            if records is not None:
+                del records[known:]
+    raise unfit(expected, value, tuple(reasons))
+
+
+def unknown_tag(union: str, tag: str, raw: dict[str, Any], known: Mapping[Any, Any]) -> DecodeError:
+    """The error for an object whose tag no member of `union` has."""
+    expected = f"one of {', '.join(map(repr, known))} ({union})"
+    if tag not in raw:
+        return DecodeError(expected, "nothing: the property is missing").at(tag)
+    return unfit(expected, raw[tag]).at(tag)
 
 
 def kept_whole(value: Any, read: Callable[[Any], T], write: Callable[[T], Any]) -> T:
-    """What `read` makes of `value`, unless that loses some of it: where any JSON is welcome, a class must not."""
+    """The result of `read`, where it holds all of `value`; for classes in a union that takes any JSON."""
     result = read(value)
     if _holds(write(result), value):
         return result
@@ -486,40 +556,3 @@ def _holds(kept: Any, value: Any) -> bool:
     if isinstance(value, list):
         return len(kept) == len(raw) and all(map(_holds, kept, raw))
     return bool(kept == value)
-
-
-_NO_KEYS: frozenset[str] = frozenset()
-
-
-def first_fit(
-    value: Any, expected: str, candidates: tuple[Candidate[T], ...], tagged: Callable[[Any], T] | None = None
-) -> T:
-    """What the first member that takes `value` makes of it, the one of its tag before all others.
-
-    What a member dropped before it failed is forgotten.
-    """
-    raw: Any = value
-    reasons: list[DecodeError] = []
-    records = _records.get()
-    known = len(records) if records is not None else 0
-    for name, read, required in ((("its tag says", tagged, _NO_KEYS), *candidates) if tagged else candidates):
-        if isinstance(value, dict) and not required <= raw.keys():
-            missing = ", ".join(sorted(required - raw.keys()))
-            reasons.append(DecodeError(f"an object with {missing}", "one without", member=name))
-            continue
-        try:
-            return read(value)
-        except DecodeError as error:
-            error.member = name
-            reasons.append(error)
-            if records is not None:
-                del records[known:]
-    raise unfit(expected, value, tuple(reasons))
-
-
-def unknown_tag(union: str, tag: str, raw: dict[str, Any], known: Mapping[Any, Any]) -> DecodeError:
-    """The error for an object that no member of `union` takes, by its tag."""
-    names = ", ".join(map(repr, known))
-    if tag not in raw:
-        return DecodeError(f"one of {names} ({union})", "nothing: the property is missing").at(tag)
-    return unfit(f"one of {names} ({union})", raw[tag]).at(tag)
