@@ -58,17 +58,17 @@ class ProtocolView:
             return None
         least = value(least_members(self._model, found.method, found.version))
         error = found.unsupported
-        unsupported = error and f"{literal(error.code)}, {literal(error.requested)}, {literal(error.supported)}"
+        properties = error and f"requested={literal(error.requested)}, supported={literal(error.supported)}"
         return NegotiationView(
             literal(found.method),
             literal(found.version),
             least,
-            Code(f"Unsupported({unsupported})") if unsupported else None,
+            Code(f"Unsupported(code={literal(error.code)}, {properties})") if error else None,
         )
 
     @property
-    def records(self) -> list[Code]:
-        """The classes of records that `methods.py` uses, sorted."""
+    def records(self) -> Code:
+        """The classes of records that `methods.py` imports, sorted."""
         negotiation = self.negotiation
         used = {
             "Cancellation": self.cancellation is not None,
@@ -78,4 +78,4 @@ class ProtocolView:
             "ProtocolInfo": True,
             "Unsupported": negotiation is not None and negotiation.unsupported is not None,
         }
-        return [identifier(name) for name, is_used in used.items() if is_used]
+        return Code(", ".join(identifier(name) for name, is_used in used.items() if is_used))

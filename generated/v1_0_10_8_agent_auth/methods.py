@@ -8,12 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import types
-from .protocol import (
-    Gate,
-    Method,
-    Negotiation,
-    ProtocolInfo,
-)
+from .protocol import Gate, Method, Negotiation, ProtocolInfo
 
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol that both peers have to agree on."""
@@ -27,6 +22,7 @@ PROTOCOL_INFO: Final = ProtocolInfo(
         least={},
     ),
 )
+"""The rules that the runtime follows."""
 
 AGENT_METHODS: Final[Mapping[str, Method]] = {
     "authenticate": Method(

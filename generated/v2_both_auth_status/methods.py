@@ -8,14 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import types
-from .protocol import (
-    Cancellation,
-    Gate,
-    Method,
-    Negotiation,
-    ProtocolInfo,
-    Unsupported,
-)
+from .protocol import Cancellation, Gate, Method, Negotiation, ProtocolInfo, Unsupported
 
 PROTOCOL_VERSION: Final = 2
 """The version of the protocol that both peers have to agree on."""
@@ -28,9 +21,10 @@ PROTOCOL_INFO: Final = ProtocolInfo(
         method="initialize",
         version="protocolVersion",
         least={"info": {"name": "", "version": ""}},
-        unsupported=Unsupported(-32022, "requested", "supported"),
+        unsupported=Unsupported(code=-32022, requested="requested", supported="supported"),
     ),
 )
+"""The rules that the runtime follows."""
 
 AGENT_METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(

@@ -7,10 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from .protocol import (
-    Method,
-    ProtocolInfo,
-)
+from .protocol import Method, ProtocolInfo
 
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol that both peers have to agree on."""
@@ -19,6 +16,7 @@ PROTOCOL_INFO: Final = ProtocolInfo(
     version=PROTOCOL_VERSION,
     null_ids=True,
 )
+"""The rules that the runtime follows."""
 
 AGENT_METHODS: Final[Mapping[str, Method]] = {}
 """What the agent handles, by the name on the wire."""

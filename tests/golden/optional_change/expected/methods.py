@@ -8,10 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import types
-from .protocol import (
-    Method,
-    ProtocolInfo,
-)
+from .protocol import Method, ProtocolInfo
 
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol that both peers have to agree on."""
@@ -20,6 +17,7 @@ PROTOCOL_INFO: Final = ProtocolInfo(
     version=PROTOCOL_VERSION,
     null_ids=True,
 )
+"""The rules that the runtime follows."""
 
 AGENT_METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(
