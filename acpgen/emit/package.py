@@ -122,6 +122,7 @@ def _codec(environment: Environment, model: Model, templates: Path) -> str:
         "body": Code(body),
         "readers": _used(body, tuple(sorted(set(readers)))),
         "base_names": Code(", ".join(_used(body, _BASE_NAMES))),
+        "uses_types": bool(_used(body, ("types",))),
     }
     return _render(environment, "codec.py", context)
 

@@ -55,14 +55,14 @@ class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
 
 
 _ENCODERS: Final = _Encoders()
-_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
+_CLASS_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
 
 
 def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], Encode]:
     """Register the functions of a class: `decode`, and the encoder that is decorated."""
 
     def register(encode: Encode) -> Encode:
-        _DECODERS[kind], _ENCODERS[kind] = decode, encode
+        _CLASS_DECODERS[kind], _ENCODERS[kind] = decode, encode
         return encode
 
     return register
@@ -2145,34 +2145,33 @@ def encode_logout_response(value: types.LogoutResponse) -> dict[str, Any]:
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-_DECODERS.update(
-    {
-        str: string,
-        int: integer,
-        float: number,
-        bool: boolean,
-        Any: anything,
-        types.AuthMethod: decode_auth_method,
-        types.ContentBlock: decode_content_block,
-        types.EmbeddedResourceResource: decode_embedded_resource_resource,
-        types.ErrorCode: integer,
-        types.McpServer: decode_mcp_server,
-        types.PermissionOptionKind: decode_permission_option_kind,
-        types.PlanEntryPriority: decode_plan_entry_priority,
-        types.PlanEntryStatus: decode_plan_entry_status,
-        types.ProtocolVersion: decode_protocol_version,
-        types.RequestId: decode_request_id,
-        types.RequestPermissionOutcome: decode_request_permission_outcome,
-        types.Role: decode_role,
-        types.SessionConfigOptionCategory: string,
-        types.SessionConfigSelectOptions: decode_session_config_select_options,
-        types.SessionUpdate: decode_session_update,
-        types.StopReason: decode_stop_reason,
-        types.ToolCallContent: decode_tool_call_content,
-        types.ToolCallStatus: decode_tool_call_status,
-        types.ToolKind: decode_tool_kind,
-    }
-)
+_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    **_CLASS_DECODERS,
+    str: string,
+    int: integer,
+    float: number,
+    bool: boolean,
+    Any: anything,
+    types.AuthMethod: decode_auth_method,
+    types.ContentBlock: decode_content_block,
+    types.EmbeddedResourceResource: decode_embedded_resource_resource,
+    types.ErrorCode: integer,
+    types.McpServer: decode_mcp_server,
+    types.PermissionOptionKind: decode_permission_option_kind,
+    types.PlanEntryPriority: decode_plan_entry_priority,
+    types.PlanEntryStatus: decode_plan_entry_status,
+    types.ProtocolVersion: decode_protocol_version,
+    types.RequestId: decode_request_id,
+    types.RequestPermissionOutcome: decode_request_permission_outcome,
+    types.Role: decode_role,
+    types.SessionConfigOptionCategory: string,
+    types.SessionConfigSelectOptions: decode_session_config_select_options,
+    types.SessionUpdate: decode_session_update,
+    types.StopReason: decode_stop_reason,
+    types.ToolCallContent: decode_tool_call_content,
+    types.ToolCallStatus: decode_tool_call_status,
+    types.ToolKind: decode_tool_kind,
+}
 
 
 @overload

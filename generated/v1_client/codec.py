@@ -60,14 +60,14 @@ class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
 
 
 _ENCODERS: Final = _Encoders()
-_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
+_CLASS_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
 
 
 def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], Encode]:
     """Register the functions of a class: `decode`, and the encoder that is decorated."""
 
     def register(encode: Encode) -> Encode:
-        _DECODERS[kind], _ENCODERS[kind] = decode, encode
+        _CLASS_DECODERS[kind], _ENCODERS[kind] = decode, encode
         return encode
 
     return register
@@ -3543,48 +3543,47 @@ def encode_cancel_request_notification(value: types.CancelRequestNotification) -
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-_DECODERS.update(
-    {
-        str: string,
-        int: integer,
-        float: number,
-        bool: boolean,
-        Any: anything,
-        types.RequestId: decode_request_id,
-        types.ToolKind: string,
-        types.ToolCallStatus: string,
-        types.ToolCallContent: decode_tool_call_content,
-        types.ContentBlock: decode_content_block,
-        types.Role: string,
-        types.EmbeddedResourceResource: decode_embedded_resource_resource,
-        types.PermissionOptionKind: string,
-        types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
-        types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
-        types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
-        types.CreateElicitationRequest: decode_create_elicitation_request,
-        types.ElicitationSchemaType: string,
-        types.ElicitationPropertySchema: decode_elicitation_property_schema,
-        types.StringFormat: string,
-        types.MultiSelectItems: decode_multi_select_items,
-        types.ProtocolVersion: decode_protocol_version,
-        types.AuthMethod: decode_auth_method,
-        types.SessionConfigOption: decode_session_config_option,
-        types.SessionConfigOptionCategory: string,
-        types.SessionConfigSelectOptions: decode_session_config_select_options,
-        types.StopReason: string,
-        types.ErrorCode: integer,
-        types.SessionUpdate: decode_session_update,
-        types.PlanEntryPriority: string,
-        types.PlanEntryStatus: string,
-        types.NoticeSeverity: string,
-        types.CompactionStatus: string,
-        types.McpServer: decode_mcp_server,
-        types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
-        types.RequestPermissionOutcome: decode_request_permission_outcome,
-        types.CreateElicitationResponse: decode_create_elicitation_response,
-        types.ElicitationContentValue: decode_elicitation_content_value,
-    }
-)
+_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    **_CLASS_DECODERS,
+    str: string,
+    int: integer,
+    float: number,
+    bool: boolean,
+    Any: anything,
+    types.RequestId: decode_request_id,
+    types.ToolKind: string,
+    types.ToolCallStatus: string,
+    types.ToolCallContent: decode_tool_call_content,
+    types.ContentBlock: decode_content_block,
+    types.Role: string,
+    types.EmbeddedResourceResource: decode_embedded_resource_resource,
+    types.PermissionOptionKind: string,
+    types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
+    types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
+    types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
+    types.CreateElicitationRequest: decode_create_elicitation_request,
+    types.ElicitationSchemaType: string,
+    types.ElicitationPropertySchema: decode_elicitation_property_schema,
+    types.StringFormat: string,
+    types.MultiSelectItems: decode_multi_select_items,
+    types.ProtocolVersion: decode_protocol_version,
+    types.AuthMethod: decode_auth_method,
+    types.SessionConfigOption: decode_session_config_option,
+    types.SessionConfigOptionCategory: string,
+    types.SessionConfigSelectOptions: decode_session_config_select_options,
+    types.StopReason: string,
+    types.ErrorCode: integer,
+    types.SessionUpdate: decode_session_update,
+    types.PlanEntryPriority: string,
+    types.PlanEntryStatus: string,
+    types.NoticeSeverity: string,
+    types.CompactionStatus: string,
+    types.McpServer: decode_mcp_server,
+    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
+    types.RequestPermissionOutcome: decode_request_permission_outcome,
+    types.CreateElicitationResponse: decode_create_elicitation_response,
+    types.ElicitationContentValue: decode_elicitation_content_value,
+}
 
 
 @overload

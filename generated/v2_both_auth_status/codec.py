@@ -63,14 +63,14 @@ class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
 
 
 _ENCODERS: Final = _Encoders()
-_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
+_CLASS_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
 
 
 def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], Encode]:
     """Register the functions of a class: `decode`, and the encoder that is decorated."""
 
     def register(encode: Encode) -> Encode:
-        _DECODERS[kind], _ENCODERS[kind] = decode, encode
+        _CLASS_DECODERS[kind], _ENCODERS[kind] = decode, encode
         return encode
 
     return register
@@ -4484,61 +4484,60 @@ def encode_auth_account(value: types.AuthAccount) -> dict[str, Any]:
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-_DECODERS.update(
-    {
-        str: string,
-        int: integer,
-        float: number,
-        bool: boolean,
-        Any: anything,
-        types.RequestId: decode_request_id,
-        types.RequestPermissionSubject: decode_request_permission_subject,
-        types.ToolKind: string,
-        types.ToolCallStatus: string,
-        types.ToolCallContent: decode_tool_call_content,
-        types.ContentBlock: decode_content_block,
-        types.Role: string,
-        types.IconTheme: string,
-        types.EmbeddedResourceResource: decode_embedded_resource_resource,
-        types.DiffChange: decode_diff_change,
-        types.DiffFileType: string,
-        types.DiffPatchFormat: string,
-        types.PermissionOptionKind: string,
-        types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
-        types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
-        types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
-        types.CreateElicitationRequest: decode_create_elicitation_request,
-        types.ElicitationSchemaType: string,
-        types.ElicitationPropertySchema: decode_elicitation_property_schema,
-        types.StringFormat: string,
-        types.MultiSelectItems: decode_multi_select_items,
-        types.ProtocolVersion: decode_protocol_version,
-        types.AuthMethod: decode_auth_method,
-        types.SessionConfigOption: decode_session_config_option,
-        types.SessionConfigOptionCategory: string,
-        types.SessionConfigSelectOptions: decode_session_config_select_options,
-        types.AvailableCommand: decode_available_command,
-        types.AvailableCommandInput: decode_available_command_input,
-        types.ErrorCode: integer,
-        types.ErrorData: decode_error_data,
-        types.SessionUpdateStateUpdateIdle: decode_session_update_state_update_idle,
-        types.SessionUpdateStateUpdate: decode_session_update_state_update,
-        types.SessionUpdate: decode_session_update,
-        types.BackgroundWork: decode_background_work,
-        types.PlanUpdateContent: decode_plan_update_content,
-        types.PlanEntryPriority: string,
-        types.PlanEntryStatus: string,
-        types.NoticeSeverity: string,
-        types.CompactionStatus: string,
-        types.McpServer: decode_mcp_server,
-        types.ReplayFrom: decode_replay_from,
-        types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
-        types.RequestPermissionOutcome: decode_request_permission_outcome,
-        types.CreateElicitationResponse: decode_create_elicitation_response,
-        types.ElicitationContentValue: decode_elicitation_content_value,
-        types.AuthState: string,
-    }
-)
+_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    **_CLASS_DECODERS,
+    str: string,
+    int: integer,
+    float: number,
+    bool: boolean,
+    Any: anything,
+    types.RequestId: decode_request_id,
+    types.RequestPermissionSubject: decode_request_permission_subject,
+    types.ToolKind: string,
+    types.ToolCallStatus: string,
+    types.ToolCallContent: decode_tool_call_content,
+    types.ContentBlock: decode_content_block,
+    types.Role: string,
+    types.IconTheme: string,
+    types.EmbeddedResourceResource: decode_embedded_resource_resource,
+    types.DiffChange: decode_diff_change,
+    types.DiffFileType: string,
+    types.DiffPatchFormat: string,
+    types.PermissionOptionKind: string,
+    types.CreateElicitationRequestForm: decode_create_elicitation_request_form,
+    types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
+    types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
+    types.CreateElicitationRequest: decode_create_elicitation_request,
+    types.ElicitationSchemaType: string,
+    types.ElicitationPropertySchema: decode_elicitation_property_schema,
+    types.StringFormat: string,
+    types.MultiSelectItems: decode_multi_select_items,
+    types.ProtocolVersion: decode_protocol_version,
+    types.AuthMethod: decode_auth_method,
+    types.SessionConfigOption: decode_session_config_option,
+    types.SessionConfigOptionCategory: string,
+    types.SessionConfigSelectOptions: decode_session_config_select_options,
+    types.AvailableCommand: decode_available_command,
+    types.AvailableCommandInput: decode_available_command_input,
+    types.ErrorCode: integer,
+    types.ErrorData: decode_error_data,
+    types.SessionUpdateStateUpdateIdle: decode_session_update_state_update_idle,
+    types.SessionUpdateStateUpdate: decode_session_update_state_update,
+    types.SessionUpdate: decode_session_update,
+    types.BackgroundWork: decode_background_work,
+    types.PlanUpdateContent: decode_plan_update_content,
+    types.PlanEntryPriority: string,
+    types.PlanEntryStatus: string,
+    types.NoticeSeverity: string,
+    types.CompactionStatus: string,
+    types.McpServer: decode_mcp_server,
+    types.ReplayFrom: decode_replay_from,
+    types.SetSessionConfigOptionRequest: decode_set_session_config_option_request,
+    types.RequestPermissionOutcome: decode_request_permission_outcome,
+    types.CreateElicitationResponse: decode_create_elicitation_response,
+    types.ElicitationContentValue: decode_elicitation_content_value,
+    types.AuthState: string,
+}
 
 
 @overload

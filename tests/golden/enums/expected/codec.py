@@ -46,14 +46,14 @@ class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
 
 
 _ENCODERS: Final = _Encoders()
-_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
+_CLASS_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
 
 
 def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], Encode]:
     """Register the functions of a class: `decode`, and the encoder that is decorated."""
 
     def register(encode: Encode) -> Encode:
-        _DECODERS[kind], _ENCODERS[kind] = decode, encode
+        _CLASS_DECODERS[kind], _ENCODERS[kind] = decode, encode
         return encode
 
     return register
@@ -113,22 +113,21 @@ def encode_choice(value: types.Choice) -> dict[str, Any]:
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-_DECODERS.update(
-    {
-        str: string,
-        int: integer,
-        float: number,
-        bool: boolean,
-        Any: anything,
-        types.Colour: decode_colour,
-        types.Mode: string,
-        types.Level: decode_level,
-        types.Code: integer,
-        types.Only: decode_only,
-        types.ChoiceInline: decode_choice_inline,
-        types.ChoiceItemsItem: decode_choice_items_item,
-    }
-)
+_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    **_CLASS_DECODERS,
+    str: string,
+    int: integer,
+    float: number,
+    bool: boolean,
+    Any: anything,
+    types.Colour: decode_colour,
+    types.Mode: string,
+    types.Level: decode_level,
+    types.Code: integer,
+    types.Only: decode_only,
+    types.ChoiceInline: decode_choice_inline,
+    types.ChoiceItemsItem: decode_choice_items_item,
+}
 
 
 @overload

@@ -43,14 +43,14 @@ class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
 
 
 _ENCODERS: Final = _Encoders()
-_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
+_CLASS_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
 
 
 def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], Encode]:
     """Register the functions of a class: `decode`, and the encoder that is decorated."""
 
     def register(encode: Encode) -> Encode:
-        _DECODERS[kind], _ENCODERS[kind] = decode, encode
+        _CLASS_DECODERS[kind], _ENCODERS[kind] = decode, encode
         return encode
 
     return register
@@ -178,17 +178,16 @@ def decode_labelled(raw: Any) -> types.Labelled:
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-_DECODERS.update(
-    {
-        str: string,
-        int: integer,
-        float: number,
-        bool: boolean,
-        Any: anything,
-        types.Shape: decode_shape,
-        types.Labelled: decode_labelled,
-    }
-)
+_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    **_CLASS_DECODERS,
+    str: string,
+    int: integer,
+    float: number,
+    bool: boolean,
+    Any: anything,
+    types.Shape: decode_shape,
+    types.Labelled: decode_labelled,
+}
 
 
 @overload

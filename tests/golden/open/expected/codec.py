@@ -45,14 +45,14 @@ class _Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
 
 
 _ENCODERS: Final = _Encoders()
-_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
+_CLASS_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {}
 
 
 def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], Encode]:
     """Register the functions of a class: `decode`, and the encoder that is decorated."""
 
     def register(encode: Encode) -> Encode:
-        _DECODERS[kind], _ENCODERS[kind] = decode, encode
+        _CLASS_DECODERS[kind], _ENCODERS[kind] = decode, encode
         return encode
 
     return register
@@ -135,19 +135,18 @@ def encode_holder(value: types.Holder) -> dict[str, Any]:
 
 # --- Any type --------------------------------------------------------------------------------------------------------
 
-_DECODERS.update(
-    {
-        str: string,
-        int: integer,
-        float: number,
-        bool: boolean,
-        Any: anything,
-        types.Shape: decode_shape,
-        types.Color: string,
-        types.Size: integer,
-        types.HolderMood: string,
-    }
-)
+_DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    **_CLASS_DECODERS,
+    str: string,
+    int: integer,
+    float: number,
+    bool: boolean,
+    Any: anything,
+    types.Shape: decode_shape,
+    types.Color: string,
+    types.Size: integer,
+    types.HolderMood: string,
+}
 
 
 @overload
