@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from unicodedata import east_asian_width
 
 from acpgen.diagnostics import internal_error
 from acpgen.emit.literals import LINE_LENGTH
@@ -53,9 +54,10 @@ def _black() -> Callable[[str], str]:
 
 
 def has_long_line(text: str) -> bool:
-    """Whether a line may not fit; characters that are not ASCII may be two columns wide."""
+    """Whether a line does not fit."""
     return any(_width(line) > LINE_LENGTH for line in text.split("\n"))
 
 
 def _width(line: str) -> int:
-    return len(line) if line.isascii() else len(line.encode("utf-16-le"))
+    """The columns of a line, as black counts them: characters of East Asian scripts take two."""
+    return len(line) if line.isascii() else sum(2 if east_asian_width(char) in "FW" else 1 for char in line)

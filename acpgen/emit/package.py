@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -116,21 +116,27 @@ def _sources(model: Model) -> str:
 def _codec(environment: Environment, model: Model, templates: Path) -> str:
     view = codec_view(model)
     definitions = environment.get_template("codec/definitions.jinja").render(codec=view)
-    body = environment.get_template("codec/body.jinja").render(codec=view, definitions=Code(definitions))
+    body = environment.get_template("codec/body.jinja").render(codec=view, definitions=Code(definitions.strip("\n")))
     readers = _PUBLIC.findall(copied("_decode", templates, HEADER))
+    used = _used(body, {*readers, *_BASE_NAMES, "types"})
     context = {
         "body": Code(body),
-        "readers": _used(body, tuple(sorted(set(readers)))),
-        "base_names": Code(", ".join(_used(body, _BASE_NAMES))),
-        "uses_types": bool(_used(body, ("types",))),
+        "readers": [name for name in used if name in readers],
+        "base_names": Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        "uses_types": "types" in used,
     }
     return _render(environment, "codec.py", context)
 
 
-def _used(source: str, names: tuple[str, ...]) -> list[Code]:
-    """Which of `names` the code of `source` mentions: only what is used is imported."""
+def _used(source: str, names: Collection[str]) -> list[Code]:
+    """Which of `names` the code of `source` mentions, sorted: only what is used is imported."""
     found = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-    return [identifier(name) for name in names if name in found]
+    return [identifier(name) for name in sorted(found.intersection(names), key=_isort_key)]
+
+
+def _isort_key(name: str) -> tuple[int, str]:
+    """Where a name stands in an import: constants, classes, functions."""
+    return 0 if name.isupper() else 1 if name[0].isupper() else 2, name
 
 
 def _methods(environment: Environment, model: Model) -> str:

@@ -81,7 +81,7 @@ class _Deferred:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(made,))
 class StructType(type):
-    """The type of `Struct` and its subclasses: annotations become slots, and `__init__` is made when it is first called.
+    """The type of `Struct` and its subclasses: annotations become slots, `__init__` is made when it is first called.
 
     A subclass without annotations is an ordinary class: its instances have a `__dict__`.
     """
