@@ -387,7 +387,13 @@ def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> li
 
 def lenient_list(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]:
     """The property `key`, an array; what does not fit is dropped, an item or the whole, which is empty then."""
-    return lenient_or(raw, key, lambda value: valid_items(value, read), [])
+    try:
+        return valid_items(raw[key], read)
+    except KeyError:
+        raise missing(key) from None
+    except DecodeError as error:
+        drop(raw, key, error)
+        return []
 
 
 @overload
