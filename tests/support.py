@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import os
@@ -30,6 +31,7 @@ from acpgen.timings import Timings
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 UPSTREAM = SHARED / "acp-schemas"
+_LIBRARY = {*sys.stdlib_module_names, "annotationlib"}  # the latter from Python 3.14 on
 DEEP = bool(os.environ.get("ACPGEN_DEEP"))
 """Whether tests shall try all that they can; otherwise they try a share that CI has time for."""
 
@@ -75,6 +77,24 @@ def package_files(
     """The files of a package, as the templates print them: unformatted, which means the same and takes half as long."""
     model, _ = model_of(sources, options)
     return emit(model, roles, data_folder() / "templates")
+
+
+def foreign_imports(module: ast.Module) -> list[str]:
+    """The modules imported at run time that are neither of the package itself nor of the standard library."""
+    for_checkers = {
+        inner
+        for node in ast.walk(module)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for part in node.body
+        for inner in ast.walk(part)
+    }
+    found: list[str] = []
+    for node in ast.walk(module):
+        if node not in for_checkers and isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif node not in for_checkers and isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.append(node.module or "")
+    return [name for name in found if name.partition(".")[0] not in _LIBRARY]
 
 
 def write_package(files: Mapping[str, str], folder: Path) -> None:

@@ -26,7 +26,7 @@ from tests.golden_cases import (
     differences,
     replace_tree,
 )
-from tests.support import import_folder
+from tests.support import foreign_imports, import_folder
 
 pytestmark = pytest.mark.slow
 
@@ -127,17 +127,7 @@ def test_modules_start_with_the_marker_and_import_nothing_but_the_standard_libra
     for path, data in tree(GENERATED / name).items():
         if path.endswith(".py"):
             assert data.startswith(MARKER.encode()), path
-            assert _foreign_imports(ast.parse(data)) == [], path
-
-
-def _foreign_imports(module: ast.Module) -> list[str]:
-    found: list[str] = []
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found.append(node.module or "")
-    return [name for name in found if name.partition(".")[0] not in sys.stdlib_module_names]
+            assert foreign_imports(ast.parse(data)) == [], path
 
 
 @pytest.mark.parametrize("path", sorted(RUNTIME))

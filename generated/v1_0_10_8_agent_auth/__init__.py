@@ -7,7 +7,7 @@ From ACP v1, 0.10.8, with auth-methods, 2026-01-14; auth-state, 2026-03-07; logo
 
 # fmt: off
 from ._base import UNSET, UnsetType
-from ._wire import DecodeError, Drop
+from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .capabilities import CapabilityError, advertise
 from .codec import decode, encode

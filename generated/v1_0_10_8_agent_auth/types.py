@@ -9,93 +9,45 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from ._base import UNSET, Bounds, Struct, UnsetType
+from ._base import UNSET, Bounds, Struct, UnsetType, made
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AgentCapabilities(Struct):
     """What the agent can do, as told to the client in `initialize`. Anything not advertised counts as unsupported."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    load_session: bool
+    load_session: bool = False
     """True if the client may call `session/load` on this agent; defaults to false."""
-    mcp_capabilities: McpCapabilities
+    mcp_capabilities: McpCapabilities = made(factory=lambda: McpCapabilities())
     """Which transports, besides the baseline, the agent can use to reach MCP servers."""
-    prompt_capabilities: PromptCapabilities
+    prompt_capabilities: PromptCapabilities = made(factory=lambda: PromptCapabilities())
     """Content types the agent accepts in `session/prompt` beyond the baseline."""
-    session_capabilities: SessionCapabilities
-    get_auth_state: bool
+    session_capabilities: SessionCapabilities = made(factory=lambda: SessionCapabilities())
+    get_auth_state: bool = False
     """Whether the agent handles the `getAuthState` method.
 
     From auth-state, 2026-03-07.
     """
-    auth_capabilities: AuthCapabilities
+    auth_capabilities: AuthCapabilities = made(factory=lambda: AuthCapabilities())
     """What the agent can do about authentication besides `authenticate`.
 
     From logout, 2026-02-02.
     """
 
-    __slots__ = (
-        "meta",
-        "load_session",
-        "mcp_capabilities",
-        "prompt_capabilities",
-        "session_capabilities",
-        "get_auth_state",
-        "auth_capabilities",
-    )
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        load_session: bool = False,
-        mcp_capabilities: McpCapabilities | UnsetType = UNSET,
-        prompt_capabilities: PromptCapabilities | UnsetType = UNSET,
-        session_capabilities: SessionCapabilities | UnsetType = UNSET,
-        get_auth_state: bool = False,
-        auth_capabilities: AuthCapabilities | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.load_session = load_session
-        self.mcp_capabilities = McpCapabilities() if mcp_capabilities is UNSET else mcp_capabilities
-        self.prompt_capabilities = PromptCapabilities() if prompt_capabilities is UNSET else prompt_capabilities
-        self.session_capabilities = SessionCapabilities() if session_capabilities is UNSET else session_capabilities
-        self.get_auth_state = get_auth_state
-        self.auth_capabilities = AuthCapabilities() if auth_capabilities is UNSET else auth_capabilities
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Annotations(Struct):
     """Hints to the client about how to use or show the content they are attached to."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    audience: list[Role] | None | UnsetType
-    last_modified: str | None | UnsetType
-    priority: float | None | UnsetType
-
-    __slots__ = ("meta", "audience", "last_modified", "priority")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        audience: list[Role] | None | UnsetType = UNSET,
-        last_modified: str | None | UnsetType = UNSET,
-        priority: float | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.audience = audience
-        self.last_modified = last_modified
-        self.priority = priority
+    audience: list[Role] | None | UnsetType = UNSET
+    last_modified: str | None | UnsetType = UNSET
+    priority: float | None | UnsetType = UNSET
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodEnvVar(Struct):
     """A key in an environment variable.
 
@@ -104,43 +56,21 @@ class AuthMethodEnvVar(Struct):
     From auth-methods, 2026-01-14.
     """
 
-    type: Literal["env_var"]
+    type: Literal["env_var"] = "env_var"
     id: str
     """The id to pass to `authenticate`."""
     name: str
     """What the user sees as the name of the method."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """More about the method in words for the user."""
     var_name: str
     """Which environment variable takes the key."""
-    link: str | None | UnsetType
+    link: str | None | UnsetType = UNSET
     """Where on the web the key can be had."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "id", "name", "description", "var_name", "link", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["env_var"] = "env_var",
-        id: str,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        var_name: str,
-        link: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.id = id
-        self.name = name
-        self.description = description
-        self.var_name = var_name
-        self.link = link
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodTerminal(Struct):
     """A login in a terminal.
 
@@ -149,43 +79,21 @@ class AuthMethodTerminal(Struct):
     From auth-methods, 2026-01-14.
     """
 
-    type: Literal["terminal"]
+    type: Literal["terminal"] = "terminal"
     id: str
     """The id to pass to `authenticate`."""
     name: str
     """What the user sees as the name of the method."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """More about the method in words for the user."""
-    args: list[str] | UnsetType
+    args: list[str] | UnsetType = UNSET
     """Arguments in addition to those that the agent is started with."""
-    env: dict[str, str] | UnsetType
+    env: dict[str, str] | UnsetType = UNSET
     """Environment variables in addition to those that the agent is started with."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "id", "name", "description", "args", "env", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["terminal"] = "terminal",
-        id: str,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        args: list[str] | UnsetType = UNSET,
-        env: dict[str, str] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.id = id
-        self.name = name
-        self.description = description
-        self.args = args
-        self.env = env
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodAgent(Struct):
     """The agent handles authentication all by itself.
 
@@ -196,29 +104,12 @@ class AuthMethodAgent(Struct):
     """The id to pass to `authenticate`."""
     name: str
     """What the user sees as the name of the method."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """More about the method in words for the user."""
-    type: Literal["agent"]
+    type: Literal["agent"] = "agent"
     """The type of the method; this one is meant where none is given."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("id", "name", "description", "type", "meta")
-
-    def __init__(
-        self,
-        *,
-        id: str,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        type: Literal["agent"] = "agent",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.description = description
-        self.type = type
-        self.meta = meta
 
 
 AuthMethod: TypeAlias = AuthMethodEnvVar | AuthMethodTerminal | AuthMethodAgent
@@ -228,202 +119,93 @@ From auth-methods, 2026-01-14.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthenticateRequest(Struct):
     """Params of `authenticate`: names the method the user chose."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     method_id: str
     """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
 
-    __slots__ = ("meta", "method_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        method_id: str,
-    ) -> None:
-        self.meta = meta
-        self.method_id = method_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthenticateResponse(Struct):
     """Result of `authenticate`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AvailableCommand(Struct):
     """One command that the agent offers to the user."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     description: str
     """Explanation of the command's effect, written for the user to read."""
-    input: AvailableCommandInput | None | UnsetType
+    input: AvailableCommandInput | None | UnsetType = UNSET
     """What the command expects the user to type after its name; leave it out or null for a command that takes
     nothing.
     """
     name: str
     """Name by which the command is invoked, such as `create_plan` or `research_codebase`."""
 
-    __slots__ = ("meta", "description", "input", "name")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        description: str,
-        input: AvailableCommandInput | None | UnsetType = UNSET,
-        name: str,
-    ) -> None:
-        self.meta = meta
-        self.description = description
-        self.input = input
-        self.name = name
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class UnstructuredCommandInput(Struct):
     """Free-form input: whatever the user types following the command name goes to the command as is."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     hint: str
     """Placeholder text to show the user while nothing has been typed for the command."""
-
-    __slots__ = ("meta", "hint")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        hint: str,
-    ) -> None:
-        self.meta = meta
-        self.hint = hint
 
 
 AvailableCommandInput: TypeAlias = UnstructuredCommandInput
 """Describes the kind of input a command takes."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class BlobResourceContents(Struct):
     """Contents of a resource that is not text, encoded as base64."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     blob: str
-    mime_type: str | None | UnsetType
+    mime_type: str | None | UnsetType = UNSET
     uri: str
 
-    __slots__ = ("meta", "blob", "mime_type", "uri")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        blob: str,
-        mime_type: str | None | UnsetType = UNSET,
-        uri: str,
-    ) -> None:
-        self.meta = meta
-        self.blob = blob
-        self.mime_type = mime_type
-        self.uri = uri
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelNotification(Struct):
     """Payload of `session/cancel`: the session whose current prompt turn should stop."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session should stop its work."""
 
-    __slots__ = ("meta", "session_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_id: SessionId,
-    ) -> None:
-        self.meta = meta
-        self.session_id = session_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ClientCapabilities(Struct):
     """What the client can do, as told to the agent in `initialize`. Anything not advertised counts as unsupported."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    fs: FileSystemCapability
+    fs: FileSystemCapability = made(factory=lambda: FileSystemCapability())
     """File operations the client is willing to perform at the agent's request."""
-    terminal: bool
+    terminal: bool = False
     """True if the client implements every `terminal/*` method; if false, the agent must call none of them."""
 
-    __slots__ = ("meta", "fs", "terminal")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        fs: FileSystemCapability | UnsetType = UNSET,
-        terminal: bool = False,
-    ) -> None:
-        self.meta = meta
-        self.fs = FileSystemCapability() if fs is UNSET else fs
-        self.terminal = terminal
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockText(Struct):
     """Text, plain or in Markdown. Every agent must accept it in prompts, and clients should render it as Markdown.
 
     Text that a language model receives or produces.
     """
 
-    type: Literal["text"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["text"] = "text"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     text: str
 
-    __slots__ = ("type", "meta", "annotations", "text")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["text"] = "text",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        annotations: Annotations | None | UnsetType = UNSET,
-        text: str,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.annotations = annotations
-        self.text = text
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockImage(Struct):
     """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
     capability.
@@ -431,35 +213,15 @@ class ContentBlockImage(Struct):
     Picture that a language model receives or produces.
     """
 
-    type: Literal["image"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["image"] = "image"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     data: str
     mime_type: str
-    uri: str | None | UnsetType
-
-    __slots__ = ("type", "meta", "annotations", "data", "mime_type", "uri")
-
-    def __init__(
-        self,
-        *,
-        type: Literal["image"] = "image",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        annotations: Annotations | None | UnsetType = UNSET,
-        data: str,
-        mime_type: str,
-        uri: str | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.annotations = annotations
-        self.data = data
-        self.mime_type = mime_type
-        self.uri = uri
+    uri: str | None | UnsetType = UNSET
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockAudio(Struct):
     """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
     capability.
@@ -467,32 +229,14 @@ class ContentBlockAudio(Struct):
     Sound that a language model receives or produces.
     """
 
-    type: Literal["audio"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["audio"] = "audio"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     data: str
     mime_type: str
 
-    __slots__ = ("type", "meta", "annotations", "data", "mime_type")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["audio"] = "audio",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        annotations: Annotations | None | UnsetType = UNSET,
-        data: str,
-        mime_type: str,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.annotations = annotations
-        self.data = data
-        self.mime_type = mime_type
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockResourceLink(Struct):
     """Link to a resource within the agent's reach, without its contents. Every agent must accept these in prompts.
 
@@ -500,44 +244,18 @@ class ContentBlockResourceLink(Struct):
     not included.
     """
 
-    type: Literal["resource_link"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["resource_link"] = "resource_link"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    annotations: Annotations | None | UnsetType
-    description: str | None | UnsetType
-    mime_type: str | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
+    description: str | None | UnsetType = UNSET
+    mime_type: str | None | UnsetType = UNSET
     name: str
-    size: int | None | UnsetType
-    title: str | None | UnsetType
+    size: int | None | UnsetType = UNSET
+    title: str | None | UnsetType = UNSET
     uri: str
 
-    __slots__ = ("type", "meta", "annotations", "description", "mime_type", "name", "size", "title", "uri")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["resource_link"] = "resource_link",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        annotations: Annotations | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        mime_type: str | None | UnsetType = UNSET,
-        name: str,
-        size: int | None | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        uri: str,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.annotations = annotations
-        self.description = description
-        self.mime_type = mime_type
-        self.name = name
-        self.size = size
-        self.title = title
-        self.uri = uri
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockResource(Struct):
     """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
     prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
@@ -545,26 +263,11 @@ class ContentBlockResource(Struct):
     Resource carried in full within a prompt or a tool call's output, so the receiver has nothing to fetch.
     """
 
-    type: Literal["resource"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["resource"] = "resource"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     resource: EmbeddedResourceResource
-
-    __slots__ = ("type", "meta", "annotations", "resource")
-
-    def __init__(
-        self,
-        *,
-        type: Literal["resource"] = "resource",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        annotations: Annotations | None | UnsetType = UNSET,
-        resource: EmbeddedResourceResource,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.annotations = annotations
-        self.resource = resource
 
 
 ContentBlock: TypeAlias = (
@@ -575,176 +278,84 @@ has the same shape as in MCP, so MCP output can be passed on as is.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentChunk(Struct):
     """Piece of a streamed message, holding one content block."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     content: ContentBlock
     """The content block itself."""
 
-    __slots__ = ("meta", "content")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: ContentBlock,
-    ) -> None:
-        self.meta = meta
-        self.content = content
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateTerminalRequest(Struct):
     """Parameters of `terminal/create`: which command to start in a new terminal, and how."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    args: list[str] | UnsetType
+    args: list[str] | UnsetType = UNSET
     """What to pass to the command as arguments, one per item."""
     command: str
     """Program or command to run."""
-    cwd: str | None | UnsetType
+    cwd: str | None | UnsetType = UNSET
     """Absolute path of the directory to run the command in."""
-    env: list[EnvVariable] | UnsetType
+    env: list[EnvVariable] | UnsetType = UNSET
     """Variables to set in the command's environment."""
-    output_byte_limit: int | None | UnsetType
+    output_byte_limit: int | None | UnsetType = UNSET
     """How many bytes of output the client keeps, dropping the oldest when there is more. It must cut between
     characters, never inside one, even if slightly less is then kept.
     """
     session_id: SessionId
     """Which session this concerns."""
 
-    __slots__ = ("meta", "args", "command", "cwd", "env", "output_byte_limit", "session_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        args: list[str] | UnsetType = UNSET,
-        command: str,
-        cwd: str | None | UnsetType = UNSET,
-        env: list[EnvVariable] | UnsetType = UNSET,
-        output_byte_limit: int | None | UnsetType = UNSET,
-        session_id: SessionId,
-    ) -> None:
-        self.meta = meta
-        self.args = args
-        self.command = command
-        self.cwd = cwd
-        self.env = env
-        self.output_byte_limit = output_byte_limit
-        self.session_id = session_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateTerminalResponse(Struct):
     """Result of `terminal/create`: the ID under which the terminal can be used."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     terminal_id: str
     """Handle for the new terminal; pass it to the other `terminal/*` methods."""
 
-    __slots__ = ("meta", "terminal_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        terminal_id: str,
-    ) -> None:
-        self.meta = meta
-        self.terminal_id = terminal_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TextResourceContents(Struct):
     """Contents of a resource that is text."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mime_type: str | None | UnsetType
+    mime_type: str | None | UnsetType = UNSET
     text: str
     uri: str
-
-    __slots__ = ("meta", "mime_type", "text", "uri")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mime_type: str | None | UnsetType = UNSET,
-        text: str,
-        uri: str,
-    ) -> None:
-        self.meta = meta
-        self.mime_type = mime_type
-        self.text = text
-        self.uri = uri
 
 
 EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 """What an embedded resource holds: text, or bytes in base64."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class EnvVariable(Struct):
     """Name and value of one environment variable, set for a process that is started, such as an MCP server."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     name: str
     """What the variable is called."""
     value: str
     """What the variable is set to."""
 
-    __slots__ = ("meta", "name", "value")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        name: str,
-        value: str,
-    ) -> None:
-        self.meta = meta
-        self.name = name
-        self.value = value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Error(Struct):
     """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
 
     code: ErrorCode
     """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
-    data: Any | UnsetType
+    data: Any | UnsetType = UNSET
     """Further details, such as debugging information; may be missing, and its shape depends on the error."""
     message: str
     """Short explanation of the failure, at most one sentence."""
-    auth_methods: list[AuthMethod] | UnsetType
+    auth_methods: list[AuthMethod] | UnsetType = UNSET
     """The methods that would help, where the error says that authentication is required.
 
     From auth-methods, 2026-01-14.
     """
-
-    __slots__ = ("code", "data", "message", "auth_methods")
-
-    def __init__(
-        self,
-        *,
-        code: ErrorCode,
-        data: Any | UnsetType = UNSET,
-        message: str,
-        auth_methods: list[AuthMethod] | UnsetType = UNSET,
-    ) -> None:
-        self.code = code
-        self.data = data
-        self.message = message
-        self.auth_methods = auth_methods
 
 
 ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32000, -32002] | int
@@ -772,198 +383,95 @@ ExtResponse: TypeAlias = Any
 """Result of a custom request; its shape is whatever the two sides agreed."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class FileSystemCapability(Struct):
     """Which file methods the agent may call on the client."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    read_text_file: bool
+    read_text_file: bool = False
     """True if the agent may call `fs/read_text_file`."""
-    write_text_file: bool
+    write_text_file: bool = False
     """True if the agent may call `fs/write_text_file`."""
 
-    __slots__ = ("meta", "read_text_file", "write_text_file")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        read_text_file: bool = False,
-        write_text_file: bool = False,
-    ) -> None:
-        self.meta = meta
-        self.read_text_file = read_text_file
-        self.write_text_file = write_text_file
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class HttpHeader(Struct):
     """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     name: str
     """Header name, for example `Authorization`."""
     value: str
     """Header value, sent as given."""
 
-    __slots__ = ("meta", "name", "value")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        name: str,
-        value: str,
-    ) -> None:
-        self.meta = meta
-        self.name = name
-        self.value = value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Implementation(Struct):
     """Identifies the client or agent software by name and version, with a title for display."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     name: str
     """Name for use in code; show it to users only when `title` is absent."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Name to show to users. Fall back to `name` when absent."""
     version: str
     """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
 
-    __slots__ = ("meta", "name", "title", "version")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        name: str,
-        title: str | None | UnsetType = UNSET,
-        version: str,
-    ) -> None:
-        self.meta = meta
-        self.name = name
-        self.title = title
-        self.version = version
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeRequest(Struct):
     """What a client sends in `initialize`: its protocol version, capabilities and identity."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    client_capabilities: ClientCapabilities
+    client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
     """Optional features the client offers. Whatever is not declared here counts as unsupported."""
-    client_info: Implementation | None | UnsetType
+    client_info: Implementation | None | UnsetType = UNSET
     """Name and version of the client. Optional for now, but send it: a later protocol version will demand it."""
     protocol_version: ProtocolVersion
     """Highest protocol version that the client can speak."""
 
-    __slots__ = ("meta", "client_capabilities", "client_info", "protocol_version")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        client_capabilities: ClientCapabilities | UnsetType = UNSET,
-        client_info: Implementation | None | UnsetType = UNSET,
-        protocol_version: ProtocolVersion,
-    ) -> None:
-        self.meta = meta
-        self.client_capabilities = ClientCapabilities() if client_capabilities is UNSET else client_capabilities
-        self.client_info = client_info
-        self.protocol_version = protocol_version
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeResponse(Struct):
     """What `initialize` returns: which protocol version to use, what the agent can do and how to log in."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    agent_capabilities: AgentCapabilities
+    agent_capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
     """What this agent can do, so that the client knows which optional features it may use."""
-    agent_info: Implementation | None | UnsetType
+    agent_info: Implementation | None | UnsetType = UNSET
     """Name and version of the agent software. Optional today, but a later protocol version will make it mandatory, so
     agents do well to send it.
     """
-    auth_methods: list[AuthMethod]
+    auth_methods: list[AuthMethod] = made(factory=lambda: [])
     """Ways to log in that the client may choose from; empty when the agent offers none."""
     protocol_version: ProtocolVersion
     """Version to speak from here on: the one the client asked for if the agent supports it, otherwise the agent's
     newest. A client that cannot speak it should disconnect.
     """
 
-    __slots__ = ("meta", "agent_capabilities", "agent_info", "auth_methods", "protocol_version")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        agent_capabilities: AgentCapabilities | UnsetType = UNSET,
-        agent_info: Implementation | None | UnsetType = UNSET,
-        auth_methods: list[AuthMethod] | UnsetType = UNSET,
-        protocol_version: ProtocolVersion,
-    ) -> None:
-        self.meta = meta
-        self.agent_capabilities = AgentCapabilities() if agent_capabilities is UNSET else agent_capabilities
-        self.agent_info = agent_info
-        self.auth_methods = [] if auth_methods is UNSET else auth_methods
-        self.protocol_version = protocol_version
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class KillTerminalCommandRequest(Struct):
     """Names the terminal whose command to kill; the terminal itself remains usable."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: str
     """Terminal whose command to stop."""
 
-    __slots__ = ("meta", "session_id", "terminal_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_id: SessionId,
-        terminal_id: str,
-    ) -> None:
-        self.meta = meta
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class KillTerminalCommandResponse(Struct):
     """What `terminal/kill` returns on success."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LoadSessionRequest(Struct):
     """Names the session to load, with its directory and MCP servers. Requires the agent capability `loadSession`."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     cwd: str
     """Directory in which the session works."""
@@ -972,81 +480,37 @@ class LoadSessionRequest(Struct):
     session_id: SessionId
     """Which session to reopen."""
 
-    __slots__ = ("meta", "cwd", "mcp_servers", "session_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        cwd: str,
-        mcp_servers: list[McpServer],
-        session_id: SessionId,
-    ) -> None:
-        self.meta = meta
-        self.cwd = cwd
-        self.mcp_servers = mcp_servers
-        self.session_id = session_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LoadSessionResponse(Struct):
     """Result of `session/load`: the modes and configuration options of the loaded session, where the agent has them."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    config_options: list[SessionConfigOption] | None | UnsetType
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
-    modes: SessionModeState | None | UnsetType
+    modes: SessionModeState | None | UnsetType = UNSET
     """Modes on offer and the one active at the start, if the agent has modes."""
 
-    __slots__ = ("meta", "config_options", "modes")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        config_options: list[SessionConfigOption] | None | UnsetType = UNSET,
-        modes: SessionModeState | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.config_options = config_options
-        self.modes = modes
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpCapabilities(Struct):
     """Which MCP server transports the agent can connect through."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    http: bool
+    http: bool = False
     """Whether `mcpServers` may contain servers of type `http`."""
-    sse: bool
+    sse: bool = False
     """Whether `mcpServers` may contain servers of type `sse`."""
 
-    __slots__ = ("meta", "http", "sse")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        http: bool = False,
-        sse: bool = False,
-    ) -> None:
-        self.meta = meta
-        self.http = http
-        self.sse = sse
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerHttp(Struct):
     """A server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true.
 
     Settings for an MCP server reached over HTTP.
     """
 
-    type: Literal["http"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["http"] = "http"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     headers: list[HttpHeader]
     """Headers that the agent adds to each HTTP request it sends this server."""
@@ -1055,33 +519,15 @@ class McpServerHttp(Struct):
     url: str
     """Address at which the MCP server is reached."""
 
-    __slots__ = ("type", "meta", "headers", "name", "url")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["http"] = "http",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        headers: list[HttpHeader],
-        name: str,
-        url: str,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.headers = headers
-        self.name = name
-        self.url = url
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerSse(Struct):
     """A server reached over SSE. Pass one only if the agent set `mcpCapabilities.sse` to true.
 
     Settings for an MCP server reached over SSE (server-sent events).
     """
 
-    type: Literal["sse"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["sse"] = "sse"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     headers: list[HttpHeader]
     """Headers that the agent adds to each HTTP request it sends this server."""
@@ -1090,29 +536,11 @@ class McpServerSse(Struct):
     url: str
     """Address at which the MCP server is reached."""
 
-    __slots__ = ("type", "meta", "headers", "name", "url")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["sse"] = "sse",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        headers: list[HttpHeader],
-        name: str,
-        url: str,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.headers = headers
-        self.name = name
-        self.url = url
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerStdio(Struct):
     """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     args: list[str]
     """Arguments the program is started with."""
@@ -1123,87 +551,39 @@ class McpServerStdio(Struct):
     name: str
     """Label that tells people which MCP server this is."""
 
-    __slots__ = ("meta", "args", "command", "env", "name")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        args: list[str],
-        command: str,
-        env: list[EnvVariable],
-        name: str,
-    ) -> None:
-        self.meta = meta
-        self.args = args
-        self.command = command
-        self.env = env
-        self.name = name
-
 
 McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
 """How the agent reaches an MCP server, a source of tools and context. Without `type` it is a stdio server."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class NewSessionRequest(Struct):
     """Where a new session works and which MCP servers it gets."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     cwd: str
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
     mcp_servers: list[McpServer]
     """MCP servers for the agent to connect to in this session."""
 
-    __slots__ = ("meta", "cwd", "mcp_servers")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        cwd: str,
-        mcp_servers: list[McpServer],
-    ) -> None:
-        self.meta = meta
-        self.cwd = cwd
-        self.mcp_servers = mcp_servers
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class NewSessionResponse(Struct):
     """What `session/new` returns: the session's ID and its initial settings."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    config_options: list[SessionConfigOption] | None | UnsetType
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
-    modes: SessionModeState | None | UnsetType
+    modes: SessionModeState | None | UnsetType = UNSET
     """Modes on offer and the one active at the start, if the agent has modes."""
     session_id: SessionId
     """Names the new session; send it with every later request about this conversation."""
 
-    __slots__ = ("meta", "config_options", "modes", "session_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        config_options: list[SessionConfigOption] | None | UnsetType = UNSET,
-        modes: SessionModeState | None | UnsetType = UNSET,
-        session_id: SessionId,
-    ) -> None:
-        self.meta = meta
-        self.config_options = config_options
-        self.modes = modes
-        self.session_id = session_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PermissionOption(Struct):
     """One choice the user has when asked to approve a tool call."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     kind: PermissionOptionKind
     """What kind of choice this is, so the client can present it suitably."""
@@ -1211,21 +591,6 @@ class PermissionOption(Struct):
     """Text of the choice, as the user sees it."""
     option_id: PermissionOptionId
     """Identifies this choice; the client returns it when the user picks it."""
-
-    __slots__ = ("meta", "kind", "name", "option_id")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        kind: PermissionOptionKind,
-        name: str,
-        option_id: PermissionOptionId,
-    ) -> None:
-        self.meta = meta
-        self.kind = kind
-        self.name = name
-        self.option_id = option_id
 
 
 PermissionOptionId: TypeAlias = str
@@ -1242,11 +607,10 @@ PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PlanEntry(Struct):
     """One task or goal of a plan, with its priority and progress."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     content: str
     """What this step should achieve, in words for people."""
@@ -1254,21 +618,6 @@ class PlanEntry(Struct):
     """How much this step matters to the goal, compared with the others."""
     status: PlanEntryStatus
     """How far along this entry is: `pending`, `in_progress` or `completed`."""
-
-    __slots__ = ("meta", "content", "priority", "status")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: str,
-        priority: PlanEntryPriority,
-        status: PlanEntryStatus,
-    ) -> None:
-        self.meta = meta
-        self.content = content
-        self.priority = priority
-        self.status = status
 
 
 PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"]
@@ -1289,42 +638,25 @@ PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptCapabilities(Struct):
     """Kinds of content allowed in `session/prompt` beyond `text` and `resource_link`, which every agent must accept. Do
     not send a kind that is not enabled here.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    audio: bool
+    audio: bool = False
     """Whether prompts may contain `audio` blocks."""
-    embedded_context: bool
+    embedded_context: bool = False
     """Whether prompts may contain `resource` blocks, carrying the referenced context itself."""
-    image: bool
+    image: bool = False
     """Whether prompts may contain `image` blocks."""
 
-    __slots__ = ("meta", "audio", "embedded_context", "image")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        audio: bool = False,
-        embedded_context: bool = False,
-        image: bool = False,
-    ) -> None:
-        self.meta = meta
-        self.audio = audio
-        self.embedded_context = embedded_context
-        self.image = image
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptRequest(Struct):
     """A user message for a session, with any context attached to it."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     prompt: list[ContentBlock]
     """Content of the message. `text` and `resource_link` always work; other kinds need `promptCapabilities`, which
@@ -1333,39 +665,14 @@ class PromptRequest(Struct):
     session_id: SessionId
     """Which session receives the message."""
 
-    __slots__ = ("meta", "prompt", "session_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        prompt: list[ContentBlock],
-        session_id: SessionId,
-    ) -> None:
-        self.meta = meta
-        self.prompt = prompt
-        self.session_id = session_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptResponse(Struct):
     """What `session/prompt` returns once the turn is over: why it ended."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: StopReason
     """Why the turn ended; not every value means that the agent finished its work."""
-
-    __slots__ = ("meta", "stop_reason")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: StopReason,
-    ) -> None:
-        self.meta = meta
-        self.stop_reason = stop_reason
 
 
 ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
@@ -1374,101 +681,47 @@ through capabilities instead.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReadTextFileRequest(Struct):
     """Parameters of `fs/read_text_file`, which may be called only if the client advertises
     `clientCapabilities.fs.readTextFile`.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    limit: int | None | UnsetType
+    limit: int | None | UnsetType = UNSET
     """Return no more than this many lines."""
-    line: int | None | UnsetType
+    line: int | None | UnsetType = UNSET
     """First line to return, counting from 1."""
     path: str
     """File to read from; the path must be absolute."""
     session_id: SessionId
     """Which session this concerns."""
 
-    __slots__ = ("meta", "limit", "line", "path", "session_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        limit: int | None | UnsetType = UNSET,
-        line: int | None | UnsetType = UNSET,
-        path: str,
-        session_id: SessionId,
-    ) -> None:
-        self.meta = meta
-        self.limit = limit
-        self.line = line
-        self.path = path
-        self.session_id = session_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReadTextFileResponse(Struct):
     """Result of `fs/read_text_file`: the text that was read."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     content: str
 
-    __slots__ = ("meta", "content")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: str,
-    ) -> None:
-        self.meta = meta
-        self.content = content
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReleaseTerminalRequest(Struct):
     """Parameters of `terminal/release`, which frees a terminal that is no longer needed."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: str
     """Terminal to free; its id cannot be used in later `terminal/*` calls."""
 
-    __slots__ = ("meta", "session_id", "terminal_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_id: SessionId,
-        terminal_id: str,
-    ) -> None:
-        self.meta = meta
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReleaseTerminalResponse(Struct):
     """Result of `terminal/release`; it carries no data."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("meta",)
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
 
 
 RequestId: TypeAlias = None | int | str
@@ -1477,48 +730,24 @@ without one is a notification.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionOutcomeCancelled(Struct):
     """The turn was canceled while the question was open. A client that sends `session/cancel` must give this outcome to
     every pending `session/request_permission`.
     """
 
-    outcome: Literal["cancelled"]
-
-    __slots__ = ("outcome",)
-
-    def __init__(
-        self,
-        *,
-        outcome: Literal["cancelled"] = "cancelled",
-    ) -> None:
-        self.outcome = outcome
+    outcome: Literal["cancelled"] = "cancelled"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionOutcomeSelected(Struct):
     """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
     proceeding.
     """
 
-    outcome: Literal["selected"]
-    meta: dict[str, Any] | None | UnsetType
+    outcome: Literal["selected"] = "selected"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     option_id: PermissionOptionId
     """The `optionId` of the choice made, out of those the request offered."""
-
-    __slots__ = ("outcome", "meta", "option_id")
-
-    def __init__(
-        self,
-        *,
-        outcome: Literal["selected"] = "selected",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        option_id: PermissionOptionId,
-    ) -> None:
-        self.outcome = outcome
-        self.meta = meta
-        self.option_id = option_id
 
 
 RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected
@@ -1527,11 +756,10 @@ may be a rejection.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionRequest(Struct):
     """Asks for approval of one tool call, with the options to put before the user."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     options: list[PermissionOption]
     """Choices to offer the user."""
@@ -1540,64 +768,27 @@ class RequestPermissionRequest(Struct):
     tool_call: ToolCallUpdate
     """The tool call the user is asked to approve."""
 
-    __slots__ = ("meta", "options", "session_id", "tool_call")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        options: list[PermissionOption],
-        session_id: SessionId,
-        tool_call: ToolCallUpdate,
-    ) -> None:
-        self.meta = meta
-        self.options = options
-        self.session_id = session_id
-        self.tool_call = tool_call
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionResponse(Struct):
     """Result of `session/request_permission`, saying how the request was settled."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     outcome: RequestPermissionOutcome
     """Which option was picked, or that the request was cancelled."""
-
-    __slots__ = ("meta", "outcome")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        outcome: RequestPermissionOutcome,
-    ) -> None:
-        self.meta = meta
-        self.outcome = outcome
 
 
 Role: TypeAlias = Literal["assistant", "user"]
 """Party in a conversation, whether it sends or receives."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionCapabilities(Struct):
     """Session methods the agent offers beyond the basics: every agent must support starting, prompting, canceling and
     updating sessions. `session/load` has its own capability, `loadSession`.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("meta",)
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
 
 
 SessionConfigGroupId: TypeAlias = str
@@ -1608,51 +799,27 @@ SessionConfigId: TypeAlias = str
 """Identifies one configuration option of a session."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigOptionSelect(Struct):
     """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
 
     What a `select` option adds to the common fields: its choices and which one is selected.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    category: SessionConfigOptionCategory | None | UnsetType
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer explanation of the setting, for the client to show."""
     id: SessionConfigId
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
     name: str
     """Label to show the user for this setting."""
-    type: Literal["select"]
+    type: Literal["select"] = "select"
     current_value: SessionConfigValueId
     """Choice selected now; it is the `value` of an entry in `options`."""
     options: SessionConfigSelectOptions
     """Choices the user can pick from, grouped or not."""
-
-    __slots__ = ("meta", "category", "description", "id", "name", "type", "current_value", "options")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        category: SessionConfigOptionCategory | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        id: SessionConfigId,
-        name: str,
-        type: Literal["select"] = "select",
-        current_value: SessionConfigValueId,
-        options: SessionConfigSelectOptions,
-    ) -> None:
-        self.meta = meta
-        self.category = category
-        self.description = description
-        self.id = id
-        self.name = name
-        self.type = type
-        self.current_value = current_value
-        self.options = options
 
 
 SessionConfigOption: TypeAlias = SessionConfigOptionSelect
@@ -1669,11 +836,10 @@ unknown values; names with a leading `_` are for custom use, the rest belong to 
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigSelectGroup(Struct):
     """Named group of choices within a selector."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     group: SessionConfigGroupId
     """Tells this group apart from the selector's others."""
@@ -1682,49 +848,18 @@ class SessionConfigSelectGroup(Struct):
     options: list[SessionConfigSelectOption]
     """Choices that belong to this group."""
 
-    __slots__ = ("meta", "group", "name", "options")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        group: SessionConfigGroupId,
-        name: str,
-        options: list[SessionConfigSelectOption],
-    ) -> None:
-        self.meta = meta
-        self.group = group
-        self.name = name
-        self.options = options
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigSelectOption(Struct):
     """One choice of a selector."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer explanation of the choice, for the client to show."""
     name: str
     """Label to show the user for this choice."""
     value: SessionConfigValueId
     """Identifies this choice; sent as the value when the user picks it."""
-
-    __slots__ = ("meta", "description", "name", "value")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        name: str,
-        value: SessionConfigValueId,
-    ) -> None:
-        self.meta = meta
-        self.description = description
-        self.name = name
-        self.value = value
 
 
 SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
@@ -1739,406 +874,171 @@ SessionId: TypeAlias = str
 """Names one conversation, whose context and history are separate from those of any other session."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionMode(Struct):
     """A way for the agent to operate, which the client can switch to."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     id: SessionModeId
     name: str
-
-    __slots__ = ("meta", "description", "id", "name")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        id: SessionModeId,
-        name: str,
-    ) -> None:
-        self.meta = meta
-        self.description = description
-        self.id = id
-        self.name = name
 
 
 SessionModeId: TypeAlias = str
 """Identifies one session mode."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionModeState(Struct):
     """Modes a session offers, together with the one in effect."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     available_modes: list[SessionMode]
     """Modes the client can switch this session to."""
     current_mode_id: SessionModeId
     """Mode in effect now; it is the `id` of an entry in `availableModes`."""
 
-    __slots__ = ("meta", "available_modes", "current_mode_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        available_modes: list[SessionMode],
-        current_mode_id: SessionModeId,
-    ) -> None:
-        self.meta = meta
-        self.available_modes = available_modes
-        self.current_mode_id = current_mode_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionNotification(Struct):
     """Payload of `session/update`: one change to one session, sent while a prompt is being handled."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Session in which the change happened."""
     update: SessionUpdate
     """What changed; its `sessionUpdate` field says which kind of update it is."""
 
-    __slots__ = ("meta", "session_id", "update")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_id: SessionId,
-        update: SessionUpdate,
-    ) -> None:
-        self.meta = meta
-        self.session_id = session_id
-        self.update = update
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateUserMessageChunk(ContentChunk):
     """Next piece of a message from the user.
 
     Piece of a streamed message, holding one content block.
     """
 
-    session_update: Literal["user_message_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: ContentBlock,
-        session_update: Literal["user_message_chunk"] = "user_message_chunk",
-    ) -> None:
-        self.meta = meta
-        self.content = content
-        self.session_update = session_update
+    session_update: Literal["user_message_chunk"] = "user_message_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAgentMessageChunk(ContentChunk):
     """Next piece of the agent's reply.
 
     Piece of a streamed message, holding one content block.
     """
 
-    session_update: Literal["agent_message_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: ContentBlock,
-        session_update: Literal["agent_message_chunk"] = "agent_message_chunk",
-    ) -> None:
-        self.meta = meta
-        self.content = content
-        self.session_update = session_update
+    session_update: Literal["agent_message_chunk"] = "agent_message_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAgentThoughtChunk(ContentChunk):
     """Next piece of the agent's thinking, as opposed to its reply.
 
     Piece of a streamed message, holding one content block.
     """
 
-    session_update: Literal["agent_thought_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: ContentBlock,
-        session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk",
-    ) -> None:
-        self.meta = meta
-        self.content = content
-        self.session_update = session_update
+    session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateToolCall(Struct):
     """The agent has started a new tool call.
 
     An action the model asked for, such as reading a file or running code, which the agent carries out.
     """
 
-    session_update: Literal["tool_call"]
-    meta: dict[str, Any] | None | UnsetType
+    session_update: Literal["tool_call"] = "tool_call"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    content: list[ToolCallContent] | UnsetType
+    content: list[ToolCallContent] | UnsetType = UNSET
     """Output of the call for the client to display."""
-    kind: ToolKind | UnsetType
+    kind: ToolKind | UnsetType = UNSET
     """What sort of tool this is, so that the client can pick an icon and a suitable display."""
-    locations: list[ToolCallLocation] | UnsetType
+    locations: list[ToolCallLocation] | UnsetType = UNSET
     """Files the call touches, so that the client can follow the agent around in the editor."""
-    raw_input: Any | UnsetType
+    raw_input: Any | UnsetType = UNSET
     """Arguments exactly as the tool received them."""
-    raw_output: Any | UnsetType
+    raw_output: Any | UnsetType = UNSET
     """Result exactly as the tool gave it."""
-    status: ToolCallStatus | UnsetType
+    status: ToolCallStatus | UnsetType = UNSET
     """How far the call has come."""
     title: str
     """Short text for people, saying what the tool is up to."""
     tool_call_id: ToolCallId
     """Tells this call apart from all others in the session."""
 
-    __slots__ = (
-        "session_update",
-        "meta",
-        "content",
-        "kind",
-        "locations",
-        "raw_input",
-        "raw_output",
-        "status",
-        "title",
-        "tool_call_id",
-    )
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["tool_call"] = "tool_call",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: list[ToolCallContent] | UnsetType = UNSET,
-        kind: ToolKind | UnsetType = UNSET,
-        locations: list[ToolCallLocation] | UnsetType = UNSET,
-        raw_input: Any | UnsetType = UNSET,
-        raw_output: Any | UnsetType = UNSET,
-        status: ToolCallStatus | UnsetType = UNSET,
-        title: str,
-        tool_call_id: ToolCallId,
-    ) -> None:
-        self.session_update = session_update
-        self.meta = meta
-        self.content = content
-        self.kind = kind
-        self.locations = locations
-        self.raw_input = raw_input
-        self.raw_output = raw_output
-        self.status = status
-        self.title = title
-        self.tool_call_id = tool_call_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallUpdate(Struct):
     """Changes to a tool call already reported. Only `toolCallId` is required; leave out whatever has not changed."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    content: list[ToolCallContent] | None | UnsetType
+    content: list[ToolCallContent] | None | UnsetType = UNSET
     """New content for the tool call; the list takes the place of the old one rather than adding to it."""
-    kind: ToolKind | None | UnsetType
+    kind: ToolKind | None | UnsetType = UNSET
     """New kind of tool."""
-    locations: list[ToolCallLocation] | None | UnsetType
+    locations: list[ToolCallLocation] | None | UnsetType = UNSET
     """New file locations for the tool call; the list takes the place of the old one rather than adding to it."""
-    raw_input: Any | UnsetType
+    raw_input: Any | UnsetType = UNSET
     """New value for the input passed to the tool."""
-    raw_output: Any | UnsetType
+    raw_output: Any | UnsetType = UNSET
     """New value for what the tool returned."""
-    status: ToolCallStatus | None | UnsetType
+    status: ToolCallStatus | None | UnsetType = UNSET
     """New state of execution."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """New title to show people."""
     tool_call_id: ToolCallId
     """Which tool call to change."""
 
-    __slots__ = ("meta", "content", "kind", "locations", "raw_input", "raw_output", "status", "title", "tool_call_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: list[ToolCallContent] | None | UnsetType = UNSET,
-        kind: ToolKind | None | UnsetType = UNSET,
-        locations: list[ToolCallLocation] | None | UnsetType = UNSET,
-        raw_input: Any | UnsetType = UNSET,
-        raw_output: Any | UnsetType = UNSET,
-        status: ToolCallStatus | None | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        tool_call_id: ToolCallId,
-    ) -> None:
-        self.meta = meta
-        self.content = content
-        self.kind = kind
-        self.locations = locations
-        self.raw_input = raw_input
-        self.raw_output = raw_output
-        self.status = status
-        self.title = title
-        self.tool_call_id = tool_call_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
     """News about a tool call that was reported earlier, such as a new status or results.
 
     Changes to a tool call already reported. Only `toolCallId` is required; leave out whatever has not changed.
     """
 
-    session_update: Literal["tool_call_update"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: list[ToolCallContent] | None | UnsetType = UNSET,
-        kind: ToolKind | None | UnsetType = UNSET,
-        locations: list[ToolCallLocation] | None | UnsetType = UNSET,
-        raw_input: Any | UnsetType = UNSET,
-        raw_output: Any | UnsetType = UNSET,
-        status: ToolCallStatus | None | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        tool_call_id: ToolCallId,
-        session_update: Literal["tool_call_update"] = "tool_call_update",
-    ) -> None:
-        self.meta = meta
-        self.content = content
-        self.kind = kind
-        self.locations = locations
-        self.raw_input = raw_input
-        self.raw_output = raw_output
-        self.status = status
-        self.title = title
-        self.tool_call_id = tool_call_id
-        self.session_update = session_update
+    session_update: Literal["tool_call_update"] = "tool_call_update"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdatePlan(Struct):
     """The agent's current plan.
 
     Tasks the agent intends to do, shown to the user. It may change as work proceeds.
     """
 
-    session_update: Literal["plan"]
-    meta: dict[str, Any] | None | UnsetType
+    session_update: Literal["plan"] = "plan"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     entries: list[PlanEntry]
     """Every step of the plan with its present status. The agent must resend the full list on each change, and the
     client discards the previous plan in favor of it.
     """
 
-    __slots__ = ("session_update", "meta", "entries")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["plan"] = "plan",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        entries: list[PlanEntry],
-    ) -> None:
-        self.session_update = session_update
-        self.meta = meta
-        self.entries = entries
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAvailableCommandsUpdate(Struct):
     """Announces the commands the user can run now; it replaces any earlier list."""
 
-    session_update: Literal["available_commands_update"]
-    meta: dict[str, Any] | None | UnsetType
+    session_update: Literal["available_commands_update"] = "available_commands_update"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     available_commands: list[AvailableCommand]
     """All commands the agent currently offers in this session."""
 
-    __slots__ = ("session_update", "meta", "available_commands")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["available_commands_update"] = "available_commands_update",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        available_commands: list[AvailableCommand],
-    ) -> None:
-        self.session_update = session_update
-        self.meta = meta
-        self.available_commands = available_commands
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateCurrentModeUpdate(Struct):
     """Announces which mode the session is in now."""
 
-    session_update: Literal["current_mode_update"]
-    meta: dict[str, Any] | None | UnsetType
+    session_update: Literal["current_mode_update"] = "current_mode_update"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     current_mode_id: SessionModeId
     """Mode the session is in from now on; match it against the `id` values in `availableModes`."""
 
-    __slots__ = ("session_update", "meta", "current_mode_id")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["current_mode_update"] = "current_mode_update",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        current_mode_id: SessionModeId,
-    ) -> None:
-        self.session_update = session_update
-        self.meta = meta
-        self.current_mode_id = current_mode_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateConfigOptionUpdate(Struct):
     """Reports all configuration options anew after at least one of them changed."""
 
-    session_update: Literal["config_option_update"]
-    meta: dict[str, Any] | None | UnsetType
+    session_update: Literal["config_option_update"] = "config_option_update"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-
-    __slots__ = ("session_update", "meta", "config_options")
-
-    def __init__(
-        self,
-        *,
-        session_update: Literal["config_option_update"] = "config_option_update",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        config_options: list[SessionConfigOption],
-    ) -> None:
-        self.session_update = session_update
-        self.meta = meta
-        self.config_options = config_options
 
 
 SessionUpdate: TypeAlias = (
@@ -2157,11 +1057,10 @@ selects the variant.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionRequest(Struct):
     """Params of `session/set_config_option`: the session, the option, and its new value."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
@@ -2170,82 +1069,31 @@ class SetSessionConfigOptionRequest(Struct):
     value: SessionConfigValueId
     """Value to choose, named by its ID."""
 
-    __slots__ = ("meta", "config_id", "session_id", "value")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        config_id: SessionConfigId,
-        session_id: SessionId,
-        value: SessionConfigValueId,
-    ) -> None:
-        self.meta = meta
-        self.config_id = config_id
-        self.session_id = session_id
-        self.value = value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionResponse(Struct):
     """Result of `session/set_config_option`: all options as they stand after the change."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
 
-    __slots__ = ("meta", "config_options")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        config_options: list[SessionConfigOption],
-    ) -> None:
-        self.meta = meta
-        self.config_options = config_options
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionModeRequest(Struct):
     """Params of `session/set_mode`: which session to switch, and into which mode."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     mode_id: SessionModeId
     """Mode to switch to; it must be among the session's `availableModes`."""
     session_id: SessionId
     """Which session changes mode."""
 
-    __slots__ = ("meta", "mode_id", "session_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode_id: SessionModeId,
-        session_id: SessionId,
-    ) -> None:
-        self.meta = meta
-        self.mode_id = mode_id
-        self.session_id = session_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionModeResponse(Struct):
     """Result of `session/set_mode`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
-
-    __slots__ = ("meta",)
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
+    meta: dict[str, Any] | None | UnsetType = UNSET
 
 
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
@@ -2261,167 +1109,77 @@ StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalExitStatus(Struct):
     """How a command in a terminal ended: by exit code or by signal."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    exit_code: int | None | UnsetType
+    exit_code: int | None | UnsetType = UNSET
     """Code the process exited with; it can be null when a signal ended it."""
-    signal: str | None | UnsetType
+    signal: str | None | UnsetType = UNSET
     """Name of the signal that ended the process; it can be null when the process exited by itself."""
 
-    __slots__ = ("meta", "exit_code", "signal")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        exit_code: int | None | UnsetType = UNSET,
-        signal: str | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.exit_code = exit_code
-        self.signal = signal
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalOutputRequest(Struct):
     """Parameters of `terminal/output`, which returns what a terminal has printed so far and, once known, how its
     command exited.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: str
     """Terminal whose output is wanted."""
 
-    __slots__ = ("meta", "session_id", "terminal_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_id: SessionId,
-        terminal_id: str,
-    ) -> None:
-        self.meta = meta
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalOutputResponse(Struct):
     """Result of `terminal/output`: what the command has printed and, once it has ended, how it exited."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    exit_status: TerminalExitStatus | None | UnsetType
+    exit_status: TerminalExitStatus | None | UnsetType = UNSET
     """How the command ended; null or absent while it is still running."""
     output: str
     """Everything retained of the command's output up to now; its beginning is missing if `truncated` is true."""
     truncated: bool
     """True if older output was dropped to stay within `outputByteLimit`."""
 
-    __slots__ = ("meta", "exit_status", "output", "truncated")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        exit_status: TerminalExitStatus | None | UnsetType = UNSET,
-        output: str,
-        truncated: bool,
-    ) -> None:
-        self.meta = meta
-        self.exit_status = exit_status
-        self.output = output
-        self.truncated = truncated
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentContent(Struct):
     """Wraps an ordinary content block, such as text, an image or a resource."""
 
-    type: Literal["content"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["content"] = "content"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     content: ContentBlock
     """The wrapped content block."""
 
-    __slots__ = ("type", "meta", "content")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["content"] = "content",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: ContentBlock,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.content = content
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentDiff(Struct):
     """File changes for the client to show as a diff.
 
     A change to one file, for display in the client.
     """
 
-    type: Literal["diff"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["diff"] = "diff"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     new_text: str
     """Text of the file once changed."""
-    old_text: str | None | UnsetType
+    old_text: str | None | UnsetType = UNSET
     """File content before the change; `null` for a newly created file."""
     path: str
     """File that changes."""
 
-    __slots__ = ("type", "meta", "new_text", "old_text", "path")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["diff"] = "diff",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        new_text: str,
-        old_text: str | None | UnsetType = UNSET,
-        path: str,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.new_text = new_text
-        self.old_text = old_text
-        self.path = path
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentTerminal(Struct):
     """Shows a terminal from `terminal/create` within a tool call. Add it before calling `terminal/release`."""
 
-    type: Literal["terminal"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["terminal"] = "terminal"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     terminal_id: str
-
-    __slots__ = ("type", "meta", "terminal_id")
-
-    def __init__(
-        self,
-        *,
-        type: Literal["terminal"] = "terminal",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        terminal_id: str,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-        self.terminal_id = terminal_id
 
 
 ToolCallContent: TypeAlias = ToolCallContentContent | ToolCallContentDiff | ToolCallContentTerminal
@@ -2432,29 +1190,15 @@ ToolCallId: TypeAlias = str
 """Identifies a tool call; no two in the same session share one."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallLocation(Struct):
     """A file that a tool reads or changes, so that the client can follow the agent there."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    line: int | None | UnsetType
+    line: int | None | UnsetType = UNSET
     """Line in the file, if known."""
     path: str
     """File that the tool reads or changes."""
-
-    __slots__ = ("meta", "line", "path")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        line: int | None | UnsetType = UNSET,
-        path: str,
-    ) -> None:
-        self.meta = meta
-        self.line = line
-        self.path = path
 
 
 ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
@@ -2485,63 +1229,34 @@ ToolKind: TypeAlias = Literal[
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WaitForTerminalExitRequest(Struct):
     """Parameters of `terminal/wait_for_exit`, which returns once the command has ended."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: str
     """Terminal whose command to wait on."""
 
-    __slots__ = ("meta", "session_id", "terminal_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_id: SessionId,
-        terminal_id: str,
-    ) -> None:
-        self.meta = meta
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WaitForTerminalExitResponse(Struct):
     """Result of `terminal/wait_for_exit`, sent once the command has ended."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    exit_code: int | None | UnsetType
+    exit_code: int | None | UnsetType = UNSET
     """Code the process exited with; it can be null when a signal ended it."""
-    signal: str | None | UnsetType
+    signal: str | None | UnsetType = UNSET
     """Name of the signal that ended the process; it can be null when the process exited by itself."""
 
-    __slots__ = ("meta", "exit_code", "signal")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        exit_code: int | None | UnsetType = UNSET,
-        signal: str | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.exit_code = exit_code
-        self.signal = signal
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WriteTextFileRequest(Struct):
     """Parameters of `fs/write_text_file`, which may be called only if the client advertises
     `clientCapabilities.fs.writeTextFile`.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     content: str
     """Text to put in the file."""
@@ -2550,40 +1265,14 @@ class WriteTextFileRequest(Struct):
     session_id: SessionId
     """Which session this concerns."""
 
-    __slots__ = ("meta", "content", "path", "session_id")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        content: str,
-        path: str,
-        session_id: SessionId,
-    ) -> None:
-        self.meta = meta
-        self.content = content
-        self.path = path
-        self.session_id = session_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WriteTextFileResponse(Struct):
     """Result of `fs/write_text_file`; it carries no data beyond confirming the write."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodState(Struct):
     """Whether one authentication method has credentials.
 
@@ -2594,48 +1283,22 @@ class AuthMethodState(Struct):
     """The id of the method in the `authMethods` of the initialize response."""
     authenticated: bool
     """Whether credentials are present for the method; they may turn out to be invalid."""
-    message: str | None | UnsetType
+    message: str | None | UnsetType = UNSET
     """The state of the method in words for the user."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("auth_method_id", "authenticated", "message", "meta")
 
-    def __init__(
-        self,
-        *,
-        auth_method_id: str,
-        authenticated: bool,
-        message: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.auth_method_id = auth_method_id
-        self.authenticated = authenticated
-        self.message = message
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class GetAuthStateRequest(Struct):
     """Asks the agent for its authentication state, without changing it.
 
     From auth-state, 2026-03-07.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class GetAuthStateResponse(Struct):
     """The authentication state of the agent.
 
@@ -2644,88 +1307,41 @@ class GetAuthStateResponse(Struct):
 
     authenticated: bool
     """Whether the agent has credentials; they may turn out to be invalid."""
-    auth_methods: list[AuthMethodState] | None | UnsetType
+    auth_methods: list[AuthMethodState] | None | UnsetType = UNSET
     """The state of each authentication method, where the agent tells them apart."""
-    message: str | None | UnsetType
+    message: str | None | UnsetType = UNSET
     """The overall state in words for the user."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("authenticated", "auth_methods", "message", "meta")
 
-    def __init__(
-        self,
-        *,
-        authenticated: bool,
-        auth_methods: list[AuthMethodState] | None | UnsetType = UNSET,
-        message: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.authenticated = authenticated
-        self.auth_methods = auth_methods
-        self.message = message
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthCapabilities(Struct):
     """What an agent can do about authentication besides `authenticate`.
 
     From logout, 2026-02-02.
     """
 
-    logout: bool
+    logout: bool = False
     """Whether the agent handles the `logout` method."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("logout", "meta")
 
-    def __init__(
-        self,
-        *,
-        logout: bool = False,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.logout = logout
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LogoutRequest(Struct):
     """Asks the agent to end the authenticated state and to forget its credentials.
 
     From logout, 2026-02-02.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LogoutResponse(Struct):
     """Says that the user is logged out.
 
     From logout, 2026-02-02.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("meta",)
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta

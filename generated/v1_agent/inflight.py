@@ -9,7 +9,7 @@ import logging
 from time import perf_counter
 from typing import Any
 
-from ._wire import excerpt
+from ._decode import excerpt
 from .capabilities import Capabilities
 from .dispatch import Handler, UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError

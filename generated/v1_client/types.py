@@ -9,10 +9,9 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from ._base import UNSET, Bounds, Struct, UnsetType
+from ._base import UNSET, Bounds, Struct, UnsetType, made
 
 RequestId: TypeAlias = None | int | str
 """Id of a JSON-RPC request: string, integer or null, which the response must repeat unchanged. Null and fractional
@@ -20,7 +19,6 @@ numbers are best avoided; a message with no id at all is a notification.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WriteTextFileRequest(Struct):
     """Parameters of `fs/write_text_file`, which may be called only if the client advertises
     `clientCapabilities.fs.writeTextFile`.
@@ -32,23 +30,8 @@ class WriteTextFileRequest(Struct):
     """File to create or overwrite; the path must be absolute."""
     content: str
     """Text to put in the file."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("session_id", "path", "content", "meta")
-
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        path: str,
-        content: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.path = path
-        self.content = content
-        self.meta = meta
 
 
 SessionId: TypeAlias = str
@@ -57,7 +40,6 @@ history and state, and an agent may run several at once.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReadTextFileRequest(Struct):
     """Parameters of `fs/read_text_file`, which may be called only if the client advertises
     `clientCapabilities.fs.readTextFile`.
@@ -67,32 +49,14 @@ class ReadTextFileRequest(Struct):
     """Which session this concerns."""
     path: str
     """File to read from; the path must be absolute."""
-    line: int | None | UnsetType
+    line: int | None | UnsetType = UNSET
     """First line to return, counting from 1."""
-    limit: int | None | UnsetType
+    limit: int | None | UnsetType = UNSET
     """Return no more than this many lines."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "path", "line", "limit", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        path: str,
-        line: int | None | UnsetType = UNSET,
-        limit: int | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.path = path
-        self.line = line
-        self.limit = limit
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionRequest(Struct):
     """Parameters of `session/request_permission`, sent before the agent does something sensitive that the user has to
     approve.
@@ -104,26 +68,10 @@ class RequestPermissionRequest(Struct):
     """The tool call the user is asked to approve."""
     options: list[PermissionOption]
     """Choices to offer the user."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "tool_call", "options", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call: ToolCallUpdate,
-        options: list[PermissionOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call = tool_call
-        self.options = options
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallUpdate(Struct):
     """Changes to a tool call reported earlier, such as progress or results. Only `toolCallId` is required; include just
     the fields that changed.
@@ -131,62 +79,24 @@ class ToolCallUpdate(Struct):
 
     tool_call_id: ToolCallId
     """Which tool call to change."""
-    kind: ToolKind | None | UnsetType
+    kind: ToolKind | None | UnsetType = UNSET
     """New kind of tool."""
-    status: ToolCallStatus | None | UnsetType
+    status: ToolCallStatus | None | UnsetType = UNSET
     """New state of execution."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """New title to show people."""
-    name: str | None | UnsetType
+    name: str | None | UnsetType = UNSET
     """New machine-readable name of the tool; leaving it out or sending `null` keeps the current name."""
-    content: list[ToolCallContent] | None | UnsetType
+    content: list[ToolCallContent] | None | UnsetType = UNSET
     """New content for the tool call; the list takes the place of the old one rather than adding to it."""
-    locations: list[ToolCallLocation] | None | UnsetType
+    locations: list[ToolCallLocation] | None | UnsetType = UNSET
     """New file locations for the tool call; the list takes the place of the old one rather than adding to it."""
-    raw_input: Any | UnsetType
+    raw_input: Any | UnsetType = UNSET
     """New value for the input passed to the tool."""
-    raw_output: Any | UnsetType
+    raw_output: Any | UnsetType = UNSET
     """New value for what the tool returned."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = (
-        "tool_call_id",
-        "kind",
-        "status",
-        "title",
-        "name",
-        "content",
-        "locations",
-        "raw_input",
-        "raw_output",
-        "meta",
-    )
-
-    def __init__(
-        self,
-        *,
-        tool_call_id: ToolCallId,
-        kind: ToolKind | None | UnsetType = UNSET,
-        status: ToolCallStatus | None | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        name: str | None | UnsetType = UNSET,
-        content: list[ToolCallContent] | None | UnsetType = UNSET,
-        locations: list[ToolCallLocation] | None | UnsetType = UNSET,
-        raw_input: Any | UnsetType = UNSET,
-        raw_output: Any | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.tool_call_id = tool_call_id
-        self.kind = kind
-        self.status = status
-        self.title = title
-        self.name = name
-        self.content = content
-        self.locations = locations
-        self.raw_input = raw_input
-        self.raw_output = raw_output
-        self.meta = meta
 
 
 ToolCallId: TypeAlias = str
@@ -221,110 +131,52 @@ ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "fail
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentContent(Struct):
     """Wraps an ordinary content block, such as text, an image or a resource."""
 
-    type: Literal["content"]
+    type: Literal["content"] = "content"
     content: ContentBlock
     """The wrapped content block."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["content"] = "content",
-        content: ContentBlock,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentDiff(Struct):
     """File changes for the client to show as a diff.
 
     Change to one file, given as the text before and after, for the client to show as a diff.
     """
 
-    type: Literal["diff"]
+    type: Literal["diff"] = "diff"
     path: str
     """File that changes; the path must be absolute."""
-    old_text: str | None | UnsetType
+    old_text: str | None | UnsetType = UNSET
     """Text of the file before the change; leave it out or send `null` when the file is new."""
     new_text: str
     """Text of the file once changed."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "path", "old_text", "new_text", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["diff"] = "diff",
-        path: str,
-        old_text: str | None | UnsetType = UNSET,
-        new_text: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.path = path
-        self.old_text = old_text
-        self.new_text = new_text
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentTerminal(Struct):
     """Shows a terminal started by `terminal/create` inside a tool call. Add it before the terminal is released with
     `terminal/release`.
     """
 
-    type: Literal["terminal"]
+    type: Literal["terminal"] = "terminal"
     terminal_id: TerminalId
     """Terminal to show, as returned by `terminal/create`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["terminal"] = "terminal",
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentOther(Struct):
     """A member of `ToolCallContent` that this package does not know, kept as it came."""
 
     type: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 ToolCallContent: TypeAlias = (
@@ -333,38 +185,21 @@ ToolCallContent: TypeAlias = (
 """Something a tool call produced, to show to the user: an ordinary content block, a file diff or a live terminal."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockText(Struct):
     """Text, plain or in Markdown. Every agent must accept it in prompts, and clients should render it as Markdown.
 
     Text that a language model receives or produces.
     """
 
-    type: Literal["text"]
-    annotations: Annotations | None | UnsetType
+    type: Literal["text"] = "text"
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how the client might show or route the content; optional."""
     text: str
     """The text itself."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "annotations", "text", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["text"] = "text",
-        annotations: Annotations | None | UnsetType = UNSET,
-        text: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.annotations = annotations
-        self.text = text
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockImage(Struct):
     """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
     capability.
@@ -372,39 +207,19 @@ class ContentBlockImage(Struct):
     Picture that a language model receives or produces.
     """
 
-    type: Literal["image"]
-    annotations: Annotations | None | UnsetType
+    type: Literal["image"] = "image"
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how the client might show or route the content; optional."""
     data: str
     """Bytes of the image or audio, encoded as base64."""
     mime_type: str
     """Media type of the data, for example `image/png` or `text/plain`."""
-    uri: str | None | UnsetType
+    uri: str | None | UnsetType = UNSET
     """Where the resource or media can be found, or what identifies it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "annotations", "data", "mime_type", "uri", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["image"] = "image",
-        annotations: Annotations | None | UnsetType = UNSET,
-        data: str,
-        mime_type: str,
-        uri: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.annotations = annotations
-        self.data = data
-        self.mime_type = mime_type
-        self.uri = uri
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockAudio(Struct):
     """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
     capability.
@@ -412,35 +227,17 @@ class ContentBlockAudio(Struct):
     Sound that a language model receives or produces.
     """
 
-    type: Literal["audio"]
-    annotations: Annotations | None | UnsetType
+    type: Literal["audio"] = "audio"
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how the client might show or route the content; optional."""
     data: str
     """Bytes of the image or audio, encoded as base64."""
     mime_type: str
     """Media type of the data, for example `image/png` or `text/plain`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "annotations", "data", "mime_type", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["audio"] = "audio",
-        annotations: Annotations | None | UnsetType = UNSET,
-        data: str,
-        mime_type: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.annotations = annotations
-        self.data = data
-        self.mime_type = mime_type
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockResourceLink(Struct):
     """Link to a resource within the agent's reach, without its contents. Every agent must accept these in prompts.
 
@@ -448,51 +245,25 @@ class ContentBlockResourceLink(Struct):
     not included.
     """
 
-    type: Literal["resource_link"]
-    annotations: Annotations | None | UnsetType
+    type: Literal["resource_link"] = "resource_link"
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how the client might show or route the content; optional."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for people to read; optional."""
-    mime_type: str | None | UnsetType
+    mime_type: str | None | UnsetType = UNSET
     """Media type of the data, for example `image/png` or `text/plain`."""
     name: str
     """Name to show people."""
-    size: int | None | UnsetType
+    size: int | None | UnsetType = UNSET
     """How large the linked resource is, in bytes; leave it out when unknown."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Title to show users; optional."""
     uri: str
     """Where the resource or media can be found, or what identifies it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "annotations", "description", "mime_type", "name", "size", "title", "uri", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["resource_link"] = "resource_link",
-        annotations: Annotations | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        mime_type: str | None | UnsetType = UNSET,
-        name: str,
-        size: int | None | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        uri: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.annotations = annotations
-        self.description = description
-        self.mime_type = mime_type
-        self.name = name
-        self.size = size
-        self.title = title
-        self.uri = uri
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockResource(Struct):
     """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
     prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
@@ -500,49 +271,22 @@ class ContentBlockResource(Struct):
     Resource carried in full within a prompt or a tool call's output, so the receiver has nothing to fetch.
     """
 
-    type: Literal["resource"]
-    annotations: Annotations | None | UnsetType
+    type: Literal["resource"] = "resource"
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how the client might show or route the content; optional."""
     resource: EmbeddedResourceResource
     """What the resource holds, as text or as base64 data."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "annotations", "resource", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["resource"] = "resource",
-        annotations: Annotations | None | UnsetType = UNSET,
-        resource: EmbeddedResourceResource,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.annotations = annotations
-        self.resource = resource
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockOther(Struct):
     """A member of `ContentBlock` that this package does not know, kept as it came."""
 
     type: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 ContentBlock: TypeAlias = (
@@ -558,33 +302,17 @@ output of MCP tools can be passed on unchanged.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Annotations(Struct):
     """Hints to the client about how to use or show the content they are attached to."""
 
-    audience: list[Role] | None | UnsetType
+    audience: list[Role] | None | UnsetType = UNSET
     """Who the content is meant for: the user, the assistant or both."""
-    last_modified: str | None | UnsetType
+    last_modified: str | None | UnsetType = UNSET
     """When the resource behind this content last changed, as a timestamp."""
-    priority: float | None | UnsetType
+    priority: float | None | UnsetType = UNSET
     """How much this content matters compared with other content; a client can use it to decide what to show."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("audience", "last_modified", "priority", "meta")
-
-    def __init__(
-        self,
-        *,
-        audience: list[Role] | None | UnsetType = UNSET,
-        last_modified: str | None | UnsetType = UNSET,
-        priority: float | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.audience = audience
-        self.last_modified = last_modified
-        self.priority = priority
-        self.meta = meta
 
 
 Role: TypeAlias = Literal["assistant", "user"] | str
@@ -595,62 +323,30 @@ Role: TypeAlias = Literal["assistant", "user"] | str
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TextResourceContents(Struct):
     """Contents of a resource that is text."""
 
-    mime_type: str | None | UnsetType
+    mime_type: str | None | UnsetType = UNSET
     """Media type of the data, for example `image/png` or `text/plain`."""
     text: str
     """The text itself."""
     uri: str
     """Where the resource or media can be found, or what identifies it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("mime_type", "text", "uri", "meta")
 
-    def __init__(
-        self,
-        *,
-        mime_type: str | None | UnsetType = UNSET,
-        text: str,
-        uri: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.mime_type = mime_type
-        self.text = text
-        self.uri = uri
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class BlobResourceContents(Struct):
     """Contents of a resource that is not text, encoded as base64."""
 
     blob: str
     """The resource's bytes, encoded as base64."""
-    mime_type: str | None | UnsetType
+    mime_type: str | None | UnsetType = UNSET
     """Media type of the data, for example `image/png` or `text/plain`."""
     uri: str
     """Where the resource or media can be found, or what identifies it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("blob", "mime_type", "uri", "meta")
-
-    def __init__(
-        self,
-        *,
-        blob: str,
-        mime_type: str | None | UnsetType = UNSET,
-        uri: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.blob = blob
-        self.mime_type = mime_type
-        self.uri = uri
-        self.meta = meta
 
 
 EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
@@ -661,32 +357,17 @@ TerminalId: TypeAlias = str
 """Identifies a terminal; `terminal/create` returns it."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallLocation(Struct):
     """Place in a file that a tool reads or changes, so that a client can follow along as the agent works."""
 
     path: str
     """File the tool reads or changes; the path must be absolute."""
-    line: int | None | UnsetType
+    line: int | None | UnsetType = UNSET
     """Line in the file, counting from 1; optional."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("path", "line", "meta")
 
-    def __init__(
-        self,
-        *,
-        path: str,
-        line: int | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.path = path
-        self.line = line
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PermissionOption(Struct):
     """One choice the user has when asked to approve a tool call."""
 
@@ -696,23 +377,8 @@ class PermissionOption(Struct):
     """Text of the choice, as the user sees it."""
     kind: PermissionOptionKind
     """What kind of choice this is, so the client can present it suitably."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("option_id", "name", "kind", "meta")
-
-    def __init__(
-        self,
-        *,
-        option_id: PermissionOptionId,
-        name: str,
-        kind: PermissionOptionKind,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.option_id = option_id
-        self.name = name
-        self.kind = kind
-        self.meta = meta
 
 
 PermissionOptionId: TypeAlias = str
@@ -729,7 +395,6 @@ PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateTerminalRequest(Struct):
     """Parameters of `terminal/create`: which command to start in a new terminal, and how."""
 
@@ -737,42 +402,20 @@ class CreateTerminalRequest(Struct):
     """Which session this concerns."""
     command: str
     """Program or command to run."""
-    args: list[str] | UnsetType
+    args: list[str] | UnsetType = UNSET
     """What to pass to the command as arguments, one per item."""
-    env: list[EnvVariable] | UnsetType
+    env: list[EnvVariable] | UnsetType = UNSET
     """Variables to set in the command's environment."""
-    cwd: str | None | UnsetType
+    cwd: str | None | UnsetType = UNSET
     """Directory to run the command in; if given, must be absolute."""
-    output_byte_limit: int | None | UnsetType
+    output_byte_limit: int | None | UnsetType = UNSET
     """How many bytes of output the client keeps, dropping the oldest when there is more. It must cut between
     characters, never inside one, even if slightly less is then kept.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "command", "args", "env", "cwd", "output_byte_limit", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        command: str,
-        args: list[str] | UnsetType = UNSET,
-        env: list[EnvVariable] | UnsetType = UNSET,
-        cwd: str | None | UnsetType = UNSET,
-        output_byte_limit: int | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.command = command
-        self.args = args
-        self.env = env
-        self.cwd = cwd
-        self.output_byte_limit = output_byte_limit
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class EnvVariable(Struct):
     """Name and value of one environment variable, set for a process that is started, such as an MCP server."""
 
@@ -780,24 +423,10 @@ class EnvVariable(Struct):
     """What the variable is called."""
     value: str
     """What the variable is set to."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("name", "value", "meta")
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        value: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.value = value
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalOutputRequest(Struct):
     """Parameters of `terminal/output`, which returns what a terminal has printed so far and, once known, how its
     command exited.
@@ -807,24 +436,10 @@ class TerminalOutputRequest(Struct):
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal whose output is wanted."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReleaseTerminalRequest(Struct):
     """Parameters of `terminal/release`, which frees a terminal that is no longer needed."""
 
@@ -832,24 +447,10 @@ class ReleaseTerminalRequest(Struct):
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal to free; its id cannot be used in later `terminal/*` calls."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WaitForTerminalExitRequest(Struct):
     """Parameters of `terminal/wait_for_exit`, which returns once the command has ended."""
 
@@ -857,24 +458,10 @@ class WaitForTerminalExitRequest(Struct):
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal whose command to wait on."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class KillTerminalRequest(Struct):
     """Parameters of `terminal/kill`, which stops the command but keeps the terminal usable."""
 
@@ -882,24 +469,10 @@ class KillTerminalRequest(Struct):
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal whose command to stop."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationSessionScope(Struct):
     """Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
     what an MCP server asks while a tool runs.
@@ -907,22 +480,10 @@ class ElicitationSessionScope(Struct):
 
     session_id: SessionId
     """Session the elicitation belongs to."""
-    tool_call_id: ToolCallId | None | UnsetType
+    tool_call_id: ToolCallId | None | UnsetType = UNSET
     """Tool call the elicitation belongs to; if absent or `null`, it belongs to the session as a whole."""
 
-    __slots__ = ("session_id", "tool_call_id")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestFormSession(ElicitationSessionScope):
     """Belongs to a session, and possibly to one tool call in it.
 
@@ -932,33 +493,13 @@ class CreateElicitationRequestFormSession(ElicitationSessionScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mode: Literal["form"]
+    mode: Literal["form"] = "form"
     requested_schema: ElicitationSchema
     """Schema of the form: which fields to show the user and what each one accepts."""
 
-    __slots__ = ("message", "meta", "mode", "requested_schema")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: Literal["form"] = "form",
-        requested_schema: ElicitationSchema,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.requested_schema = requested_schema
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationRequestScope(Struct):
     """Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
     when no session exists yet.
@@ -967,17 +508,7 @@ class ElicitationRequestScope(Struct):
     request_id: RequestId
     """Id of the request the elicitation belongs to."""
 
-    __slots__ = ("request_id",)
 
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-    ) -> None:
-        self.request_id = request_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestFormRequest(ElicitationRequestScope):
     """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
 
@@ -987,35 +518,17 @@ class CreateElicitationRequestFormRequest(ElicitationRequestScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mode: Literal["form"]
+    mode: Literal["form"] = "form"
     requested_schema: ElicitationSchema
     """Schema of the form: which fields to show the user and what each one accepts."""
-
-    __slots__ = ("message", "meta", "mode", "requested_schema")
-
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: Literal["form"] = "form",
-        requested_schema: ElicitationSchema,
-    ) -> None:
-        self.request_id = request_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.requested_schema = requested_schema
 
 
 CreateElicitationRequestForm: TypeAlias = CreateElicitationRequestFormSession | CreateElicitationRequestFormRequest
 """The client builds a form from the schema supplied and has the user fill it in."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestUrlSession(ElicitationSessionScope):
     """Belongs to a session, and possibly to one tool call in it.
 
@@ -1025,37 +538,15 @@ class CreateElicitationRequestUrlSession(ElicitationSessionScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mode: Literal["url"]
+    mode: Literal["url"] = "url"
     elicitation_id: ElicitationId
     """Identifies this elicitation; a later `elicitation/complete` carries the same value."""
     url: str
     """Address the client should have the user open. Format: `uri`."""
 
-    __slots__ = ("message", "meta", "mode", "elicitation_id", "url")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: Literal["url"] = "url",
-        elicitation_id: ElicitationId,
-        url: str,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.elicitation_id = elicitation_id
-        self.url = url
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestUrlRequest(ElicitationRequestScope):
     """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
 
@@ -1065,39 +556,19 @@ class CreateElicitationRequestUrlRequest(ElicitationRequestScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mode: Literal["url"]
+    mode: Literal["url"] = "url"
     elicitation_id: ElicitationId
     """Identifies this elicitation; a later `elicitation/complete` carries the same value."""
     url: str
     """Address the client should have the user open. Format: `uri`."""
-
-    __slots__ = ("message", "meta", "mode", "elicitation_id", "url")
-
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: Literal["url"] = "url",
-        elicitation_id: ElicitationId,
-        url: str,
-    ) -> None:
-        self.request_id = request_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.elicitation_id = elicitation_id
-        self.url = url
 
 
 CreateElicitationRequestUrl: TypeAlias = CreateElicitationRequestUrlSession | CreateElicitationRequestUrlRequest
 """The client sends the user to a web address."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestOtherSession(ElicitationSessionScope):
     """Belongs to a session, and possibly to one tool call in it.
 
@@ -1107,36 +578,16 @@ class CreateElicitationRequestOtherSession(ElicitationSessionScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     mode: str
     """Name of a mode not defined here. Extensions must start theirs with `_`; all other unknown names belong to later
     versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("message", "meta", "mode", "extra")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
     """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
 
@@ -1146,31 +597,14 @@ class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     mode: str
     """Name of a mode not defined here. Extensions must start theirs with `_`; all other unknown names belong to later
     versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("message", "meta", "mode", "extra")
-
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.request_id = request_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.extra = {} if extra is UNSET else extra
 
 
 CreateElicitationRequestOther: TypeAlias = CreateElicitationRequestOtherSession | CreateElicitationRequestOtherRequest
@@ -1187,43 +621,23 @@ either to a session, and maybe one of its tool calls, or to another request.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationSchema(Struct):
     """Describes the form to show, as a JSON Schema object whose properties are the fields. Fields hold simple values or
     a list of choices; nested objects are not supported.
     """
 
-    type: ElicitationSchemaType
+    type: ElicitationSchemaType = "object"
     """Always `object`; may be left out."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Heading for the form; if absent or `null`, it has none."""
-    properties: dict[str, ElicitationPropertySchema]
+    properties: dict[str, ElicitationPropertySchema] = made(factory=lambda: {})
     """Fields of the form by name; each must be of a primitive type or a multi-select."""
-    required: list[str] | None | UnsetType
+    required: list[str] | None | UnsetType = UNSET
     """Names of the fields the user has to fill in; if absent or `null`, all are optional."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Says what the form as a whole is about; absent or `null` if there is nothing to say."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("type", "title", "properties", "required", "description", "meta")
-
-    def __init__(
-        self,
-        *,
-        type: ElicitationSchemaType = "object",
-        title: str | None | UnsetType = UNSET,
-        properties: dict[str, ElicitationPropertySchema] | UnsetType = UNSET,
-        required: list[str] | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.properties = {} if properties is UNSET else properties
-        self.required = required
-        self.description = description
-        self.meta = meta
 
 
 ElicitationSchemaType: TypeAlias = Literal["object"] | str
@@ -1233,246 +647,117 @@ ElicitationSchemaType: TypeAlias = Literal["object"] | str
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaString(Struct):
     """Text field, or a choice of one value if `enum` or `oneOf` is present.
 
     Describes a text field in a form, or a choice of one value if `enum` or `oneOf` is present.
     """
 
-    type: Literal["string"]
-    title: str | None | UnsetType
+    type: Literal["string"] = "string"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    min_length: int | None | UnsetType
+    min_length: int | None | UnsetType = UNSET
     """Fewest characters the text may have; if absent or `null`, any number will do."""
-    max_length: int | None | UnsetType
+    max_length: int | None | UnsetType = UNSET
     """Most characters the text may have; if absent or `null`, there is no limit."""
-    pattern: str | None | UnsetType
+    pattern: str | None | UnsetType = UNSET
     """Regular expression for the text to match; if absent or `null`, anything is accepted."""
-    format: StringFormat | None | UnsetType
+    format: StringFormat | None | UnsetType = UNSET
     """Format the text has to follow; if absent or `null`, any text is accepted."""
-    default: str | None | UnsetType
+    default: str | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    enum: list[str] | None | UnsetType
+    enum: list[str] | None | UnsetType = UNSET
     """Values to choose one from, shown to the user as they are. If absent or `null`, `enum` offers no choices."""
-    one_of: list[EnumOption] | None | UnsetType
+    one_of: list[EnumOption] | None | UnsetType = UNSET
     """Choices, each with a title, of which the user picks one. If absent or `null`, `oneOf` offers no choices."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = (
-        "type",
-        "title",
-        "description",
-        "min_length",
-        "max_length",
-        "pattern",
-        "format",
-        "default",
-        "enum",
-        "one_of",
-        "meta",
-    )
 
-    def __init__(
-        self,
-        *,
-        type: Literal["string"] = "string",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        min_length: int | None | UnsetType = UNSET,
-        max_length: int | None | UnsetType = UNSET,
-        pattern: str | None | UnsetType = UNSET,
-        format: StringFormat | None | UnsetType = UNSET,
-        default: str | None | UnsetType = UNSET,
-        enum: list[str] | None | UnsetType = UNSET,
-        one_of: list[EnumOption] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.min_length = min_length
-        self.max_length = max_length
-        self.pattern = pattern
-        self.format = format
-        self.default = default
-        self.enum = enum
-        self.one_of = one_of
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaNumber(Struct):
     """Field for a number, which may have a fraction.
 
     Describes a field for a number, which may have a fraction.
     """
 
-    type: Literal["number"]
-    title: str | None | UnsetType
+    type: Literal["number"] = "number"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    minimum: float | None | UnsetType
+    minimum: float | None | UnsetType = UNSET
     """Smallest number allowed, itself included; if absent or `null`, there is no lower limit."""
-    maximum: float | None | UnsetType
+    maximum: float | None | UnsetType = UNSET
     """Largest number allowed, itself included; if absent or `null`, there is no upper limit."""
-    default: float | None | UnsetType
+    default: float | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "title", "description", "minimum", "maximum", "default", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["number"] = "number",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        minimum: float | None | UnsetType = UNSET,
-        maximum: float | None | UnsetType = UNSET,
-        default: float | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.minimum = minimum
-        self.maximum = maximum
-        self.default = default
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaInteger(Struct):
     """Field for a whole number.
 
     Describes a field for a whole number.
     """
 
-    type: Literal["integer"]
-    title: str | None | UnsetType
+    type: Literal["integer"] = "integer"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    minimum: int | None | UnsetType
+    minimum: int | None | UnsetType = UNSET
     """Smallest number allowed, itself included; if absent or `null`, there is no lower limit."""
-    maximum: int | None | UnsetType
+    maximum: int | None | UnsetType = UNSET
     """Largest number allowed, itself included; if absent or `null`, there is no upper limit."""
-    default: int | None | UnsetType
+    default: int | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "title", "description", "minimum", "maximum", "default", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["integer"] = "integer",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        minimum: int | None | UnsetType = UNSET,
-        maximum: int | None | UnsetType = UNSET,
-        default: int | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.minimum = minimum
-        self.maximum = maximum
-        self.default = default
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaBoolean(Struct):
     """Field that is either true or false.
 
     Describes a field that is either true or false, such as a checkbox.
     """
 
-    type: Literal["boolean"]
-    title: str | None | UnsetType
+    type: Literal["boolean"] = "boolean"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    default: bool | None | UnsetType
+    default: bool | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "title", "description", "default", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["boolean"] = "boolean",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        default: bool | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.default = default
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaArray(Struct):
     """Field in which the user can pick several values.
 
     Describes a field in which the user may pick several values; the result is an array.
     """
 
-    type: Literal["array"]
-    title: str | None | UnsetType
+    type: Literal["array"] = "array"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    min_items: int | None | UnsetType
+    min_items: int | None | UnsetType = UNSET
     """Fewest choices the user may submit; leaving it out or sending `null` sets no lower bound."""
-    max_items: int | None | UnsetType
+    max_items: int | None | UnsetType = UNSET
     """Most choices the user may submit; leaving it out or sending `null` sets no upper bound."""
     items: MultiSelectItems
     """Which values the user can pick from, for instance as bare strings or with a title for each."""
-    default: list[str] | None | UnsetType
+    default: list[str] | None | UnsetType = UNSET
     """Values to preselect when the form opens. If absent or `null`, nothing is preselected."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "title", "description", "min_items", "max_items", "items", "default", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["array"] = "array",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        min_items: int | None | UnsetType = UNSET,
-        max_items: int | None | UnsetType = UNSET,
-        items: MultiSelectItems,
-        default: list[str] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.min_items = min_items
-        self.max_items = max_items
-        self.items = items
-        self.default = default
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaOther(Struct):
     """Any other type of field; names starting with `_` are for extensions, the rest are kept for later ACP versions. A
     client that does not know it must not show it as an input it does know, and should store or forward the schema
@@ -1483,19 +768,8 @@ class ElicitationPropertySchemaOther(Struct):
     """Name of a field type not defined here. Extensions must start theirs with `_`; all other unknown names belong to
     later versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 ElicitationPropertySchema: TypeAlias = (
@@ -1521,7 +795,6 @@ StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"] | str
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class EnumOption(Struct):
     """One choice in a form field: the value to submit, the title to show for it and, if wanted, an explanation."""
 
@@ -1529,55 +802,25 @@ class EnumOption(Struct):
     """Value submitted if the user picks this choice."""
     title: str
     """How the choice is shown to the user."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("const", "title", "description", "meta")
 
-    def __init__(
-        self,
-        *,
-        const: str,
-        title: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.const = const
-        self.title = title
-        self.description = description
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class MultiSelectItemsString(Struct):
     """Choices given as bare strings.
 
     Choices of a multi-select field, as bare strings.
     """
 
-    type: Literal["string"]
+    type: Literal["string"] = "string"
     enum: list[str]
     """Strings the user can pick from."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "enum", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["string"] = "string",
-        enum: list[str],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.enum = enum
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class MultiSelectItemsOther(Struct):
     """Choices of some other `type`, from an extension or a later ACP version."""
 
@@ -1585,40 +828,17 @@ class MultiSelectItemsOther(Struct):
     """Name of an item type not defined here. Extensions must start theirs with `_`; all other unknown names belong to
     later versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("type", "extra")
 
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TitledMultiSelectItems(Struct):
     """Choices of a multi-select field, each with a title."""
 
     any_of: list[EnumOption]
     """Choices the user can pick from, each with its value and title."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("any_of", "meta")
-
-    def __init__(
-        self,
-        *,
-        any_of: list[EnumOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.any_of = any_of
-        self.meta = meta
 
 
 MultiSelectItems: TypeAlias = MultiSelectItemsString | MultiSelectItemsOther | TitledMultiSelectItems
@@ -1635,7 +855,6 @@ without breaking the protocol.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeResponse(Struct):
     """Agent's answer to `initialize`: which protocol version will be spoken and what the agent can do."""
 
@@ -1643,33 +862,16 @@ class InitializeResponse(Struct):
     """Version to speak from here on: the one the client asked for if the agent supports it, otherwise the agent's
     newest. A client that cannot speak it should disconnect.
     """
-    agent_capabilities: AgentCapabilities
+    agent_capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
     """What this agent can do, so that the client knows which optional features it may use."""
-    auth_methods: list[AuthMethod]
+    auth_methods: list[AuthMethod] = made(factory=lambda: [])
     """Ways to log in that the client may choose from; empty when the agent offers none."""
-    agent_info: Implementation | None | UnsetType
+    agent_info: Implementation | None | UnsetType = UNSET
     """Name and version of the agent software. Optional today, but a later protocol version will make it mandatory, so
     agents do well to send it.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("protocol_version", "agent_capabilities", "auth_methods", "agent_info", "meta")
-
-    def __init__(
-        self,
-        *,
-        protocol_version: ProtocolVersion,
-        agent_capabilities: AgentCapabilities | UnsetType = UNSET,
-        auth_methods: list[AuthMethod] | UnsetType = UNSET,
-        agent_info: Implementation | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.protocol_version = protocol_version
-        self.agent_capabilities = AgentCapabilities() if agent_capabilities is UNSET else agent_capabilities
-        self.auth_methods = [] if auth_methods is UNSET else auth_methods
-        self.agent_info = agent_info
-        self.meta = meta
 
 
 ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
@@ -1678,271 +880,128 @@ through capabilities instead.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AgentCapabilities(Struct):
     """What the agent can do beyond the baseline, announced in its `initialize` response: session methods, prompt
     content types, MCP transports and authentication.
     """
 
-    load_session: bool
+    load_session: bool = False
     """True if the client may call `session/load` on this agent; defaults to false."""
-    prompt_capabilities: PromptCapabilities
+    prompt_capabilities: PromptCapabilities = made(factory=lambda: PromptCapabilities())
     """Content types the agent accepts in `session/prompt` beyond the baseline."""
-    mcp_capabilities: McpCapabilities
+    mcp_capabilities: McpCapabilities = made(factory=lambda: McpCapabilities())
     """Which transports, besides the baseline, the agent can use to reach MCP servers."""
-    session_capabilities: SessionCapabilities
+    session_capabilities: SessionCapabilities = made(factory=lambda: SessionCapabilities())
     """Optional session methods and fields that the agent offers."""
-    auth: AgentAuthCapabilities
+    auth: AgentAuthCapabilities = made(factory=lambda: AgentAuthCapabilities())
     """Optional authentication features of the agent, such as `logout`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("load_session", "prompt_capabilities", "mcp_capabilities", "session_capabilities", "auth", "meta")
 
-    def __init__(
-        self,
-        *,
-        load_session: bool = False,
-        prompt_capabilities: PromptCapabilities | UnsetType = UNSET,
-        mcp_capabilities: McpCapabilities | UnsetType = UNSET,
-        session_capabilities: SessionCapabilities | UnsetType = UNSET,
-        auth: AgentAuthCapabilities | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.load_session = load_session
-        self.prompt_capabilities = PromptCapabilities() if prompt_capabilities is UNSET else prompt_capabilities
-        self.mcp_capabilities = McpCapabilities() if mcp_capabilities is UNSET else mcp_capabilities
-        self.session_capabilities = SessionCapabilities() if session_capabilities is UNSET else session_capabilities
-        self.auth = AgentAuthCapabilities() if auth is UNSET else auth
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptCapabilities(Struct):
     """Content types the agent accepts in `session/prompt`. Every agent must take `text` and `resource_link` blocks;
     clients may send any other kind only if its flag is true here.
     """
 
-    image: bool
+    image: bool = False
     """True if prompts may contain `image` blocks."""
-    audio: bool
+    audio: bool = False
     """True if prompts may contain `audio` blocks."""
-    embedded_context: bool
+    embedded_context: bool = False
     """True if prompts may contain `resource` blocks, which embed the contents of things the message refers to."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("image", "audio", "embedded_context", "meta")
 
-    def __init__(
-        self,
-        *,
-        image: bool = False,
-        audio: bool = False,
-        embedded_context: bool = False,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.image = image
-        self.audio = audio
-        self.embedded_context = embedded_context
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpCapabilities(Struct):
     """Which MCP server transports the agent can connect through."""
 
-    http: bool
+    http: bool = False
     """True if the client may configure MCP servers of type `http`."""
-    sse: bool
+    sse: bool = False
     """True if the client may configure MCP servers of type `sse`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("http", "sse", "meta")
 
-    def __init__(
-        self,
-        *,
-        http: bool = False,
-        sse: bool = False,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.http = http
-        self.sse = sse
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionCapabilities(Struct):
     """Optional session features of the agent. Every agent must support `session/update`, `session/new`,
     `session/cancel` and `session/prompt`, so these are not listed; `session/load` has its own flag,
     `agentCapabilities.loadSession`.
     """
 
-    list: SessionListCapabilities | None | UnsetType
+    list: SessionListCapabilities | None | UnsetType = UNSET
     """`{}` means the client may call `session/list`; a missing or `null` value means it is not offered."""
-    delete: SessionDeleteCapabilities | None | UnsetType
+    delete: SessionDeleteCapabilities | None | UnsetType = UNSET
     """`{}` means the client may call `session/delete` to remove entries from `session/list`; a missing or `null` value
     means it is not offered.
     """
-    additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType
+    additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType = UNSET
     """`{}` lets the client send `additionalDirectories` when it sets up a session; a missing or `null` value means it
     is not offered. With `session/list`, the agent may report each session's full ordered root list.
     """
-    resume: SessionResumeCapabilities | None | UnsetType
+    resume: SessionResumeCapabilities | None | UnsetType = UNSET
     """`{}` means the client may call `session/resume`; a missing or `null` value means it is not offered."""
-    close: SessionCloseCapabilities | None | UnsetType
+    close: SessionCloseCapabilities | None | UnsetType = UNSET
     """`{}` means the client may call `session/close`; a missing or `null` value means it is not offered."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("list", "delete", "additional_directories", "resume", "close", "meta")
 
-    def __init__(
-        self,
-        *,
-        list: SessionListCapabilities | None | UnsetType = UNSET,
-        delete: SessionDeleteCapabilities | None | UnsetType = UNSET,
-        additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType = UNSET,
-        resume: SessionResumeCapabilities | None | UnsetType = UNSET,
-        close: SessionCloseCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.list = list
-        self.delete = delete
-        self.additional_directories = additional_directories
-        self.resume = resume
-        self.close = close
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionListCapabilities(Struct):
     """Declares that `session/list` is available; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionDeleteCapabilities(Struct):
     """Declares that `session/delete` is available for removing listed sessions; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionAdditionalDirectoriesCapabilities(Struct):
     """Declares that requests setting up a session may carry `additionalDirectories`; an empty object is enough. An
     agent with `session/list` may also report each session's full, ordered list of extra roots.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionResumeCapabilities(Struct):
     """Declares that `session/resume` is available; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionCloseCapabilities(Struct):
     """Declares that `session/close` is available; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AgentAuthCapabilities(Struct):
     """Optional authentication features of the agent, such as `logout`."""
 
-    logout: LogoutCapabilities | None | UnsetType
+    logout: LogoutCapabilities | None | UnsetType = UNSET
     """`{}` means the client may call `logout`; a missing or `null` value means it is not offered."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("logout", "meta")
 
-    def __init__(
-        self,
-        *,
-        logout: LogoutCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.logout = logout
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LogoutCapabilities(Struct):
     """Declares that `logout` is available; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodTerminal(Struct):
     """Login in a terminal: the client starts the agent program as another, interactive process and must not call
     `authenticate` for this method.
@@ -1951,66 +1010,32 @@ class AuthMethodTerminal(Struct):
     it unless the client enabled terminal authentication, and clients must not use it with `authenticate`.
     """
 
-    type: Literal["terminal"]
+    type: Literal["terminal"] = "terminal"
     id: AuthMethodId
     """Tells this method apart from the others the agent offers."""
     name: str
     """Label to show the user when choosing how to log in."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer explanation to show the user next to the method's name."""
-    args: list[str] | UnsetType
+    args: list[str] | UnsetType = UNSET
     """Arguments the client adds after the agent's configured ones when it starts the login process."""
-    env: dict[str, str] | UnsetType
+    env: dict[str, str] | UnsetType = UNSET
     """Environment variables the client sets for the login process; on a name clash they win over the agent's normal
     launch settings.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "id", "name", "description", "args", "env", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["terminal"] = "terminal",
-        id: AuthMethodId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        args: list[str] | UnsetType = UNSET,
-        env: dict[str, str] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.id = id
-        self.name = name
-        self.description = description
-        self.args = args
-        self.env = env
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodOther(Struct):
     """A member of `AuthMethod` that this package does not know, kept as it came."""
 
     type: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("type", "extra")
 
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodAgent(Struct):
     """Login that the agent carries out when the client calls `authenticate`; this is the kind assumed when no `type` is
     given.
@@ -2020,25 +1045,10 @@ class AuthMethodAgent(Struct):
     """Tells this method apart from the others the agent offers."""
     name: str
     """Label to show the user when choosing how to log in."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer explanation to show the user next to the method's name."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("id", "name", "description", "meta")
-
-    def __init__(
-        self,
-        *,
-        id: AuthMethodId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.description = description
-        self.meta = meta
 
 
 AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | AuthMethodOther
@@ -2049,70 +1059,33 @@ AuthMethodId: TypeAlias = str
 """Identifies one of the authentication methods an agent advertises."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Implementation(Struct):
     """Names the software at one end of the connection and its version; a `title` may be added for display."""
 
     name: str
     """Name for programs to work with; show it to people only when there is no `title`."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Name to show to people; when missing, display `name` instead."""
     version: str
     """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("name", "title", "version", "meta")
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        title: str | None | UnsetType = UNSET,
-        version: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.title = title
-        self.version = version
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthenticateResponse(Struct):
     """Result of `authenticate`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LogoutResponse(Struct):
     """Result of `logout`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class NewSessionResponse(Struct):
     """Result of `session/new`: the new session's id and, where the agent has them, its modes and configuration
     options.
@@ -2120,30 +1093,14 @@ class NewSessionResponse(Struct):
 
     session_id: SessionId
     """Names the new session; send it with every later request about this conversation."""
-    modes: SessionModeState | None | UnsetType
+    modes: SessionModeState | None | UnsetType = UNSET
     """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
-    config_options: list[SessionConfigOption] | None | UnsetType
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "modes", "config_options", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        modes: SessionModeState | None | UnsetType = UNSET,
-        config_options: list[SessionConfigOption] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.modes = modes
-        self.config_options = config_options
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionModeState(Struct):
     """Modes a session offers, together with the one in effect."""
 
@@ -2151,28 +1108,14 @@ class SessionModeState(Struct):
     """Mode in effect now; it is the `id` of an entry in `availableModes`."""
     available_modes: list[SessionMode]
     """Modes the client can switch this session to."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("current_mode_id", "available_modes", "meta")
-
-    def __init__(
-        self,
-        *,
-        current_mode_id: SessionModeId,
-        available_modes: list[SessionMode],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.current_mode_id = current_mode_id
-        self.available_modes = available_modes
-        self.meta = meta
 
 
 SessionModeId: TypeAlias = str
 """Identifies one session mode."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionMode(Struct):
     """One way the agent can behave in a session, which the client can offer to the user and select with
     `session/set_mode`.
@@ -2182,28 +1125,12 @@ class SessionMode(Struct):
     """Value to send in `session/set_mode` to select this mode; it stays the same across messages."""
     name: str
     """Name to show people."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for people to read; optional."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("id", "name", "description", "meta")
 
-    def __init__(
-        self,
-        *,
-        id: SessionModeId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.description = description
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigOptionSelect(Struct):
     """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
 
@@ -2214,43 +1141,19 @@ class SessionConfigOptionSelect(Struct):
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
     name: str
     """Label to show the user for this setting."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer explanation of the setting, for the client to show."""
-    category: SessionConfigOptionCategory | None | UnsetType
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    type: Literal["select"]
+    type: Literal["select"] = "select"
     current_value: SessionConfigValueId
     """Choice selected now; it is the `value` of an entry in `options`."""
     options: SessionConfigSelectOptions
     """Choices the user can pick from, grouped or not."""
 
-    __slots__ = ("id", "name", "description", "category", "meta", "type", "current_value", "options")
 
-    def __init__(
-        self,
-        *,
-        id: SessionConfigId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        category: SessionConfigOptionCategory | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: Literal["select"] = "select",
-        current_value: SessionConfigValueId,
-        options: SessionConfigSelectOptions,
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.description = description
-        self.category = category
-        self.meta = meta
-        self.type = type
-        self.current_value = current_value
-        self.options = options
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigOptionBoolean(Struct):
     """Setting that is either on or off.
 
@@ -2261,39 +1164,17 @@ class SessionConfigOptionBoolean(Struct):
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
     name: str
     """Label to show the user for this setting."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer explanation of the setting, for the client to show."""
-    category: SessionConfigOptionCategory | None | UnsetType
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    type: Literal["boolean"]
+    type: Literal["boolean"] = "boolean"
     current_value: bool
     """Whether the setting is on at present."""
 
-    __slots__ = ("id", "name", "description", "category", "meta", "type", "current_value")
 
-    def __init__(
-        self,
-        *,
-        id: SessionConfigId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        category: SessionConfigOptionCategory | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: Literal["boolean"] = "boolean",
-        current_value: bool,
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.description = description
-        self.category = category
-        self.meta = meta
-        self.type = type
-        self.current_value = current_value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigOptionOther(Struct):
     """A member of `SessionConfigOption` that this package does not know, kept as it came."""
 
@@ -2301,37 +1182,16 @@ class SessionConfigOptionOther(Struct):
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
     name: str
     """Label to show the user for this setting."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer explanation of the setting, for the client to show."""
-    category: SessionConfigOptionCategory | None | UnsetType
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     type: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("id", "name", "description", "category", "meta", "type", "extra")
-
-    def __init__(
-        self,
-        *,
-        id: SessionConfigId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        category: SessionConfigOptionCategory | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.description = description
-        self.category = category
-        self.meta = meta
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | SessionConfigOptionOther
@@ -2357,7 +1217,6 @@ SessionConfigValueId: TypeAlias = str
 """Identifies one of the values a configuration option can take."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigSelectOption(Struct):
     """One choice of a selector."""
 
@@ -2365,28 +1224,12 @@ class SessionConfigSelectOption(Struct):
     """Identifies this choice; sent as the value when the user picks it."""
     name: str
     """Label to show the user for this choice."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer explanation of the choice, for the client to show."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("value", "name", "description", "meta")
 
-    def __init__(
-        self,
-        *,
-        value: SessionConfigValueId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.value = value
-        self.name = name
-        self.description = description
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigSelectGroup(Struct):
     """Named group of choices within a selector."""
 
@@ -2396,23 +1239,8 @@ class SessionConfigSelectGroup(Struct):
     """Heading to show above the group's choices."""
     options: list[SessionConfigSelectOption]
     """Choices that belong to this group."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("group", "name", "options", "meta")
-
-    def __init__(
-        self,
-        *,
-        group: SessionConfigGroupId,
-        name: str,
-        options: list[SessionConfigSelectOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.group = group
-        self.name = name
-        self.options = options
-        self.meta = meta
 
 
 SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
@@ -2423,59 +1251,30 @@ SessionConfigGroupId: TypeAlias = str
 """Identifies one group of choices within a selector."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LoadSessionResponse(Struct):
     """Result of `session/load`: the modes and configuration options of the loaded session, where the agent has them."""
 
-    modes: SessionModeState | None | UnsetType
+    modes: SessionModeState | None | UnsetType = UNSET
     """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
-    config_options: list[SessionConfigOption] | None | UnsetType
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("modes", "config_options", "meta")
 
-    def __init__(
-        self,
-        *,
-        modes: SessionModeState | None | UnsetType = UNSET,
-        config_options: list[SessionConfigOption] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.modes = modes
-        self.config_options = config_options
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ListSessionsResponse(Struct):
     """Result of `session/list`: one page of sessions and, if there are more, a cursor for the next."""
 
     sessions: list[SessionInfo]
     """Sessions on this page."""
-    next_cursor: str | None | UnsetType
+    next_cursor: str | None | UnsetType = UNSET
     """Where the next page starts: send it back unchanged as `cursor` in another `session/list`, without interpreting
     it. If it is missing, this was the last page.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("sessions", "next_cursor", "meta")
 
-    def __init__(
-        self,
-        *,
-        sessions: list[SessionInfo],
-        next_cursor: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.sessions = sessions
-        self.next_cursor = next_cursor
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionInfo(Struct):
     """One entry of a `session/list` result, describing a session the agent knows."""
 
@@ -2483,155 +1282,68 @@ class SessionInfo(Struct):
     """Identifies the listed session in further requests."""
     cwd: str
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[str] | UnsetType
+    additional_directories: list[str] | UnsetType = UNSET
     """Complete, ordered list of the session's workspace roots besides `cwd`, all absolute paths. Leaving it out says
     the same as an empty list: none are reported.
     """
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Title of the session to show to people."""
-    updated_at: str | None | UnsetType
+    updated_at: str | None | UnsetType = UNSET
     """When the session was last active, as an ISO 8601 timestamp."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "cwd", "additional_directories", "title", "updated_at", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        cwd: str,
-        additional_directories: list[str] | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        updated_at: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.cwd = cwd
-        self.additional_directories = additional_directories
-        self.title = title
-        self.updated_at = updated_at
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DeleteSessionResponse(Struct):
     """Result of `session/delete`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ResumeSessionResponse(Struct):
     """Result of `session/resume`: the modes and configuration options of the resumed session, where the agent has
     them.
     """
 
-    modes: SessionModeState | None | UnsetType
+    modes: SessionModeState | None | UnsetType = UNSET
     """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
-    config_options: list[SessionConfigOption] | None | UnsetType
+    config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("modes", "config_options", "meta")
 
-    def __init__(
-        self,
-        *,
-        modes: SessionModeState | None | UnsetType = UNSET,
-        config_options: list[SessionConfigOption] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.modes = modes
-        self.config_options = config_options
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CloseSessionResponse(Struct):
     """Result of `session/close`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionModeResponse(Struct):
     """Result of `session/set_mode`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionResponse(Struct):
     """Result of `session/set_config_option`: all options as they stand after the change."""
 
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("config_options", "meta")
 
-    def __init__(
-        self,
-        *,
-        config_options: list[SessionConfigOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.config_options = config_options
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptResponse(Struct):
     """Result of `session/prompt`, sent once the turn is over, whatever ended it."""
 
     stop_reason: StopReason
     """Why the turn ended; not every value means that the agent finished its work."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("stop_reason", "meta")
-
-    def __init__(
-        self,
-        *,
-        stop_reason: StopReason,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.stop_reason = stop_reason
-        self.meta = meta
 
 
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"] | str
@@ -2651,7 +1363,6 @@ ExtResponse: TypeAlias = Any
 """Result of a request whose method ACP itself does not define. Any JSON value is allowed."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Error(Struct):
     """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
 
@@ -2659,21 +1370,8 @@ class Error(Struct):
     """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
     message: str
     """Short explanation of the failure, at most one sentence."""
-    data: Any | UnsetType
+    data: Any | UnsetType = UNSET
     """Further details, such as debugging information; may be missing, and its shape depends on the error."""
-
-    __slots__ = ("code", "message", "data")
-
-    def __init__(
-        self,
-        *,
-        code: ErrorCode,
-        message: str,
-        data: Any | UnsetType = UNSET,
-    ) -> None:
-        self.code = code
-        self.message = message
-        self.data = data
 
 
 ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002] | int
@@ -2692,7 +1390,6 @@ ACP, and -32800 (from LSP's reserved range) for a cancelled request.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionNotification(Struct):
     """Params of `session/update`, by which the agent streams progress and output while it works on a prompt."""
 
@@ -2700,126 +1397,50 @@ class SessionNotification(Struct):
     """Session in which the change happened."""
     update: SessionUpdate
     """What changed; its `sessionUpdate` field says which kind of update it is."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "update", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        update: SessionUpdate,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.update = update
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentChunk(Struct):
     """Piece of a streamed message, holding one content block."""
 
     content: ContentBlock
     """The content block itself."""
-    message_id: MessageId | None | UnsetType
+    message_id: MessageId | None | UnsetType = UNSET
     """Message to which this piece belongs, if given. Pieces with equal ids form one message; a different id starts the
     next.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("content", "message_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        content: ContentBlock,
-        message_id: MessageId | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.content = content
-        self.message_id = message_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateUserMessageChunk(ContentChunk):
     """Next piece of a message from the user.
 
     Piece of a streamed message, holding one content block.
     """
 
-    session_update: Literal["user_message_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        content: ContentBlock,
-        message_id: MessageId | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_update: Literal["user_message_chunk"] = "user_message_chunk",
-    ) -> None:
-        self.content = content
-        self.message_id = message_id
-        self.meta = meta
-        self.session_update = session_update
+    session_update: Literal["user_message_chunk"] = "user_message_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAgentMessageChunk(ContentChunk):
     """Next piece of the agent's reply.
 
     Piece of a streamed message, holding one content block.
     """
 
-    session_update: Literal["agent_message_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        content: ContentBlock,
-        message_id: MessageId | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_update: Literal["agent_message_chunk"] = "agent_message_chunk",
-    ) -> None:
-        self.content = content
-        self.message_id = message_id
-        self.meta = meta
-        self.session_update = session_update
+    session_update: Literal["agent_message_chunk"] = "agent_message_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAgentThoughtChunk(ContentChunk):
     """Next piece of the agent's thinking, as opposed to its reply.
 
     Piece of a streamed message, holding one content block.
     """
 
-    session_update: Literal["agent_thought_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        content: ContentBlock,
-        message_id: MessageId | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk",
-    ) -> None:
-        self.content = content
-        self.message_id = message_id
-        self.meta = meta
-        self.session_update = session_update
+    session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateToolCall(Struct):
     """The agent has started a new tool call.
 
@@ -2827,71 +1448,29 @@ class SessionUpdateToolCall(Struct):
     fetching data.
     """
 
-    session_update: Literal["tool_call"]
+    session_update: Literal["tool_call"] = "tool_call"
     tool_call_id: ToolCallId
     """Tells this call apart from all others in the session."""
     title: str
     """Short text for people, saying what the tool is up to."""
-    name: str | None | UnsetType
+    name: str | None | UnsetType = UNSET
     """Name by which programs know the tool; missing or `null` if there is none to report."""
-    kind: ToolKind | UnsetType
+    kind: ToolKind | UnsetType = UNSET
     """What sort of tool this is, so that the client can pick an icon and a suitable display."""
-    status: ToolCallStatus | UnsetType
+    status: ToolCallStatus | UnsetType = UNSET
     """How far the call has come."""
-    content: list[ToolCallContent] | UnsetType
+    content: list[ToolCallContent] | UnsetType = UNSET
     """Output of the call for the client to display."""
-    locations: list[ToolCallLocation] | UnsetType
+    locations: list[ToolCallLocation] | UnsetType = UNSET
     """Files the call touches, so that the client can follow the agent around in the editor."""
-    raw_input: Any | UnsetType
+    raw_input: Any | UnsetType = UNSET
     """Arguments exactly as the tool received them."""
-    raw_output: Any | UnsetType
+    raw_output: Any | UnsetType = UNSET
     """Result exactly as the tool gave it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = (
-        "session_update",
-        "tool_call_id",
-        "title",
-        "name",
-        "kind",
-        "status",
-        "content",
-        "locations",
-        "raw_input",
-        "raw_output",
-        "meta",
-    )
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["tool_call"] = "tool_call",
-        tool_call_id: ToolCallId,
-        title: str,
-        name: str | None | UnsetType = UNSET,
-        kind: ToolKind | UnsetType = UNSET,
-        status: ToolCallStatus | UnsetType = UNSET,
-        content: list[ToolCallContent] | UnsetType = UNSET,
-        locations: list[ToolCallLocation] | UnsetType = UNSET,
-        raw_input: Any | UnsetType = UNSET,
-        raw_output: Any | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.tool_call_id = tool_call_id
-        self.title = title
-        self.name = name
-        self.kind = kind
-        self.status = status
-        self.content = content
-        self.locations = locations
-        self.raw_input = raw_input
-        self.raw_output = raw_output
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
     """News about a tool call that was reported earlier, such as a new status or results.
 
@@ -2899,39 +1478,9 @@ class SessionUpdateToolCallUpdate(ToolCallUpdate):
     the fields that changed.
     """
 
-    session_update: Literal["tool_call_update"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        tool_call_id: ToolCallId,
-        kind: ToolKind | None | UnsetType = UNSET,
-        status: ToolCallStatus | None | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        name: str | None | UnsetType = UNSET,
-        content: list[ToolCallContent] | None | UnsetType = UNSET,
-        locations: list[ToolCallLocation] | None | UnsetType = UNSET,
-        raw_input: Any | UnsetType = UNSET,
-        raw_output: Any | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_update: Literal["tool_call_update"] = "tool_call_update",
-    ) -> None:
-        self.tool_call_id = tool_call_id
-        self.kind = kind
-        self.status = status
-        self.title = title
-        self.name = name
-        self.content = content
-        self.locations = locations
-        self.raw_input = raw_input
-        self.raw_output = raw_output
-        self.meta = meta
-        self.session_update = session_update
+    session_update: Literal["tool_call_update"] = "tool_call_update"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdatePlan(Struct):
     """Plan the agent follows for a larger task. It is always complete, so each one replaces the plan before it.
 
@@ -2939,101 +1488,45 @@ class SessionUpdatePlan(Struct):
     work proceeds and new needs turn up.
     """
 
-    session_update: Literal["plan"]
+    session_update: Literal["plan"] = "plan"
     entries: list[PlanEntry]
     """Every step of the plan with its present status. The agent must resend the full list on each change, and the
     client discards the previous plan in favor of it.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "entries", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["plan"] = "plan",
-        entries: list[PlanEntry],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.entries = entries
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAvailableCommandsUpdate(Struct):
     """Announces the commands the user can run now; it replaces any earlier list."""
 
-    session_update: Literal["available_commands_update"]
+    session_update: Literal["available_commands_update"] = "available_commands_update"
     available_commands: list[AvailableCommand]
     """All commands the agent currently offers in this session."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "available_commands", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["available_commands_update"] = "available_commands_update",
-        available_commands: list[AvailableCommand],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.available_commands = available_commands
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateCurrentModeUpdate(Struct):
     """Tells the client that the session is now in another mode."""
 
-    session_update: Literal["current_mode_update"]
+    session_update: Literal["current_mode_update"] = "current_mode_update"
     current_mode_id: SessionModeId
     """Mode the session is in from now on; match it against the `id` values in `availableModes`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "current_mode_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["current_mode_update"] = "current_mode_update",
-        current_mode_id: SessionModeId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.current_mode_id = current_mode_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateConfigOptionUpdate(Struct):
     """Reports all configuration options anew after at least one of them changed."""
 
-    session_update: Literal["config_option_update"]
+    session_update: Literal["config_option_update"] = "config_option_update"
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "config_options", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["config_option_update"] = "config_option_update",
-        config_options: list[SessionConfigOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.config_options = config_options
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateSessionInfoUpdate(Struct):
     """Reports a change to what describes the session: its title, time of last activity or custom metadata.
 
@@ -3041,66 +1534,32 @@ class SessionUpdateSessionInfoUpdate(Struct):
     optional.
     """
 
-    session_update: Literal["session_info_update"]
-    title: str | None | UnsetType
+    session_update: Literal["session_info_update"] = "session_info_update"
+    title: str | None | UnsetType = UNSET
     """Title to show for the session; null removes the one set before."""
-    updated_at: str | None | UnsetType
+    updated_at: str | None | UnsetType = UNSET
     """When the session was last active, as an ISO 8601 timestamp; null removes the stored value."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "title", "updated_at", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["session_info_update"] = "session_info_update",
-        title: str | None | UnsetType = UNSET,
-        updated_at: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.title = title
-        self.updated_at = updated_at
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateUsageUpdate(Struct):
     """Reports how full the context window is and, optionally, what the session has cost so far.
 
     Reports how full a session's context window is and, optionally, what the session has cost.
     """
 
-    session_update: Literal["usage_update"]
+    session_update: Literal["usage_update"] = "usage_update"
     used: int
     """How many tokens the context holds at this moment. Format: `uint64`."""
     size: int
     """Capacity of the context window, counted in tokens. Format: `uint64`."""
-    cost: Cost | None | UnsetType
+    cost: Cost | None | UnsetType = UNSET
     """What the session has cost in total so far, if the agent reports it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "used", "size", "cost", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["usage_update"] = "usage_update",
-        used: int,
-        size: int,
-        cost: Cost | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.used = used
-        self.size = size
-        self.cost = cost
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateNotice(Struct):
     """Message for the user that does not become part of the session's history. Only for clients that declared
     `clientCapabilities.session.notices`.
@@ -3109,35 +1568,17 @@ class SessionUpdateNotice(Struct):
     the client declared `session.notices`; without that, an agent message can carry the information.
     """
 
-    session_update: Literal["notice"]
+    session_update: Literal["notice"] = "notice"
     severity: NoticeSeverity
     """How serious the notice is; affects presentation only."""
     title: str
     """Headline of the notice in plain text. It must not be empty and must make sense without the description."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Further detail or advice in plain text; null and absent both mean there is none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "severity", "title", "description", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["notice"] = "notice",
-        severity: NoticeSeverity,
-        title: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.severity = severity
-        self.title = title
-        self.description = description
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateCompactionUpdate(Struct):
     """Starts a context compaction, or changes one reported before. Only for clients that declared
     `clientCapabilities.session.compaction`.
@@ -3147,43 +1588,23 @@ class SessionUpdateCompactionUpdate(Struct):
     []` clears too.
     """
 
-    session_update: Literal["compaction_update"]
+    session_update: Literal["compaction_update"] = "compaction_update"
     compaction_id: CompactionId
     """Which compaction this concerns; chosen by the agent and never shared by two compactions of one session."""
     status: CompactionStatus
     """Stage the compaction is in as of this update."""
-    summary: list[ContentBlock] | None | UnsetType
+    summary: list[ContentBlock] | None | UnsetType = UNSET
     """Summary to show the user, replacing in full any earlier one. Absent keeps what is stored; null or an empty list
     clears it.
     """
-    error: str | None | UnsetType
+    error: str | None | UnsetType = UNSET
     """What went wrong, in words for the user. Absent keeps the stored text; null clears it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
     nothing, null clears it, and null under a key removes that key.
     """
 
-    __slots__ = ("session_update", "compaction_id", "status", "summary", "error", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["compaction_update"] = "compaction_update",
-        compaction_id: CompactionId,
-        status: CompactionStatus,
-        summary: list[ContentBlock] | None | UnsetType = UNSET,
-        error: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.compaction_id = compaction_id
-        self.status = status
-        self.summary = summary
-        self.error = error
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateCompactionSummaryChunk(Struct):
     """Adds one content block to the summary that a context compaction keeps. Only for clients that declared
     `clientCapabilities.session.compaction`.
@@ -3192,49 +1613,22 @@ class SessionUpdateCompactionSummaryChunk(Struct):
     in progress. Send only if the client declared `session.compaction`.
     """
 
-    session_update: Literal["compaction_summary_chunk"]
+    session_update: Literal["compaction_summary_chunk"] = "compaction_summary_chunk"
     compaction_id: CompactionId
     """Which compaction's summary to extend."""
     content: ContentBlock
     """The block to put at the end of the summary."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "compaction_id", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["compaction_summary_chunk"] = "compaction_summary_chunk",
-        compaction_id: CompactionId,
-        content: ContentBlock,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.compaction_id = compaction_id
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateOther(Struct):
     """A member of `SessionUpdate` that this package does not know, kept as it came."""
 
     session_update: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("session_update", "extra")
-
-    def __init__(
-        self,
-        *,
-        session_update: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.extra = {} if extra is UNSET else extra
 
 
 SessionUpdate: TypeAlias = (
@@ -3263,7 +1657,6 @@ MessageId: TypeAlias = str
 """Identifies one message; unique only inside its session."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PlanEntry(Struct):
     """One step of the agent's plan: something it means to get done for the user's request."""
 
@@ -3273,23 +1666,8 @@ class PlanEntry(Struct):
     """How much this step matters to the goal, compared with the others."""
     status: PlanEntryStatus
     """How far along this entry is: `pending`, `in_progress` or `completed`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("content", "priority", "status", "meta")
-
-    def __init__(
-        self,
-        *,
-        content: str,
-        priority: PlanEntryPriority,
-        status: PlanEntryStatus,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.content = content
-        self.priority = priority
-        self.status = status
-        self.meta = meta
 
 
 PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"] | str
@@ -3310,7 +1688,6 @@ PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"] | st
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AvailableCommand(Struct):
     """One command that the agent offers to the user."""
 
@@ -3318,55 +1695,27 @@ class AvailableCommand(Struct):
     """Name by which the command is invoked, such as `create_plan` or `research_codebase`."""
     description: str
     """Explanation of the command's effect, written for the user to read."""
-    input: AvailableCommandInput | None | UnsetType
+    input: AvailableCommandInput | None | UnsetType = UNSET
     """What the command expects the user to type after its name; leave it out or null for a command that takes
     nothing.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("name", "description", "input", "meta")
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        description: str,
-        input: AvailableCommandInput | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.description = description
-        self.input = input
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class UnstructuredCommandInput(Struct):
     """Free-form input: whatever the user types following the command name goes to the command as is."""
 
     hint: str
     """Placeholder text to show the user while nothing has been typed for the command."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("hint", "meta")
-
-    def __init__(
-        self,
-        *,
-        hint: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.hint = hint
-        self.meta = meta
 
 
 AvailableCommandInput: TypeAlias = UnstructuredCommandInput
 """Describes the kind of input a command takes."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Cost(Struct):
     """What a session has cost so far, as an amount and its unit."""
 
@@ -3376,21 +1725,8 @@ class Cost(Struct):
     """What `amount` is counted in: an ISO 4217 code such as `USD` for money, or a different measure, for instance
     `credits`.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("amount", "currency", "meta")
-
-    def __init__(
-        self,
-        *,
-        amount: float,
-        currency: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.amount = amount
-        self.currency = currency
-        self.meta = meta
 
 
 NoticeSeverity: TypeAlias = Literal["info", "warning", "error"] | str
@@ -3416,32 +1752,19 @@ CompactionStatus: TypeAlias = Literal["in_progress", "completed", "failed", "can
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CompleteElicitationNotification(Struct):
     """Agent's signal that an elicitation in `url` mode has finished, so the client can stop waiting for it."""
 
     elicitation_id: ElicitationId
     """Which elicitation has finished; same value as in the `elicitation/create` request that opened it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("elicitation_id", "meta")
-
-    def __init__(
-        self,
-        *,
-        elicitation_id: ElicitationId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.elicitation_id = elicitation_id
-        self.meta = meta
 
 
 ExtNotification: TypeAlias = Any
 """A custom notification outside ACP, open to client and agent alike. It is one-way, so no reply follows."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeRequest(Struct):
     """Params of `initialize`, the client's opening message, in which it states its protocol version and what it can
     do.
@@ -3449,431 +1772,209 @@ class InitializeRequest(Struct):
 
     protocol_version: ProtocolVersion
     """Highest protocol version that the client can speak."""
-    client_capabilities: ClientCapabilities
+    client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
     """Optional features the client offers. Whatever is not declared here counts as unsupported."""
-    client_info: Implementation | None | UnsetType
+    client_info: Implementation | None | UnsetType = UNSET
     """Name and version of the client. Optional for now, but send it: a later protocol version will demand it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("protocol_version", "client_capabilities", "client_info", "meta")
 
-    def __init__(
-        self,
-        *,
-        protocol_version: ProtocolVersion,
-        client_capabilities: ClientCapabilities | UnsetType = UNSET,
-        client_info: Implementation | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.protocol_version = protocol_version
-        self.client_capabilities = ClientCapabilities() if client_capabilities is UNSET else client_capabilities
-        self.client_info = client_info
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ClientCapabilities(Struct):
     """Features and methods the client offers, declared in `initialize` so that the agent knows what it may call."""
 
-    fs: FileSystemCapabilities
+    fs: FileSystemCapabilities = made(factory=lambda: FileSystemCapabilities())
     """File operations the client is willing to perform at the agent's request."""
-    terminal: bool
+    terminal: bool = False
     """True if the client implements every `terminal/*` method; if false, the agent must call none of them."""
-    session: ClientSessionCapabilities | None | UnsetType
+    session: ClientSessionCapabilities | None | UnsetType = UNSET
     """Session extensions the client offers. Null and absent both mean it offers none."""
-    auth: AuthCapabilities
+    auth: AuthCapabilities = made(factory=lambda: AuthCapabilities())
     """Authentication support in the client; it limits what kinds of method can appear in the agent's `initialize`
     response.
     """
-    elicitation: ElicitationCapabilities | None | UnsetType
+    elicitation: ElicitationCapabilities | None | UnsetType = UNSET
     """Elicitation modes the client can handle, and so which ones the agent may use. Null and absent both mean that
     elicitation is not on offer.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("fs", "terminal", "session", "auth", "elicitation", "meta")
 
-    def __init__(
-        self,
-        *,
-        fs: FileSystemCapabilities | UnsetType = UNSET,
-        terminal: bool = False,
-        session: ClientSessionCapabilities | None | UnsetType = UNSET,
-        auth: AuthCapabilities | UnsetType = UNSET,
-        elicitation: ElicitationCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.fs = FileSystemCapabilities() if fs is UNSET else fs
-        self.terminal = terminal
-        self.session = session
-        self.auth = AuthCapabilities() if auth is UNSET else auth
-        self.elicitation = elicitation
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class FileSystemCapabilities(Struct):
     """The `fs/*` methods that the client implements."""
 
-    read_text_file: bool
+    read_text_file: bool = False
     """True if the agent may call `fs/read_text_file`."""
-    write_text_file: bool
+    write_text_file: bool = False
     """True if the agent may call `fs/write_text_file`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("read_text_file", "write_text_file", "meta")
 
-    def __init__(
-        self,
-        *,
-        read_text_file: bool = False,
-        write_text_file: bool = False,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.read_text_file = read_text_file
-        self.write_text_file = write_text_file
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ClientSessionCapabilities(Struct):
     """Extensions concerning sessions that the client declares during `initialize`."""
 
-    compaction: CompactionCapabilities | None | UnsetType
+    compaction: CompactionCapabilities | None | UnsetType = UNSET
     """Declares with `{}` that the client handles every part of compaction reporting, which addresses compactions by ID.
     Null and absent both mean it does not.
     """
-    config_options: SessionConfigOptionsCapabilities | None | UnsetType
+    config_options: SessionConfigOptionsCapabilities | None | UnsetType = UNSET
     """Extra kinds of configuration option the client understands. Null and absent both mean it declares no such
     extension.
     """
-    notices: NoticeCapabilities | None | UnsetType
+    notices: NoticeCapabilities | None | UnsetType = UNSET
     """Declares with `{}` that the client can show `notice` updates to the user. Null and absent both mean it cannot,
     and agents must not send any.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("compaction", "config_options", "notices", "meta")
 
-    def __init__(
-        self,
-        *,
-        compaction: CompactionCapabilities | None | UnsetType = UNSET,
-        config_options: SessionConfigOptionsCapabilities | None | UnsetType = UNSET,
-        notices: NoticeCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.compaction = compaction
-        self.config_options = config_options
-        self.notices = notices
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CompactionCapabilities(Struct):
     """Declares that the client understands compaction updates addressed by ID; an empty object is enough."""
 
     __slots__ = ()
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigOptionsCapabilities(Struct):
     """Which kinds of session configuration option the client can handle beyond the basic one."""
 
-    boolean: BooleanConfigOptionCapabilities | None | UnsetType
+    boolean: BooleanConfigOptionCapabilities | None | UnsetType = UNSET
     """`{}` lets the agent put options of type `boolean` in `configOptions`, which the client sets through
     `session/set_config_option` with that type and a boolean. Null and absent both mean no support.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("boolean", "meta")
 
-    def __init__(
-        self,
-        *,
-        boolean: BooleanConfigOptionCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.boolean = boolean
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class BooleanConfigOptionCapabilities(Struct):
     """Declares that the client handles on/off configuration options; `{}` says so in full."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class NoticeCapabilities(Struct):
     """Declares that the client can show notices to the user as they arrive; an empty object is enough."""
 
     __slots__ = ()
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthCapabilities(Struct):
     """Kinds of authentication method the client can handle, declared in `initialize`. It covers those that are opt-in
     because they need extra work in the client.
     """
 
-    terminal: bool
+    terminal: bool = False
     """True lets the agent offer methods of type `terminal`. Set it only if the client can start the agent again, as
     configured, inside an interactive terminal.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("terminal", "meta")
 
-    def __init__(
-        self,
-        *,
-        terminal: bool = False,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.terminal = terminal
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationCapabilities(Struct):
     """Which elicitation modes, `form` and `url`, the client can handle."""
 
-    form: ElicitationFormCapabilities | None | UnsetType
+    form: ElicitationFormCapabilities | None | UnsetType = UNSET
     """Declares with `{}` that the client can show forms. Null and absent both mean form mode is not declared."""
-    url: ElicitationUrlCapabilities | None | UnsetType
+    url: ElicitationUrlCapabilities | None | UnsetType = UNSET
     """Declares with `{}` that the client can direct the user to a web address. Null and absent both mean URL mode is
     not declared.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("form", "url", "meta")
 
-    def __init__(
-        self,
-        *,
-        form: ElicitationFormCapabilities | None | UnsetType = UNSET,
-        url: ElicitationUrlCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.form = form
-        self.url = url
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationFormCapabilities(Struct):
     """Details of `form` elicitation in the client; an empty object already declares support."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationUrlCapabilities(Struct):
     """Details of `url` elicitation in the client; an empty object already declares support."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthenticateRequest(Struct):
     """Params of `authenticate`: names the method the user chose."""
 
     method_id: AuthMethodId
     """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("method_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        method_id: AuthMethodId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.method_id = method_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LogoutRequest(Struct):
     """Params of `logout`, which ends the authenticated state."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class NewSessionRequest(Struct):
     """Params of `session/new`: where the session works and which MCP servers it gets."""
 
     cwd: str
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[str] | UnsetType
+    additional_directories: list[str] | UnsetType = UNSET
     """Absolute paths of further roots the session may work in; empty or absent adds none. Relative paths still resolve
     against `cwd`.
     """
     mcp_servers: list[McpServer]
     """MCP servers for the agent to connect to in this session."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("cwd", "additional_directories", "mcp_servers", "meta")
 
-    def __init__(
-        self,
-        *,
-        cwd: str,
-        additional_directories: list[str] | UnsetType = UNSET,
-        mcp_servers: list[McpServer],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.cwd = cwd
-        self.additional_directories = additional_directories
-        self.mcp_servers = mcp_servers
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerHttp(Struct):
     """A server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true.
 
     Settings for an MCP server reached over HTTP.
     """
 
-    type: Literal["http"]
+    type: Literal["http"] = "http"
     name: str
     """Label that tells people which MCP server this is."""
     url: str
     """Address at which the MCP server is reached."""
     headers: list[HttpHeader]
     """Headers that the agent adds to each HTTP request it sends this server."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "name", "url", "headers", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["http"] = "http",
-        name: str,
-        url: str,
-        headers: list[HttpHeader],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.name = name
-        self.url = url
-        self.headers = headers
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerSse(Struct):
     """A server reached over SSE. Pass one only if the agent set `mcpCapabilities.sse` to true.
 
     Settings for an MCP server reached over SSE (server-sent events).
     """
 
-    type: Literal["sse"]
+    type: Literal["sse"] = "sse"
     name: str
     """Label that tells people which MCP server this is."""
     url: str
     """Address at which the MCP server is reached."""
     headers: list[HttpHeader]
     """Headers that the agent adds to each HTTP request it sends this server."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "name", "url", "headers", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["sse"] = "sse",
-        name: str,
-        url: str,
-        headers: list[HttpHeader],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.name = name
-        self.url = url
-        self.headers = headers
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerOther(Struct):
     """A member of `McpServer` that this package does not know, kept as it came."""
 
     type: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("type", "extra")
 
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerStdio(Struct):
     """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
 
@@ -3885,32 +1986,14 @@ class McpServerStdio(Struct):
     """Arguments the program is started with."""
     env: list[EnvVariable]
     """Variables to put into the server process's environment at launch."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("name", "command", "args", "env", "meta")
-
-    def __init__(
-        self,
-        *,
-        name: str,
-        command: str,
-        args: list[str],
-        env: list[EnvVariable],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.command = command
-        self.args = args
-        self.env = env
-        self.meta = meta
 
 
 McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio | McpServerOther
 """How to reach one MCP server, whose tools and context the agent can draw on while answering prompts."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class HttpHeader(Struct):
     """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
 
@@ -3918,24 +2001,10 @@ class HttpHeader(Struct):
     """Header name, for example `Authorization`."""
     value: str
     """Header value, sent as given."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("name", "value", "meta")
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        value: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.value = value
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LoadSessionRequest(Struct):
     """Params of `session/load`, which reopens a session and replays its history. Send only if the agent declared
     `loadSession`.
@@ -3945,59 +2014,27 @@ class LoadSessionRequest(Struct):
     """MCP servers the agent connects to for the reopened session."""
     cwd: str
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[str] | UnsetType
+    additional_directories: list[str] | UnsetType = UNSET
     """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. The
     list may differ from earlier ones provided `cwd` is still that of the session.
     """
     session_id: SessionId
     """Which session to reopen."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("mcp_servers", "cwd", "additional_directories", "session_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        mcp_servers: list[McpServer],
-        cwd: str,
-        additional_directories: list[str] | UnsetType = UNSET,
-        session_id: SessionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.mcp_servers = mcp_servers
-        self.cwd = cwd
-        self.additional_directories = additional_directories
-        self.session_id = session_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ListSessionsRequest(Struct):
     """Params of `session/list`. Send only if the agent declared `sessionCapabilities.list`."""
 
-    cwd: str | None | UnsetType
+    cwd: str | None | UnsetType = UNSET
     """Only return sessions that work in this directory, given as an absolute path."""
-    cursor: str | None | UnsetType
+    cursor: str | None | UnsetType = UNSET
     """Where to continue: the `nextCursor` of the preceding page, passed back unchanged and never parsed."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("cwd", "cursor", "meta")
 
-    def __init__(
-        self,
-        *,
-        cwd: str | None | UnsetType = UNSET,
-        cursor: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.cwd = cwd
-        self.cursor = cursor
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DeleteSessionRequest(Struct):
     """Params of `session/delete`, which drops a session from the `session/list` results. Send only if the agent
     declared `sessionCapabilities.delete`.
@@ -4005,22 +2042,10 @@ class DeleteSessionRequest(Struct):
 
     session_id: SessionId
     """Which session to remove."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ResumeSessionRequest(Struct):
     """Params of `session/resume`, which reopens a session but, unlike `session/load`, sends no earlier messages. Send
     only if the agent declared `sessionCapabilities.resume`.
@@ -4030,34 +2055,16 @@ class ResumeSessionRequest(Struct):
     """Which session to pick up again."""
     cwd: str
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[str] | UnsetType
+    additional_directories: list[str] | UnsetType = UNSET
     """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. A
     different list than last time is fine while `cwd` is still that of the session.
     """
-    mcp_servers: list[McpServer] | UnsetType
+    mcp_servers: list[McpServer] | UnsetType = UNSET
     """MCP servers the agent connects to for the reopened session."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "cwd", "additional_directories", "mcp_servers", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        cwd: str,
-        additional_directories: list[str] | UnsetType = UNSET,
-        mcp_servers: list[McpServer] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.cwd = cwd
-        self.additional_directories = additional_directories
-        self.mcp_servers = mcp_servers
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CloseSessionRequest(Struct):
     """Params of `session/close`; send only if the agent declared `sessionCapabilities.close`. The agent must stop the
     session's work as `session/cancel` would, then release what it holds.
@@ -4065,22 +2072,10 @@ class CloseSessionRequest(Struct):
 
     session_id: SessionId
     """Which session to end."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionModeRequest(Struct):
     """Params of `session/set_mode`: which session to switch, and into which mode."""
 
@@ -4088,24 +2083,10 @@ class SetSessionModeRequest(Struct):
     """Which session changes mode."""
     mode_id: SessionModeId
     """Mode to switch to; it must be among the session's `availableModes`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "mode_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        mode_id: SessionModeId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.mode_id = mode_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionRequestBoolean(Struct):
     """New value for an on/off option; carries `type: "boolean"`."""
 
@@ -4113,31 +2094,13 @@ class SetSessionConfigOptionRequestBoolean(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    type: Literal["boolean"]
+    type: Literal["boolean"] = "boolean"
     value: bool
     """True to turn the option on, false to turn it off."""
 
-    __slots__ = ("session_id", "config_id", "meta", "type", "value")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        config_id: SessionConfigId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: Literal["boolean"] = "boolean",
-        value: bool,
-    ) -> None:
-        self.session_id = session_id
-        self.config_id = config_id
-        self.meta = meta
-        self.type = type
-        self.value = value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionRequestValueId(Struct):
     """New value named by its ID. Assumed whenever `type` is missing, and also for an unrecognized `type` whose value is
     a string.
@@ -4147,28 +2110,12 @@ class SetSessionConfigOptionRequestValueId(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     value: SessionConfigValueId
     """ID of the choice to select."""
 
-    __slots__ = ("session_id", "config_id", "meta", "value")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        config_id: SessionConfigId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        value: SessionConfigValueId,
-    ) -> None:
-        self.session_id = session_id
-        self.config_id = config_id
-        self.meta = meta
-        self.value = value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionRequestOther(Struct):
     """A member of `SetSessionConfigOptionRequest` that this package does not know, kept as it came."""
 
@@ -4176,29 +2123,12 @@ class SetSessionConfigOptionRequestOther(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     type: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("session_id", "config_id", "meta", "type", "extra")
-
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        config_id: SessionConfigId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.config_id = config_id
-        self.meta = meta
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 SetSessionConfigOptionRequest: TypeAlias = (
@@ -4207,7 +2137,6 @@ SetSessionConfigOptionRequest: TypeAlias = (
 """Params of `session/set_config_option`: the session, the option, and its new value."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptRequest(Struct):
     """Params of `session/prompt`: the user's message, together with any context that goes with it."""
 
@@ -4218,145 +2147,62 @@ class PromptRequest(Struct):
     as `promptCapabilities` allows. Where allowed, prefer `resource` for context: it saves round trips and reaches
     what the agent cannot.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "prompt", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        prompt: list[ContentBlock],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.prompt = prompt
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WriteTextFileResponse(Struct):
     """Result of `fs/write_text_file`; it carries no data beyond confirming the write."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReadTextFileResponse(Struct):
     """Result of `fs/read_text_file`: the text that was read."""
 
     content: str
     """Text read from the file; only the requested part if `line` or `limit` was given."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("content", "meta")
 
-    def __init__(
-        self,
-        *,
-        content: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionResponse(Struct):
     """Result of `session/request_permission`, saying how the request was settled."""
 
     outcome: RequestPermissionOutcome
     """Which option was picked, or that the request was cancelled."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("outcome", "meta")
 
-    def __init__(
-        self,
-        *,
-        outcome: RequestPermissionOutcome,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.outcome = outcome
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionOutcomeCancelled(Struct):
     """The turn was cancelled with no answer from the user. A client that sends `session/cancel` must answer every open
     `session/request_permission` this way.
     """
 
-    outcome: Literal["cancelled"]
-
-    __slots__ = ("outcome",)
-
-    def __init__(
-        self,
-        *,
-        outcome: Literal["cancelled"] = "cancelled",
-    ) -> None:
-        self.outcome = outcome
+    outcome: Literal["cancelled"] = "cancelled"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionOutcomeSelected(Struct):
     """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
     proceeding.
     """
 
-    outcome: Literal["selected"]
+    outcome: Literal["selected"] = "selected"
     option_id: PermissionOptionId
     """The `optionId` of the choice made, out of those the request offered."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("outcome", "option_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        outcome: Literal["selected"] = "selected",
-        option_id: PermissionOptionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.outcome = outcome
-        self.option_id = option_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionOutcomeOther(Struct):
     """A member of `RequestPermissionOutcome` that this package does not know, kept as it came."""
 
     outcome: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("outcome", "extra")
-
-    def __init__(
-        self,
-        *,
-        outcome: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.outcome = outcome
-        self.extra = {} if extra is UNSET else extra
 
 
 RequestPermissionOutcome: TypeAlias = (
@@ -4367,28 +2213,15 @@ may be a rejection.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateTerminalResponse(Struct):
     """Result of `terminal/create`: the ID under which the terminal can be used."""
 
     terminal_id: TerminalId
     """Handle for the new terminal; pass it to the other `terminal/*` methods."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalOutputResponse(Struct):
     """Result of `terminal/output`: what the command has printed and, once it has ended, how it exited."""
 
@@ -4396,205 +2229,90 @@ class TerminalOutputResponse(Struct):
     """Everything retained of the command's output up to now; its beginning is missing if `truncated` is true."""
     truncated: bool
     """True if older output was dropped to stay within `outputByteLimit`."""
-    exit_status: TerminalExitStatus | None | UnsetType
+    exit_status: TerminalExitStatus | None | UnsetType = UNSET
     """How the command ended; null or absent while it is still running."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("output", "truncated", "exit_status", "meta")
 
-    def __init__(
-        self,
-        *,
-        output: str,
-        truncated: bool,
-        exit_status: TerminalExitStatus | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.output = output
-        self.truncated = truncated
-        self.exit_status = exit_status
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalExitStatus(Struct):
     """How a command in a terminal ended: by exit code or by signal."""
 
-    exit_code: int | None | UnsetType
+    exit_code: int | None | UnsetType = UNSET
     """Code the process exited with; it can be null when a signal ended it."""
-    signal: str | None | UnsetType
+    signal: str | None | UnsetType = UNSET
     """Name of the signal that ended the process; it can be null when the process exited by itself."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("exit_code", "signal", "meta")
 
-    def __init__(
-        self,
-        *,
-        exit_code: int | None | UnsetType = UNSET,
-        signal: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.exit_code = exit_code
-        self.signal = signal
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReleaseTerminalResponse(Struct):
     """Result of `terminal/release`; it carries no data."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WaitForTerminalExitResponse(Struct):
     """Result of `terminal/wait_for_exit`, sent once the command has ended."""
 
-    exit_code: int | None | UnsetType
+    exit_code: int | None | UnsetType = UNSET
     """Code the process exited with; it can be null when a signal ended it."""
-    signal: str | None | UnsetType
+    signal: str | None | UnsetType = UNSET
     """Name of the signal that ended the process; it can be null when the process exited by itself."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("exit_code", "signal", "meta")
 
-    def __init__(
-        self,
-        *,
-        exit_code: int | None | UnsetType = UNSET,
-        signal: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.exit_code = exit_code
-        self.signal = signal
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class KillTerminalResponse(Struct):
     """Result of `terminal/kill`; it carries no data."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationResponseAccept(Struct):
     """The user agreed; `content` holds the answers, if there are any.
 
     What accompanies the `accept` action: the answers the user gave.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    action: Literal["accept"]
-    content: dict[str, ElicitationContentValue] | None | UnsetType
+    action: Literal["accept"] = "accept"
+    content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET
     """Answers keyed by field name, which must fit `requestedSchema`; null or absent when the user gave none."""
 
-    __slots__ = ("meta", "action", "content")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        action: Literal["accept"] = "accept",
-        content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.action = action
-        self.content = content
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationResponseDecline(Struct):
     """The user said no."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    action: Literal["decline"]
-
-    __slots__ = ("meta", "action")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        action: Literal["decline"] = "decline",
-    ) -> None:
-        self.meta = meta
-        self.action = action
+    action: Literal["decline"] = "decline"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationResponseCancel(Struct):
     """The elicitation ended without an answer, neither accepted nor declined."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    action: Literal["cancel"]
-
-    __slots__ = ("meta", "action")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        action: Literal["cancel"] = "cancel",
-    ) -> None:
-        self.meta = meta
-        self.action = action
+    action: Literal["cancel"] = "cancel"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationResponseOther(Struct):
     """An action not listed here; agents must never take it for a known one. Keep its raw payload when storing or
     passing it on. Names starting with `_` are for extensions, the rest for later ACP versions.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     action: str
     """Name of the unlisted action. Those starting with `_` belong to implementations' own extensions; the others are
     kept for later versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("meta", "action", "extra")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        action: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.action = action
-        self.extra = {} if extra is UNSET else extra
 
 
 CreateElicitationResponse: TypeAlias = (
@@ -4610,43 +2328,19 @@ ElicitationContentValue: TypeAlias = str | int | float | bool | list[str]
 """One answer in a form: a string, an integer, a number, a boolean, or a list of strings."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelNotification(Struct):
     """Params of `session/cancel`, with which the client stops what a session is doing."""
 
     session_id: SessionId
     """Which session should stop its work."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelRequestNotification(Struct):
     """Params of `$/cancel_request`, asking the other side to stop a request it has not yet answered."""
 
     request_id: RequestId
     """JSON-RPC `id` of the request that should stop."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("request_id", "meta")
-
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.request_id = request_id
-        self.meta = meta

@@ -7,7 +7,7 @@ From ACP v2, 2026-11-02, with auth-state, 2026-11-02.
 
 # fmt: off
 from ._base import UNSET, UnsetType
-from ._wire import DecodeError, Drop
+from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .capabilities import CapabilityError, advertise
 from .client import Client, RemoteAgent

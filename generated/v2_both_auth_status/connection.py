@@ -30,7 +30,7 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Final
 
-from ._wire import excerpt
+from ._decode import excerpt
 from .capabilities import Capabilities
 from .checks import misnamed_handlers
 from .dispatch import ConnectionClosed, Handler, UnfitParams, dispatch_notification

@@ -9,10 +9,9 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from ._base import UNSET, Bounds, Struct, UnsetType
+from ._base import UNSET, Bounds, Struct, UnsetType, made
 
 RequestId: TypeAlias = int | str
 """Id that pairs a request with its response: string or integer, never `null`, echoed back unchanged. Do not reuse one
@@ -20,7 +19,6 @@ while its request is unanswered; the peer numbers its own requests, so both dire
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionRequest(Struct):
     """What the agent sends to have the user approve or refuse an operation before it goes ahead."""
 
@@ -30,112 +28,58 @@ class RequestPermissionRequest(Struct):
     """Heading to show on the prompt itself. It must not change the title displayed for the tool call or other
     subject.
     """
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Text explaining to the user why approval is wanted, or `null`/absent when there is none. Show it on the prompt
     only; the subject's own content stays as it is.
     """
-    subject: RequestPermissionSubject | None | UnsetType
+    subject: RequestPermissionSubject | None | UnsetType = UNSET
     """What exactly needs approval, such as a command or tool call. May be `null` or left out when the agent gives no
     structured details.
     """
     options: list[PermissionOption]
     """Choices to offer the user; never empty."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("session_id", "title", "description", "subject", "options", "meta")
-
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        title: str,
-        description: str | None | UnsetType = UNSET,
-        subject: RequestPermissionSubject | None | UnsetType = UNSET,
-        options: list[PermissionOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.title = title
-        self.description = description
-        self.subject = subject
-        self.options = options
-        self.meta = meta
 
 
 SessionId: TypeAlias = str
 """Identifies one session. An agent can hold several at once, each with separate context, history and state."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionSubjectToolCall(Struct):
     """The user decides whether a tool call may run.
 
     Asks approval for a tool call and carries its details.
     """
 
-    type: Literal["tool_call"]
+    type: Literal["tool_call"] = "tool_call"
     tool_call: ToolCallUpdate
     """Patch to the tool call in question, applied in order of receipt just as a `tool_call_update` would be, before
     prompting the user. An unseen `toolCallId` adds a new tool call.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "tool_call", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["tool_call"] = "tool_call",
-        tool_call: ToolCallUpdate,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.tool_call = tool_call
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionSubjectCommand(Struct):
     """The user decides whether a command may run.
 
     Asks approval for a command and carries its details.
     """
 
-    type: Literal["command"]
+    type: Literal["command"] = "command"
     command: str
     """Command that runs if the user agrees."""
     cwd: AbsolutePath
     """Absolute path of the directory the command runs in."""
-    tool_call_id: ToolCallId | None | UnsetType
+    tool_call_id: ToolCallId | None | UnsetType = UNSET
     """Tool call that the command belongs to; `null` or missing if not known."""
-    terminal_id: TerminalId | None | UnsetType
+    terminal_id: TerminalId | None | UnsetType = UNSET
     """Terminal that the command runs in; `null` or missing if not known yet."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "command", "cwd", "tool_call_id", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["command"] = "command",
-        command: str,
-        cwd: AbsolutePath,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-        terminal_id: TerminalId | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.command = command
-        self.cwd = cwd
-        self.tool_call_id = tool_call_id
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionSubjectOther(Struct):
     """Subject of a `type` not known here: `_` names are for implementations, the rest for later ACP versions. Keep its
     raw payload when storing or relaying; show a generic prompt or decline as your policy says.
@@ -145,19 +89,8 @@ class RequestPermissionSubjectOther(Struct):
     """Tag of an unlisted subject. Implementations may define only names that start with `_`; ACP keeps the rest for
     itself.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 RequestPermissionSubject: TypeAlias = (
@@ -166,7 +99,6 @@ RequestPermissionSubject: TypeAlias = (
 """What the user is being asked to approve, told apart by `type`."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallUpdate(Struct):
     """Creates or patches the tool call named by `toolCallId`. An absent field keeps its value (its default on a new
     call), `null` clears it, any other value or array replaces it whole; `_meta` objects merge by top-level key.
@@ -174,79 +106,38 @@ class ToolCallUpdate(Struct):
 
     tool_call_id: ToolCallId
     """Tells this call apart from all others in the session."""
-    name: str | None | UnsetType
+    name: str | None | UnsetType = UNSET
     """Name by which the tool is invoked in code, as opposed to its display title. Absent keeps the current name and
     `null` removes it; a new call has none until one is sent.
     """
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """What the call is doing, worded for the user. Absent keeps the current title and `null` removes it; a new call has
     none.
     """
-    kind: ToolKind | None | UnsetType
+    kind: ToolKind | None | UnsetType = UNSET
     """Category of tool, useful for picking an icon or layout. Absent keeps the current kind; `null` puts it back to
     `other`, which is also where a new call begins.
     """
-    status: ToolCallStatus | None | UnsetType
+    status: ToolCallStatus | None | UnsetType = UNSET
     """How far the call has got. Absent keeps the current status; `null` puts it back to `pending`, which is also where
     a new call begins.
     """
-    content: list[ToolCallContent] | None | UnsetType
+    content: list[ToolCallContent] | None | UnsetType = UNSET
     """Output of the call for the client to display."""
-    locations: list[ToolCallLocation] | None | UnsetType
+    locations: list[ToolCallLocation] | None | UnsetType = UNSET
     """Files the call touches, so that the client can follow the agent around in the editor."""
-    raw_input: Any | UnsetType
+    raw_input: Any | UnsetType = UNSET
     """Arguments exactly as the tool received them."""
-    raw_output: Any | UnsetType
+    raw_output: Any | UnsetType = UNSET
     """Result exactly as the tool gave it."""
-    capabilities: ToolCallCapabilities | None | UnsetType
+    capabilities: ToolCallCapabilities | None | UnsetType = UNSET
     """Controls the client may use on this call right now, such as cancelling it. Absent keeps them, `null` removes all,
     and an object overwrites the old one entirely; a new call offers none.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
     nothing, null clears it, and null under a key removes that key.
     """
-
-    __slots__ = (
-        "tool_call_id",
-        "name",
-        "title",
-        "kind",
-        "status",
-        "content",
-        "locations",
-        "raw_input",
-        "raw_output",
-        "capabilities",
-        "meta",
-    )
-
-    def __init__(
-        self,
-        *,
-        tool_call_id: ToolCallId,
-        name: str | None | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        kind: ToolKind | None | UnsetType = UNSET,
-        status: ToolCallStatus | None | UnsetType = UNSET,
-        content: list[ToolCallContent] | None | UnsetType = UNSET,
-        locations: list[ToolCallLocation] | None | UnsetType = UNSET,
-        raw_input: Any | UnsetType = UNSET,
-        raw_output: Any | UnsetType = UNSET,
-        capabilities: ToolCallCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.tool_call_id = tool_call_id
-        self.name = name
-        self.title = title
-        self.kind = kind
-        self.status = status
-        self.content = content
-        self.locations = locations
-        self.raw_input = raw_input
-        self.raw_output = raw_output
-        self.capabilities = capabilities
-        self.meta = meta
 
 
 ToolCallId: TypeAlias = str
@@ -285,31 +176,16 @@ ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "paused", "complet
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentContent(Struct):
     """Wraps an ordinary content block, such as text, an image or a resource."""
 
-    type: Literal["content"]
+    type: Literal["content"] = "content"
     content: ContentBlock
     """The wrapped content block."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["content"] = "content",
-        content: ContentBlock,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentDiff(Struct):
     """File changes for the client to show as a diff.
 
@@ -317,33 +193,17 @@ class ToolCallContentDiff(Struct):
     feasible, must agree with it, and clients must cope when it is `null` or absent.
     """
 
-    type: Literal["diff"]
+    type: Literal["diff"] = "diff"
     changes: list[DiffChange]
     """Every file affected and what was done to it, readable without the patch."""
-    patch: DiffPatch | None | UnsetType
+    patch: DiffPatch | None | UnsetType = UNSET
     """Text that clients can render for `changes`, or for part of them. Agents should send it if they can; `null` or
     missing if there is none.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "changes", "patch", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["diff"] = "diff",
-        changes: list[DiffChange],
-        patch: DiffPatch | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.changes = changes
-        self.patch = patch
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentTerminal(Struct):
     """Points to a terminal the agent owns, which the client can only show.
 
@@ -351,27 +211,13 @@ class ToolCallContentTerminal(Struct):
     `terminal_output_chunk` bring them.
     """
 
-    type: Literal["terminal"]
+    type: Literal["terminal"] = "terminal"
     terminal_id: TerminalId
     """Which terminal to show."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["terminal"] = "terminal",
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallContentOther(Struct):
     """Output of a `type` not known here (`_` names: implementations; others: later ACP). Pass the raw payload on intact
     when storing or relaying it; otherwise skip it or show it generically.
@@ -379,19 +225,8 @@ class ToolCallContentOther(Struct):
 
     type: str
     """Tag of an unlisted kind of tool output. Implementations may coin `_` names; ACP holds all the others back."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 ToolCallContent: TypeAlias = (
@@ -400,7 +235,6 @@ ToolCallContent: TypeAlias = (
 """One piece of tool output: an ordinary content block, a set of file changes, or a terminal to show."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockText(Struct):
     """Plain or Markdown text, which every agent must accept in prompts. Clients should treat it as CommonMark; GitHub
     extensions are optional.
@@ -408,31 +242,15 @@ class ContentBlockText(Struct):
     Text that a language model receives or produces.
     """
 
-    type: Literal["text"]
+    type: Literal["text"] = "text"
     text: str
     """The text itself."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "text", "annotations", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["text"] = "text",
-        text: str,
-        annotations: Annotations | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.text = text
-        self.annotations = annotations
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockImage(Struct):
     """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
     capability.
@@ -440,39 +258,19 @@ class ContentBlockImage(Struct):
     Picture that a language model receives or produces.
     """
 
-    type: Literal["image"]
+    type: Literal["image"] = "image"
     data: str
     """Bytes of the image or audio, encoded as base64. Encoding: `base64`."""
     mime_type: MediaType
     """Media type of the data, for example `image/png` or `text/plain`."""
-    uri: str | None | UnsetType
+    uri: str | None | UnsetType = UNSET
     """Where the image can be found, if it has a URI at all; otherwise `null` or missing."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "data", "mime_type", "uri", "annotations", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["image"] = "image",
-        data: str,
-        mime_type: MediaType,
-        uri: str | None | UnsetType = UNSET,
-        annotations: Annotations | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.data = data
-        self.mime_type = mime_type
-        self.uri = uri
-        self.annotations = annotations
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockAudio(Struct):
     """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
     capability.
@@ -480,35 +278,17 @@ class ContentBlockAudio(Struct):
     Sound that a language model receives or produces.
     """
 
-    type: Literal["audio"]
+    type: Literal["audio"] = "audio"
     data: str
     """Bytes of the image or audio, encoded as base64. Encoding: `base64`."""
     mime_type: MediaType
     """Media type of the data, for example `image/png` or `text/plain`."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "data", "mime_type", "annotations", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["audio"] = "audio",
-        data: str,
-        mime_type: MediaType,
-        annotations: Annotations | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.data = data
-        self.mime_type = mime_type
-        self.annotations = annotations
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockResourceLink(Struct):
     """Pointer to a resource which the receiver can perhaps read for itself. Every agent must accept it in prompts.
 
@@ -516,55 +296,27 @@ class ContentBlockResourceLink(Struct):
     to read it.
     """
 
-    type: Literal["resource_link"]
+    type: Literal["resource_link"] = "resource_link"
     name: str
     """Name to show people."""
     uri: str
     """Where the resource or media can be found, or what identifies it. Format: `uri`."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Name to show to end users; `null` or missing if there is none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer text about the resource for people to read; `null` or missing if there is none."""
-    icons: list[Icon] | None | UnsetType
+    icons: list[Icon] | None | UnsetType = UNSET
     """Icons the client may show beside the resource, in one or more sizes; `null` or missing if there are none."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type of the resource; `null` or missing when not stated."""
-    size: int | None | UnsetType
+    size: int | None | UnsetType = UNSET
     """Size of the resource in bytes; `null` or missing when unknown."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "name", "uri", "title", "description", "icons", "mime_type", "size", "annotations", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["resource_link"] = "resource_link",
-        name: str,
-        uri: str,
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        icons: list[Icon] | None | UnsetType = UNSET,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        size: int | None | UnsetType = UNSET,
-        annotations: Annotations | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.name = name
-        self.uri = uri
-        self.title = title
-        self.description = description
-        self.icons = icons
-        self.mime_type = mime_type
-        self.size = size
-        self.annotations = annotations
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockResource(Struct):
     """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
     prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
@@ -572,31 +324,15 @@ class ContentBlockResource(Struct):
     Resource carried in full within a prompt or a tool call's output, so the receiver has nothing to fetch.
     """
 
-    type: Literal["resource"]
+    type: Literal["resource"] = "resource"
     resource: EmbeddedResourceResource
     """What the resource holds, as text or as base64 data."""
-    annotations: Annotations | None | UnsetType
+    annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "resource", "annotations", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["resource"] = "resource",
-        resource: EmbeddedResourceResource,
-        annotations: Annotations | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.resource = resource
-        self.annotations = annotations
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentBlockOther(Struct):
     """Block of a `type` not known here (`_` names: implementations; others: later ACP). Relay or store it unaltered,
     else skip it or show it generically; an agent must answer `-32602` to a prompt holding a block it cannot handle.
@@ -606,19 +342,8 @@ class ContentBlockOther(Struct):
     """Tag of an unlisted content block. Names with a leading `_` are open to implementations, the rest are kept for
     ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 ContentBlock: TypeAlias = (
@@ -634,33 +359,17 @@ pass MCP tool output through unchanged.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Annotations(Struct):
     """Hints to the client about how to use or show the content they are attached to."""
 
-    audience: list[Role] | None | UnsetType
+    audience: list[Role] | None | UnsetType = UNSET
     """Who should see the content, for example `user` or `assistant`. `null` or missing leaves that open."""
-    last_modified: str | None | UnsetType
+    last_modified: str | None | UnsetType = UNSET
     """When the resource last changed, as an ISO 8601 string like MCP uses. `null` or missing if not reported."""
-    priority: float | None | UnsetType
+    priority: float | None | UnsetType = UNSET
     """How important the content is when choosing what to show: 0 is least, 1 most. `null` or missing if unranked."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("audience", "last_modified", "priority", "meta")
-
-    def __init__(
-        self,
-        *,
-        audience: list[Role] | None | UnsetType = UNSET,
-        last_modified: str | None | UnsetType = UNSET,
-        priority: float | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.audience = audience
-        self.last_modified = last_modified
-        self.priority = priority
-        self.meta = meta
 
 
 Role: TypeAlias = Literal["assistant", "user"] | str
@@ -675,7 +384,6 @@ MediaType: TypeAlias = str
 """Media (MIME) type naming the format of some content."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Icon(Struct):
     """Image for the client's UI, with the sizes and theme it suits."""
 
@@ -683,35 +391,18 @@ class Icon(Struct):
     """Where to load the icon: must have the scheme `https:` or `data:`, and clients refuse any other. Fetch it without
     credentials, and stop at a redirect to another scheme or origin. Format: `uri`.
     """
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type to go by when the one reported by the source is missing or too generic. `null` or missing: trust the
     source.
     """
-    sizes: list[str] | None | UnsetType
+    sizes: list[str] | None | UnsetType = UNSET
     """Sizes the icon suits, each written like `48x48`, or `any` for a scalable image. `null` or missing: it fits every
     size.
     """
-    theme: IconTheme | None | UnsetType
+    theme: IconTheme | None | UnsetType = UNSET
     """Background the icon is drawn for; `null` or missing if it suits any theme."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("src", "mime_type", "sizes", "theme", "meta")
-
-    def __init__(
-        self,
-        *,
-        src: str,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        sizes: list[str] | None | UnsetType = UNSET,
-        theme: IconTheme | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.src = src
-        self.mime_type = mime_type
-        self.sizes = sizes
-        self.theme = theme
-        self.meta = meta
 
 
 IconTheme: TypeAlias = Literal["light", "dark"] | str
@@ -722,7 +413,6 @@ IconTheme: TypeAlias = Literal["light", "dark"] | str
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TextResourceContents(Struct):
     """Contents of a resource that is text."""
 
@@ -730,28 +420,12 @@ class TextResourceContents(Struct):
     """The text itself."""
     uri: str
     """Where the resource or media can be found, or what identifies it. Format: `uri`."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type of the resource; `null` or missing when not stated."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("text", "uri", "mime_type", "meta")
 
-    def __init__(
-        self,
-        *,
-        text: str,
-        uri: str,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.text = text
-        self.uri = uri
-        self.mime_type = mime_type
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class BlobResourceContents(Struct):
     """Contents of a resource that is not text, encoded as base64."""
 
@@ -759,148 +433,68 @@ class BlobResourceContents(Struct):
     """The resource's bytes, encoded as base64. Encoding: `base64`."""
     uri: str
     """Where the resource or media can be found, or what identifies it. Format: `uri`."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type of the resource; `null` or missing when not stated."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("blob", "uri", "mime_type", "meta")
-
-    def __init__(
-        self,
-        *,
-        blob: str,
-        uri: str,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.blob = blob
-        self.uri = uri
-        self.mime_type = mime_type
-        self.meta = meta
 
 
 EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 """What an embedded resource holds: text, or bytes in base64."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffPathChange(Struct):
     """Fields of an operation that involves one path: add, delete or modify."""
 
     path: AbsolutePath
     """Absolute path of the affected file."""
 
-    __slots__ = ("path",)
 
-    def __init__(
-        self,
-        *,
-        path: AbsolutePath,
-    ) -> None:
-        self.path = path
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffChangeAdd(DiffPathChange):
     """New file at `path`.
 
     Fields of an operation that involves one path: add, delete or modify.
     """
 
-    file_type: DiffFileType | None | UnsetType
+    file_type: DiffFileType | None | UnsetType = UNSET
     """What kind of file it is after the change, or was before a `delete`. `null` or missing if unknown."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type the file has after the change, or had before a `delete`. `null` or missing if unknown."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    operation: Literal["add"]
-
-    __slots__ = ("file_type", "mime_type", "meta", "operation")
-
-    def __init__(
-        self,
-        *,
-        path: AbsolutePath,
-        file_type: DiffFileType | None | UnsetType = UNSET,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        operation: Literal["add"] = "add",
-    ) -> None:
-        self.path = path
-        self.file_type = file_type
-        self.mime_type = mime_type
-        self.meta = meta
-        self.operation = operation
+    operation: Literal["add"] = "add"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffChangeDelete(DiffPathChange):
     """File at `path` is removed.
 
     Fields of an operation that involves one path: add, delete or modify.
     """
 
-    file_type: DiffFileType | None | UnsetType
+    file_type: DiffFileType | None | UnsetType = UNSET
     """What kind of file it is after the change, or was before a `delete`. `null` or missing if unknown."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type the file has after the change, or had before a `delete`. `null` or missing if unknown."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    operation: Literal["delete"]
-
-    __slots__ = ("file_type", "mime_type", "meta", "operation")
-
-    def __init__(
-        self,
-        *,
-        path: AbsolutePath,
-        file_type: DiffFileType | None | UnsetType = UNSET,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        operation: Literal["delete"] = "delete",
-    ) -> None:
-        self.path = path
-        self.file_type = file_type
-        self.mime_type = mime_type
-        self.meta = meta
-        self.operation = operation
+    operation: Literal["delete"] = "delete"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffChangeModify(DiffPathChange):
     """Contents of `path` change; the path does not.
 
     Fields of an operation that involves one path: add, delete or modify.
     """
 
-    file_type: DiffFileType | None | UnsetType
+    file_type: DiffFileType | None | UnsetType = UNSET
     """What kind of file it is after the change, or was before a `delete`. `null` or missing if unknown."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type the file has after the change, or had before a `delete`. `null` or missing if unknown."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    operation: Literal["modify"]
-
-    __slots__ = ("file_type", "mime_type", "meta", "operation")
-
-    def __init__(
-        self,
-        *,
-        path: AbsolutePath,
-        file_type: DiffFileType | None | UnsetType = UNSET,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        operation: Literal["modify"] = "modify",
-    ) -> None:
-        self.path = path
-        self.file_type = file_type
-        self.mime_type = mime_type
-        self.meta = meta
-        self.operation = operation
+    operation: Literal["modify"] = "modify"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffPathPairChange(Struct):
     """Fields of an operation that involves two paths: move or copy."""
 
@@ -909,123 +503,54 @@ class DiffPathPairChange(Struct):
     path: AbsolutePath
     """Absolute path of the destination file."""
 
-    __slots__ = ("old_path", "path")
 
-    def __init__(
-        self,
-        *,
-        old_path: AbsolutePath,
-        path: AbsolutePath,
-    ) -> None:
-        self.old_path = old_path
-        self.path = path
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffChangeMove(DiffPathPairChange):
     """File goes from `oldPath` to `path`.
 
     Fields of an operation that involves two paths: move or copy.
     """
 
-    file_type: DiffFileType | None | UnsetType
+    file_type: DiffFileType | None | UnsetType = UNSET
     """What kind of file it is after the change, or was before a `delete`. `null` or missing if unknown."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type the file has after the change, or had before a `delete`. `null` or missing if unknown."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    operation: Literal["move"]
-
-    __slots__ = ("file_type", "mime_type", "meta", "operation")
-
-    def __init__(
-        self,
-        *,
-        old_path: AbsolutePath,
-        path: AbsolutePath,
-        file_type: DiffFileType | None | UnsetType = UNSET,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        operation: Literal["move"] = "move",
-    ) -> None:
-        self.old_path = old_path
-        self.path = path
-        self.file_type = file_type
-        self.mime_type = mime_type
-        self.meta = meta
-        self.operation = operation
+    operation: Literal["move"] = "move"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffChangeCopy(DiffPathPairChange):
     """File at `oldPath` is duplicated to `path`.
 
     Fields of an operation that involves two paths: move or copy.
     """
 
-    file_type: DiffFileType | None | UnsetType
+    file_type: DiffFileType | None | UnsetType = UNSET
     """What kind of file it is after the change, or was before a `delete`. `null` or missing if unknown."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type the file has after the change, or had before a `delete`. `null` or missing if unknown."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    operation: Literal["copy"]
-
-    __slots__ = ("file_type", "mime_type", "meta", "operation")
-
-    def __init__(
-        self,
-        *,
-        old_path: AbsolutePath,
-        path: AbsolutePath,
-        file_type: DiffFileType | None | UnsetType = UNSET,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        operation: Literal["copy"] = "copy",
-    ) -> None:
-        self.old_path = old_path
-        self.path = path
-        self.file_type = file_type
-        self.mime_type = mime_type
-        self.meta = meta
-        self.operation = operation
+    operation: Literal["copy"] = "copy"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffChangeOther(Struct):
     """Operation not listed here. A leading `_` shows it comes from an implementation; all other names are held for
     later ACP versions.
     """
 
-    file_type: DiffFileType | None | UnsetType
+    file_type: DiffFileType | None | UnsetType = UNSET
     """What kind of file it is after the change, or was before a `delete`. `null` or missing if unknown."""
-    mime_type: MediaType | None | UnsetType
+    mime_type: MediaType | None | UnsetType = UNSET
     """MIME type the file has after the change, or had before a `delete`. `null` or missing if unknown."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     operation: str
     """Operation not listed here. A leading `_` shows it comes from an implementation; all other names are held for
     later ACP versions.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("file_type", "mime_type", "meta", "operation", "extra")
-
-    def __init__(
-        self,
-        *,
-        file_type: DiffFileType | None | UnsetType = UNSET,
-        mime_type: MediaType | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        operation: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.file_type = file_type
-        self.mime_type = mime_type
-        self.meta = meta
-        self.operation = operation
-        self.extra = {} if extra is UNSET else extra
 
 
 DiffChange: TypeAlias = (
@@ -1052,7 +577,6 @@ not parse it as a URI.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DiffPatch(Struct):
     """Patch text for display, along with the format it is in."""
 
@@ -1060,21 +584,8 @@ class DiffPatch(Struct):
     """Which format `text` is in; ACP itself defines only `git_patch`."""
     text: str
     """The patch, written as `format` says."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("format", "text", "meta")
-
-    def __init__(
-        self,
-        *,
-        format: DiffPatchFormat,
-        text: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.format = format
-        self.text = text
-        self.meta = meta
 
 
 DiffPatchFormat: TypeAlias = Literal["git_patch"] | str
@@ -1090,76 +601,39 @@ TerminalId: TypeAlias = str
 """Identifies an agent-owned terminal; unique within its session."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallLocation(Struct):
     """File, and possibly line, that a tool call is working on, so the editor can follow along live."""
 
     path: AbsolutePath
     """File the tool reads or changes; the path must be absolute."""
-    line: int | None | UnsetType
+    line: int | None | UnsetType = UNSET
     """Line in the file, counting from 1 (`0` is invalid). `null` or missing means no line in particular."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("path", "line", "meta")
 
-    def __init__(
-        self,
-        *,
-        path: AbsolutePath,
-        line: int | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.path = path
-        self.line = line
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallCapabilities(Struct):
     """What the client may do to a tool call at this moment. Read a malformed value as offering nothing, so that no
     unadvertised request is ever sent.
     """
 
-    cancel: ToolCallCancelCapabilities | None | UnsetType
+    cancel: ToolCallCancelCapabilities | None | UnsetType = UNSET
     """Set to an object, even `{}`, when the client may call `tool_call/cancel` on this call; `null` or missing means it
     may not. Agents should drop it once the call has ended.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("cancel", "meta")
 
-    def __init__(
-        self,
-        *,
-        cancel: ToolCallCancelCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.cancel = cancel
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ToolCallCancelCapabilities(Struct):
     """Shows that a tool call can be cancelled with `tool_call/cancel`. `{}` is enough to say so; a `null` or missing
     `cancel` says it cannot.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PermissionOption(Struct):
     """One choice the user has when asked to approve a tool call."""
 
@@ -1169,23 +643,8 @@ class PermissionOption(Struct):
     """Text of the choice, as the user sees it."""
     kind: PermissionOptionKind
     """What kind of choice this is, so the client can present it suitably."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("option_id", "name", "kind", "meta")
-
-    def __init__(
-        self,
-        *,
-        option_id: PermissionOptionId,
-        name: str,
-        kind: PermissionOptionKind,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.option_id = option_id
-        self.name = name
-        self.kind = kind
-        self.meta = meta
 
 
 PermissionOptionId: TypeAlias = str
@@ -1202,7 +661,6 @@ PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationSessionScope(Struct):
     """Places an elicitation in a session and, with `toolCallId`, in one tool call, for instance to pass on to the user
     what an MCP server asks while a tool runs.
@@ -1210,22 +668,10 @@ class ElicitationSessionScope(Struct):
 
     session_id: SessionId
     """Session the elicitation belongs to."""
-    tool_call_id: ToolCallId | None | UnsetType
+    tool_call_id: ToolCallId | None | UnsetType = UNSET
     """Tool call the elicitation belongs to; if absent or `null`, it belongs to the session as a whole."""
 
-    __slots__ = ("session_id", "tool_call_id")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestFormSession(ElicitationSessionScope):
     """Belongs to a session, and possibly to one tool call in it.
 
@@ -1235,33 +681,13 @@ class CreateElicitationRequestFormSession(ElicitationSessionScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mode: Literal["form"]
+    mode: Literal["form"] = "form"
     requested_schema: ElicitationSchema
     """Schema of the form: which fields to show the user and what each one accepts."""
 
-    __slots__ = ("message", "meta", "mode", "requested_schema")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: Literal["form"] = "form",
-        requested_schema: ElicitationSchema,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.requested_schema = requested_schema
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationRequestScope(Struct):
     """Places an elicitation under a JSON-RPC request instead of a session, for example during authentication or setup
     when no session exists yet.
@@ -1270,17 +696,7 @@ class ElicitationRequestScope(Struct):
     request_id: RequestId
     """Client request, still unanswered, on whose behalf the agent asks."""
 
-    __slots__ = ("request_id",)
 
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-    ) -> None:
-        self.request_id = request_id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestFormRequest(ElicitationRequestScope):
     """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
 
@@ -1290,35 +706,17 @@ class CreateElicitationRequestFormRequest(ElicitationRequestScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mode: Literal["form"]
+    mode: Literal["form"] = "form"
     requested_schema: ElicitationSchema
     """Schema of the form: which fields to show the user and what each one accepts."""
-
-    __slots__ = ("message", "meta", "mode", "requested_schema")
-
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: Literal["form"] = "form",
-        requested_schema: ElicitationSchema,
-    ) -> None:
-        self.request_id = request_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.requested_schema = requested_schema
 
 
 CreateElicitationRequestForm: TypeAlias = CreateElicitationRequestFormSession | CreateElicitationRequestFormRequest
 """The client builds a form from the schema supplied and has the user fill it in."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestUrlSession(ElicitationSessionScope):
     """Belongs to a session, and possibly to one tool call in it.
 
@@ -1328,37 +726,15 @@ class CreateElicitationRequestUrlSession(ElicitationSessionScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mode: Literal["url"]
+    mode: Literal["url"] = "url"
     elicitation_id: ElicitationId
     """Identifies this elicitation; a later `elicitation/complete` carries the same value."""
     url: str
     """Address the client should have the user open. Format: `uri`."""
 
-    __slots__ = ("message", "meta", "mode", "elicitation_id", "url")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: Literal["url"] = "url",
-        elicitation_id: ElicitationId,
-        url: str,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.elicitation_id = elicitation_id
-        self.url = url
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestUrlRequest(ElicitationRequestScope):
     """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
 
@@ -1368,39 +744,19 @@ class CreateElicitationRequestUrlRequest(ElicitationRequestScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    mode: Literal["url"]
+    mode: Literal["url"] = "url"
     elicitation_id: ElicitationId
     """Identifies this elicitation; a later `elicitation/complete` carries the same value."""
     url: str
     """Address the client should have the user open. Format: `uri`."""
-
-    __slots__ = ("message", "meta", "mode", "elicitation_id", "url")
-
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: Literal["url"] = "url",
-        elicitation_id: ElicitationId,
-        url: str,
-    ) -> None:
-        self.request_id = request_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.elicitation_id = elicitation_id
-        self.url = url
 
 
 CreateElicitationRequestUrl: TypeAlias = CreateElicitationRequestUrlSession | CreateElicitationRequestUrlRequest
 """The client sends the user to a web address."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestOtherSession(ElicitationSessionScope):
     """Belongs to a session, and possibly to one tool call in it.
 
@@ -1410,36 +766,16 @@ class CreateElicitationRequestOtherSession(ElicitationSessionScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     mode: str
     """Name of a mode not defined here. Extensions must start theirs with `_`; all other unknown names belong to later
     versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("message", "meta", "mode", "extra")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId | None | UnsetType = UNSET,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
     """Belongs to a JSON-RPC request rather than to a session, as when authenticating before any session exists.
 
@@ -1449,31 +785,14 @@ class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
 
     message: str
     """Tells the user what is being asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     mode: str
     """Name of a mode not defined here. Extensions must start theirs with `_`; all other unknown names belong to later
     versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("message", "meta", "mode", "extra")
-
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-        message: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        mode: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.request_id = request_id
-        self.message = message
-        self.meta = meta
-        self.mode = mode
-        self.extra = {} if extra is UNSET else extra
 
 
 CreateElicitationRequestOther: TypeAlias = CreateElicitationRequestOtherSession | CreateElicitationRequestOtherRequest
@@ -1491,7 +810,6 @@ URL is not completion.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationSchema(Struct):
     """Describes the form to show, as a JSON Schema object whose properties are the fields. Fields hold simple values or
     a list of choices; nested objects are not supported.
@@ -1499,35 +817,16 @@ class ElicitationSchema(Struct):
 
     type: ElicitationSchemaType
     """Always `object`; reject a schema with any other value."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Heading for the form; if absent or `null`, it has none."""
     properties: dict[str, ElicitationPropertySchema]
     """Fields of the form by name; each must be of a primitive type or a multi-select."""
-    required: list[str] | None | UnsetType
+    required: list[str] | None | UnsetType = UNSET
     """Names of the fields the user has to fill in; if absent or `null`, all are optional."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Says what the form as a whole is about; absent or `null` if there is nothing to say."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("type", "title", "properties", "required", "description", "meta")
-
-    def __init__(
-        self,
-        *,
-        type: ElicitationSchemaType,
-        title: str | None | UnsetType = UNSET,
-        properties: dict[str, ElicitationPropertySchema],
-        required: list[str] | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.properties = properties
-        self.required = required
-        self.description = description
-        self.meta = meta
 
 
 ElicitationSchemaType: TypeAlias = Literal["object"] | str
@@ -1537,246 +836,117 @@ ElicitationSchemaType: TypeAlias = Literal["object"] | str
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaString(Struct):
     """Text field, or a choice of one value if `enum` or `oneOf` is present.
 
     Describes a text field in a form, or a choice of one value if `enum` or `oneOf` is present.
     """
 
-    type: Literal["string"]
-    title: str | None | UnsetType
+    type: Literal["string"] = "string"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    min_length: int | None | UnsetType
+    min_length: int | None | UnsetType = UNSET
     """Fewest characters the text may have; if absent or `null`, any number will do."""
-    max_length: int | None | UnsetType
+    max_length: int | None | UnsetType = UNSET
     """Most characters the text may have; if absent or `null`, there is no limit."""
-    pattern: str | None | UnsetType
+    pattern: str | None | UnsetType = UNSET
     """ECMA-262 regular expression the answer must match; `null` or missing if any text will do."""
-    format: StringFormat | None | UnsetType
+    format: StringFormat | None | UnsetType = UNSET
     """Format the text has to follow; if absent or `null`, any text is accepted."""
-    default: str | None | UnsetType
+    default: str | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    enum: list[str] | None | UnsetType
+    enum: list[str] | None | UnsetType = UNSET
     """Values to choose one from, shown as they are. Never empty; `null` or missing if this field sets no choices."""
-    one_of: list[EnumOption] | None | UnsetType
+    one_of: list[EnumOption] | None | UnsetType = UNSET
     """Choices to pick one from, each with a title. Never empty; `null` or missing if this field sets no choices."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = (
-        "type",
-        "title",
-        "description",
-        "min_length",
-        "max_length",
-        "pattern",
-        "format",
-        "default",
-        "enum",
-        "one_of",
-        "meta",
-    )
 
-    def __init__(
-        self,
-        *,
-        type: Literal["string"] = "string",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        min_length: int | None | UnsetType = UNSET,
-        max_length: int | None | UnsetType = UNSET,
-        pattern: str | None | UnsetType = UNSET,
-        format: StringFormat | None | UnsetType = UNSET,
-        default: str | None | UnsetType = UNSET,
-        enum: list[str] | None | UnsetType = UNSET,
-        one_of: list[EnumOption] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.min_length = min_length
-        self.max_length = max_length
-        self.pattern = pattern
-        self.format = format
-        self.default = default
-        self.enum = enum
-        self.one_of = one_of
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaNumber(Struct):
     """Field for a number, which may have a fraction.
 
     Describes a field for a number, which may have a fraction.
     """
 
-    type: Literal["number"]
-    title: str | None | UnsetType
+    type: Literal["number"] = "number"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    minimum: float | None | UnsetType
+    minimum: float | None | UnsetType = UNSET
     """Smallest number allowed, itself included; if absent or `null`, there is no lower limit."""
-    maximum: float | None | UnsetType
+    maximum: float | None | UnsetType = UNSET
     """Largest number allowed, itself included; if absent or `null`, there is no upper limit."""
-    default: float | None | UnsetType
+    default: float | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "title", "description", "minimum", "maximum", "default", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["number"] = "number",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        minimum: float | None | UnsetType = UNSET,
-        maximum: float | None | UnsetType = UNSET,
-        default: float | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.minimum = minimum
-        self.maximum = maximum
-        self.default = default
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaInteger(Struct):
     """Field for a whole number.
 
     Describes a field for a whole number.
     """
 
-    type: Literal["integer"]
-    title: str | None | UnsetType
+    type: Literal["integer"] = "integer"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    minimum: int | None | UnsetType
+    minimum: int | None | UnsetType = UNSET
     """Smallest number allowed, itself included; if absent or `null`, there is no lower limit."""
-    maximum: int | None | UnsetType
+    maximum: int | None | UnsetType = UNSET
     """Largest number allowed, itself included; if absent or `null`, there is no upper limit."""
-    default: int | None | UnsetType
+    default: int | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "title", "description", "minimum", "maximum", "default", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["integer"] = "integer",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        minimum: int | None | UnsetType = UNSET,
-        maximum: int | None | UnsetType = UNSET,
-        default: int | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.minimum = minimum
-        self.maximum = maximum
-        self.default = default
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaBoolean(Struct):
     """Field that is either true or false.
 
     Describes a field that is either true or false, such as a checkbox.
     """
 
-    type: Literal["boolean"]
-    title: str | None | UnsetType
+    type: Literal["boolean"] = "boolean"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    default: bool | None | UnsetType
+    default: bool | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "title", "description", "default", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["boolean"] = "boolean",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        default: bool | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.default = default
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaArray(Struct):
     """Field in which the user can pick several values.
 
     Describes a field in which the user may pick several values; the result is an array.
     """
 
-    type: Literal["array"]
-    title: str | None | UnsetType
+    type: Literal["array"] = "array"
+    title: str | None | UnsetType = UNSET
     """Label of the field; if absent or `null`, it has none."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    min_items: int | None | UnsetType
+    min_items: int | None | UnsetType = UNSET
     """Fewest choices the user may submit; leaving it out or sending `null` sets no lower bound."""
-    max_items: int | None | UnsetType
+    max_items: int | None | UnsetType = UNSET
     """Most choices the user may submit; leaving it out or sending `null` sets no upper bound."""
     items: MultiSelectItems
     """Which values the user can pick from, for instance as bare strings or with a title for each."""
-    default: list[str] | None | UnsetType
+    default: list[str] | None | UnsetType = UNSET
     """Values to preselect when the form opens. If absent or `null`, nothing is preselected."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "title", "description", "min_items", "max_items", "items", "default", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["array"] = "array",
-        title: str | None | UnsetType = UNSET,
-        description: str | None | UnsetType = UNSET,
-        min_items: int | None | UnsetType = UNSET,
-        max_items: int | None | UnsetType = UNSET,
-        items: MultiSelectItems,
-        default: list[str] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.title = title
-        self.description = description
-        self.min_items = min_items
-        self.max_items = max_items
-        self.items = items
-        self.default = default
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationPropertySchemaOther(Struct):
     """Any other type of field; names starting with `_` are for extensions, the rest are kept for later ACP versions. A
     client that does not know it must not show it as an input it does know, and should store or forward the schema
@@ -1787,19 +957,8 @@ class ElicitationPropertySchemaOther(Struct):
     """Name of a field type not defined here. Extensions must start theirs with `_`; all other unknown names belong to
     later versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 ElicitationPropertySchema: TypeAlias = (
@@ -1825,7 +984,6 @@ StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"] | str
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class EnumOption(Struct):
     """One choice in a form field: the value to submit, the title to show for it and, if wanted, an explanation."""
 
@@ -1833,55 +991,25 @@ class EnumOption(Struct):
     """Value submitted if the user picks this choice."""
     title: str
     """How the choice is shown to the user."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("const", "title", "description", "meta")
 
-    def __init__(
-        self,
-        *,
-        const: str,
-        title: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.const = const
-        self.title = title
-        self.description = description
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class MultiSelectItemsString(Struct):
     """Choices given as bare strings.
 
     Choices of a multi-select field, as bare strings.
     """
 
-    type: Literal["string"]
+    type: Literal["string"] = "string"
     enum: list[str]
     """Values the user may pick; at least one."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "enum", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["string"] = "string",
-        enum: list[str],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.enum = enum
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class MultiSelectItemsOther(Struct):
     """Choices of some other `type`, from an extension or a later ACP version."""
 
@@ -1889,40 +1017,17 @@ class MultiSelectItemsOther(Struct):
     """Name of an item type not defined here. Extensions must start theirs with `_`; all other unknown names belong to
     later versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("type", "extra")
 
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TitledMultiSelectItems(Struct):
     """Choices of a multi-select field, each with a title."""
 
     any_of: list[EnumOption]
     """Choices, each with a title, that the user may pick; at least one."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("any_of", "meta")
-
-    def __init__(
-        self,
-        *,
-        any_of: list[EnumOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.any_of = any_of
-        self.meta = meta
 
 
 MultiSelectItems: TypeAlias = MultiSelectItemsString | MultiSelectItemsOther | TitledMultiSelectItems
@@ -1937,7 +1042,6 @@ ExtRequest: TypeAlias = Any
 """Parameters of a custom request whose method ACP does not define; they can be any JSON."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeResponse(Struct):
     """Answer to `initialize`: the protocol version both sides will speak, and what the agent can do."""
 
@@ -1947,31 +1051,14 @@ class InitializeResponse(Struct):
     """
     info: Implementation
     """Name and version of the agent software that is replying."""
-    capabilities: AgentCapabilities
+    capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
     """What this agent can do, so that the client knows which optional features it may use."""
-    auth_methods: list[AuthMethod] | UnsetType
+    auth_methods: list[AuthMethod] | UnsetType = UNSET
     """Ways to authenticate. If any are listed, the agent must implement `auth/login` and `auth/logout`; if empty or
     missing, neither is on offer.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("protocol_version", "info", "capabilities", "auth_methods", "meta")
-
-    def __init__(
-        self,
-        *,
-        protocol_version: ProtocolVersion,
-        info: Implementation,
-        capabilities: AgentCapabilities | UnsetType = UNSET,
-        auth_methods: list[AuthMethod] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.protocol_version = protocol_version
-        self.info = info
-        self.capabilities = AgentCapabilities() if capabilities is UNSET else capabilities
-        self.auth_methods = auth_methods
-        self.meta = meta
 
 
 ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
@@ -1980,313 +1067,152 @@ through capabilities instead.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Implementation(Struct):
     """Names the software at one end of the connection and its version; a `title` may be added for display."""
 
     name: str
     """Name for programs to work with; show it to people only when there is no `title`."""
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Name meant for display to people. If `null` or missing, show `name`."""
     version: str
     """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("name", "title", "version", "meta")
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        title: str | None | UnsetType = UNSET,
-        version: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.title = title
-        self.version = version
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AgentCapabilities(Struct):
     """What the agent supports, announced in its `initialize` response so that the client knows which features and
     content it may use.
     """
 
-    session: SessionCapabilities | None | UnsetType
+    session: SessionCapabilities | None | UnsetType = UNSET
     """Present, even as `{}`, if the agent handles the baseline session methods (`new`, `list`, `resume`, `close`,
     `prompt`, `cancel`, `update`). `null` or missing: call no `session/*` method at all.
     """
-    auth: AgentAuthCapabilities | None | UnsetType
+    auth: AgentAuthCapabilities | None | UnsetType = UNSET
     """Authentication extensions, none if `null` or missing. Do not look here for `auth/login` and `auth/logout`: a
     non-empty `authMethods` is what announces them.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session", "auth", "meta")
 
-    def __init__(
-        self,
-        *,
-        session: SessionCapabilities | None | UnsetType = UNSET,
-        auth: AgentAuthCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session = session
-        self.auth = auth
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionCapabilities(Struct):
     """What the agent supports for sessions. Even `{}` promises the baseline methods (`session/new`, `list`, `resume`,
     `close`, `prompt`, `cancel`, `update`); further methods, prompt content and MCP transports are opt-in fields.
     """
 
-    prompt: PromptCapabilities | None | UnsetType
+    prompt: PromptCapabilities | None | UnsetType = UNSET
     """Content that prompts may contain beyond text and resource links, which always work. `null` or missing: only those
     two.
     """
-    mcp: McpCapabilities | None | UnsetType
+    mcp: McpCapabilities | None | UnsetType = UNSET
     """MCP transports the client may use when it passes servers to a session. `null` or missing: none."""
-    delete: SessionDeleteCapabilities | None | UnsetType
+    delete: SessionDeleteCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if listed sessions can be removed with `session/delete`; do not call it if this is `null`
     or missing.
     """
-    additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType
+    additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if session lifecycle requests may carry `additionalDirectories`; do not send it if `null`
     or missing. `session/list` may then return each session's full ordered list.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("prompt", "mcp", "delete", "additional_directories", "meta")
 
-    def __init__(
-        self,
-        *,
-        prompt: PromptCapabilities | None | UnsetType = UNSET,
-        mcp: McpCapabilities | None | UnsetType = UNSET,
-        delete: SessionDeleteCapabilities | None | UnsetType = UNSET,
-        additional_directories: SessionAdditionalDirectoriesCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.prompt = prompt
-        self.mcp = mcp
-        self.delete = delete
-        self.additional_directories = additional_directories
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptCapabilities(Struct):
     """Prompt content the agent accepts besides `text` and `resource_link`, which it must always take. Send another type
     only if its field here is set.
     """
 
-    image: PromptImageCapabilities | None | UnsetType
+    image: PromptImageCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if prompts may contain `image` blocks; `null` or missing if not."""
-    audio: PromptAudioCapabilities | None | UnsetType
+    audio: PromptAudioCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if prompts may contain `audio` blocks; `null` or missing if not."""
-    embedded_context: PromptEmbeddedContextCapabilities | None | UnsetType
+    embedded_context: PromptEmbeddedContextCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if prompts may embed `resource` blocks holding the context a message refers to; `null` or
     missing if not.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("image", "audio", "embedded_context", "meta")
 
-    def __init__(
-        self,
-        *,
-        image: PromptImageCapabilities | None | UnsetType = UNSET,
-        audio: PromptAudioCapabilities | None | UnsetType = UNSET,
-        embedded_context: PromptEmbeddedContextCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.image = image
-        self.audio = audio
-        self.embedded_context = embedded_context
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptImageCapabilities(Struct):
     """Shows that images are accepted in prompts; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptAudioCapabilities(Struct):
     """Shows that audio is accepted in prompts; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptEmbeddedContextCapabilities(Struct):
     """Shows that embedded resources are accepted in prompts; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpCapabilities(Struct):
     """Kinds of MCP server transport that work in this agent's sessions."""
 
-    stdio: McpStdioCapabilities | None | UnsetType
+    stdio: McpStdioCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if the agent can run MCP servers over stdio; `null` or missing if not."""
-    http: McpHttpCapabilities | None | UnsetType
+    http: McpHttpCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if the agent can reach MCP servers over HTTP; `null` or missing if not."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("stdio", "http", "meta")
 
-    def __init__(
-        self,
-        *,
-        stdio: McpStdioCapabilities | None | UnsetType = UNSET,
-        http: McpHttpCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.stdio = stdio
-        self.http = http
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpStdioCapabilities(Struct):
     """Shows that stdio MCP servers are accepted; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpHttpCapabilities(Struct):
     """Shows that HTTP MCP servers are accepted; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionDeleteCapabilities(Struct):
     """Declares that `session/delete` is available for removing listed sessions; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionAdditionalDirectoriesCapabilities(Struct):
     """Shows that session lifecycle requests may carry `additionalDirectories`; `{}` is enough. The agent may also
     report each session's complete ordered list in `session/list`.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AgentAuthCapabilities(Struct):
     """Extensions the agent offers around authentication. It says nothing about `auth/login` and `auth/logout`, which
     depend on `authMethods` being non-empty.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    status: AuthStatusCapabilities | None | UnsetType
+    status: AuthStatusCapabilities | None | UnsetType = UNSET
     """Whether the agent handles `auth/status`: an object, even an empty one, says that it does.
 
     From auth-state, 2026-11-02.
     """
 
-    __slots__ = ("meta", "status")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        status: AuthStatusCapabilities | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.status = status
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodTerminal(Struct):
     """The client launches the agent program separately in a terminal for the user to sign in; this method never goes to
     `auth/login`.
@@ -2296,77 +1222,37 @@ class AuthMethodTerminal(Struct):
     `auth/login`.
     """
 
-    type: Literal["terminal"]
+    type: Literal["terminal"] = "terminal"
     method_id: AuthMethodId
     """Tells this method apart from the others the agent offers."""
     name: str
     """Label to show the user when choosing how to log in."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer text about the method for people to read; `null` or missing if there is none."""
-    args: list[str] | UnsetType
+    args: list[str] | UnsetType = UNSET
     """Arguments the client adds after the agent's configured ones when it starts the login process."""
-    env: list[EnvVariable] | UnsetType
+    env: list[EnvVariable] | UnsetType = UNSET
     """Variables to add to the agent's environment for the sign-in run, winning over those of the same name in the
     normal launch settings. No name may occur twice.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "method_id", "name", "description", "args", "env", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["terminal"] = "terminal",
-        method_id: AuthMethodId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        args: list[str] | UnsetType = UNSET,
-        env: list[EnvVariable] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.method_id = method_id
-        self.name = name
-        self.description = description
-        self.args = args
-        self.env = env
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodAgent(Struct):
     """The client calls `auth/login` and the agent does the rest; `type` is `agent`."""
 
-    type: Literal["agent"]
+    type: Literal["agent"] = "agent"
     method_id: AuthMethodId
     """Tells this method apart from the others the agent offers."""
     name: str
     """Label to show the user when choosing how to log in."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Longer text about the method for people to read; `null` or missing if there is none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "method_id", "name", "description", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["agent"] = "agent",
-        method_id: AuthMethodId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.method_id = method_id
-        self.name = name
-        self.description = description
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthMethodOther(Struct):
     """Method of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
     apart from that, leave it out or list it generically.
@@ -2378,23 +1264,8 @@ class AuthMethodOther(Struct):
     """Tells this method apart from the others the agent offers."""
     name: str
     """Label to show the user when choosing how to log in."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "method_id", "name", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        method_id: AuthMethodId,
-        name: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.method_id = method_id
-        self.name = name
-        self.extra = {} if extra is UNSET else extra
 
 
 AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | AuthMethodOther
@@ -2405,7 +1276,6 @@ AuthMethodId: TypeAlias = str
 """Identifies one of the authentication methods an agent advertises."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class EnvVariable(Struct):
     """Name and value to put in the environment of a process being started."""
 
@@ -2413,58 +1283,24 @@ class EnvVariable(Struct):
     """What the variable is called."""
     value: str
     """What the variable is set to."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("name", "value", "meta")
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        value: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.value = value
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LoginAuthResponse(Struct):
     """Answer to `auth/login`."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LogoutAuthResponse(Struct):
     """Answer to `auth/logout`."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class NewSessionResponse(Struct):
     """Answer to `session/new`. The session counts as `idle` until an update says otherwise; updates can come before
     this answer, which must not overwrite a state they reported.
@@ -2472,34 +1308,18 @@ class NewSessionResponse(Struct):
 
     session_id: SessionId
     """Names the new session; send it with every later request about this conversation."""
-    config_options: list[SessionConfigOption] | UnsetType
+    config_options: list[SessionConfigOption] | UnsetType = UNSET
     """Config options at the start, none if empty or missing; each later `config_option_update` supplies a new full
     list. Never send `null`, but read it as missing.
     """
-    available_commands: list[AvailableCommand] | UnsetType
+    available_commands: list[AvailableCommand] | UnsetType = UNSET
     """Commands on offer at the start, none if empty or missing; each later `available_commands_update` supplies a new
     full list. Never send `null`, but read it as missing.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "config_options", "available_commands", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        config_options: list[SessionConfigOption] | UnsetType = UNSET,
-        available_commands: list[AvailableCommand] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.config_options = config_options
-        self.available_commands = available_commands
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigOptionSelect(Struct):
     """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
 
@@ -2510,43 +1330,19 @@ class SessionConfigOptionSelect(Struct):
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
     name: str
     """Label to show the user for this setting."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Text about the option to show to the user; `null` or missing if there is none."""
-    category: SessionConfigOptionCategory | None | UnsetType
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    type: Literal["select"]
+    type: Literal["select"] = "select"
     current_value: SessionConfigValueId
     """Value now in force, always one of those listed in `options`."""
     options: SessionConfigSelectOptions
     """Values to choose from, at least one. No `value` may appear twice, not even in different groups."""
 
-    __slots__ = ("config_id", "name", "description", "category", "meta", "type", "current_value", "options")
 
-    def __init__(
-        self,
-        *,
-        config_id: SessionConfigId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        category: SessionConfigOptionCategory | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: Literal["select"] = "select",
-        current_value: SessionConfigValueId,
-        options: SessionConfigSelectOptions,
-    ) -> None:
-        self.config_id = config_id
-        self.name = name
-        self.description = description
-        self.category = category
-        self.meta = meta
-        self.type = type
-        self.current_value = current_value
-        self.options = options
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigOptionBoolean(Struct):
     """Setting that is either on or off.
 
@@ -2557,39 +1353,17 @@ class SessionConfigOptionBoolean(Struct):
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
     name: str
     """Label to show the user for this setting."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Text about the option to show to the user; `null` or missing if there is none."""
-    category: SessionConfigOptionCategory | None | UnsetType
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    type: Literal["boolean"]
+    type: Literal["boolean"] = "boolean"
     current_value: bool
     """Whether the setting is on at present."""
 
-    __slots__ = ("config_id", "name", "description", "category", "meta", "type", "current_value")
 
-    def __init__(
-        self,
-        *,
-        config_id: SessionConfigId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        category: SessionConfigOptionCategory | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: Literal["boolean"] = "boolean",
-        current_value: bool,
-    ) -> None:
-        self.config_id = config_id
-        self.name = name
-        self.description = description
-        self.category = category
-        self.meta = meta
-        self.type = type
-        self.current_value = current_value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigOptionOther(Struct):
     """Option of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered
     but otherwise disregard it; its `currentValue` stays in force at the agent.
@@ -2599,37 +1373,16 @@ class SessionConfigOptionOther(Struct):
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
     name: str
     """Label to show the user for this setting."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Text about the option to show to the user; `null` or missing if there is none."""
-    category: SessionConfigOptionCategory | None | UnsetType
+    category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     type: str
     """Tag of an unlisted kind of config option. A `_` in front makes it an implementation's; ACP owns the rest."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("config_id", "name", "description", "category", "meta", "type", "extra")
-
-    def __init__(
-        self,
-        *,
-        config_id: SessionConfigId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        category: SessionConfigOptionCategory | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.config_id = config_id
-        self.name = name
-        self.description = description
-        self.category = category
-        self.meta = meta
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | SessionConfigOptionOther
@@ -2655,7 +1408,6 @@ SessionConfigValueId: TypeAlias = str
 """Identifies one of the values a configuration option can take."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigSelectOption(Struct):
     """One choice of a selector."""
 
@@ -2663,28 +1415,12 @@ class SessionConfigSelectOption(Struct):
     """Identifies this choice; sent as the value when the user picks it."""
     name: str
     """Label to show the user for this choice."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Text explaining this value; `null` or missing if there is none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("value", "name", "description", "meta")
 
-    def __init__(
-        self,
-        *,
-        value: SessionConfigValueId,
-        name: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.value = value
-        self.name = name
-        self.description = description
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionConfigSelectGroup(Struct):
     """Named group of choices within a selector."""
 
@@ -2694,23 +1430,8 @@ class SessionConfigSelectGroup(Struct):
     """Heading to show above the group's choices."""
     options: list[SessionConfigSelectOption]
     """Values in the group; never empty."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("group_id", "name", "options", "meta")
-
-    def __init__(
-        self,
-        *,
-        group_id: SessionConfigGroupId,
-        name: str,
-        options: list[SessionConfigSelectOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.group_id = group_id
-        self.name = name
-        self.options = options
-        self.meta = meta
 
 
 SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
@@ -2721,44 +1442,25 @@ SessionConfigGroupId: TypeAlias = str
 """Identifies one group of choices within a selector."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AvailableCommandCommand(Struct):
     """Slash command, run by writing it in a prompt.
 
     Slash command that the user runs by writing it in a prompt; `type` is `command`.
     """
 
-    type: Literal["command"]
+    type: Literal["command"] = "command"
     name: str
     """Name typed after the `/`, which is not part of it, for example `create_plan`. It must be free of whitespace and
     not shared with another command in the list.
     """
     description: str
     """Explanation of the command's effect, written for the user to read."""
-    input: AvailableCommandInput | None | UnsetType
+    input: AvailableCommandInput | None | UnsetType = UNSET
     """What input the command takes; `null` or missing if it takes none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "name", "description", "input", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["command"] = "command",
-        name: str,
-        description: str,
-        input: AvailableCommandInput | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.name = name
-        self.description = description
-        self.input = input
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AvailableCommandOther(Struct):
     """Command of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
     otherwise leave it out or show it plainly by `name` and `description`.
@@ -2772,57 +1474,27 @@ class AvailableCommandOther(Struct):
     """
     description: str
     """Explanation of the command's effect, written for the user to read."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "name", "description", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        name: str,
-        description: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.name = name
-        self.description = description
-        self.extra = {} if extra is UNSET else extra
 
 
 AvailableCommand: TypeAlias = AvailableCommandCommand | AvailableCommandOther
 """Command that the agent offers to the user, told apart by `type`."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AvailableCommandInputText(Struct):
     """Free text: whatever follows the command and the whitespace after its name.
 
     Free-form input: whatever the user types following the command name goes to the command as is.
     """
 
-    type: Literal["text"]
+    type: Literal["text"] = "text"
     hint: str
     """Placeholder text to show the user while nothing has been typed for the command."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "hint", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["text"] = "text",
-        hint: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.hint = hint
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AvailableCommandInputOther(Struct):
     """Input of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered;
     otherwise disregard it or offer the command with no structured input.
@@ -2830,53 +1502,27 @@ class AvailableCommandInputOther(Struct):
 
     type: str
     """Tag of an unlisted kind of command input. Only `_` names may be defined outside ACP."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 AvailableCommandInput: TypeAlias = AvailableCommandInputText | AvailableCommandInputOther
 """Describes the kind of input a command takes."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ListSessionsResponse(Struct):
     """Result of `session/list`: one page of sessions and, if there are more, a cursor for the next."""
 
     sessions: list[SessionInfo]
     """The sessions on this page of results."""
-    next_cursor: SessionListCursor | None | UnsetType
+    next_cursor: SessionListCursor | None | UnsetType = UNSET
     """Token to send as `cursor` for the next page; do not interpret it. Only `null` or missing marks the last page, so
     an empty string still has to be followed.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("sessions", "next_cursor", "meta")
 
-    def __init__(
-        self,
-        *,
-        sessions: list[SessionInfo],
-        next_cursor: SessionListCursor | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.sessions = sessions
-        self.next_cursor = next_cursor
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionInfo(Struct):
     """One entry of a `session/list` result, describing a session the agent knows."""
 
@@ -2884,162 +1530,76 @@ class SessionInfo(Struct):
     """Identifies the listed session in further requests."""
     cwd: AbsolutePath
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[AbsolutePath] | UnsetType
+    additional_directories: list[AbsolutePath] | UnsetType = UNSET
     """Complete, ordered list of the session's workspace roots besides `cwd`, all absolute paths. Leaving it out says
     the same as an empty list: none are reported.
     """
-    title: str | None | UnsetType
+    title: str | None | UnsetType = UNSET
     """Name of the session to show to people; `null` or missing if it has none."""
-    updated_at: str | None | UnsetType
+    updated_at: str | None | UnsetType = UNSET
     """When the session was last active, in RFC 3339 form; `null` or missing if not reported."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("session_id", "cwd", "additional_directories", "title", "updated_at", "meta")
-
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        cwd: AbsolutePath,
-        additional_directories: list[AbsolutePath] | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        updated_at: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.cwd = cwd
-        self.additional_directories = additional_directories
-        self.title = title
-        self.updated_at = updated_at
-        self.meta = meta
 
 
 SessionListCursor: TypeAlias = str
 """Marks a position in the results of `session/list`; pass it back as received and read nothing into it."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DeleteSessionResponse(Struct):
     """Result of `session/delete`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ResumeSessionResponse(Struct):
     """What `session/resume` returns on success. Agents must have sent a `state_update` with the present state by then,
     after any requested replay; do not infer `idle` from this result.
     """
 
-    config_options: list[SessionConfigOption] | UnsetType
+    config_options: list[SessionConfigOption] | UnsetType = UNSET
     """Config options at the start, none if empty or missing; each later `config_option_update` supplies a new full
     list. Never send `null`, but read it as missing.
     """
-    available_commands: list[AvailableCommand] | UnsetType
+    available_commands: list[AvailableCommand] | UnsetType = UNSET
     """Commands on offer at the start, none if empty or missing; each later `available_commands_update` supplies a new
     full list. Never send `null`, but read it as missing.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("config_options", "available_commands", "meta")
 
-    def __init__(
-        self,
-        *,
-        config_options: list[SessionConfigOption] | UnsetType = UNSET,
-        available_commands: list[AvailableCommand] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.config_options = config_options
-        self.available_commands = available_commands
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CloseSessionResponse(Struct):
     """Result of `session/close`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelToolCallResponse(Struct):
     """What `tool_call/cancel` returns on success: the cancellation was accepted, not that the work has stopped."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelTerminalResponse(Struct):
     """What `terminal/cancel` returns on success: the cancellation was accepted, not that the process has exited."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionResponse(Struct):
     """Result of `session/set_config_option`: all options as they stand after the change."""
 
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("config_options", "meta")
 
-    def __init__(
-        self,
-        *,
-        config_options: list[SessionConfigOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.config_options = config_options
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptResponse(Struct):
     """Confirms that the prompt now has its message ID and its place in the conversation, which is more than being
     received or queued. It says nothing about completion: follow `state_update` for that.
@@ -3049,19 +1609,8 @@ class PromptResponse(Struct):
     """ID given to the new user message; required, never `null`. The agent must also send that message in a session
     update with this ID, before or after this response, and any replay of it reuses the ID.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("message_id", "meta")
-
-    def __init__(
-        self,
-        *,
-        message_id: MessageId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.message_id = message_id
-        self.meta = meta
 
 
 MessageId: TypeAlias = str
@@ -3074,7 +1623,6 @@ ExtResponse: TypeAlias = Any
 """Result of an extension request; its shape is whatever the two sides agreed for that custom method."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Error(Struct):
     """Why a request failed, in the form JSON-RPC 2.0 prescribes: a code, a message and optional further data."""
 
@@ -3082,23 +1630,10 @@ class Error(Struct):
     """Integer that tells what kind of error this is; use it, not `message`, to decide how to react."""
     message: str
     """Short explanation of the failure, at most one sentence."""
-    data: ErrorData | None | UnsetType
+    data: ErrorData | None | UnsetType = UNSET
     """Extra detail about the error, of any JSON type; omitting it and sending `null` both mean there is none. Codes
     `-32022` and `-32002` (for a missing session) have defined shapes.
     """
-
-    __slots__ = ("code", "message", "data")
-
-    def __init__(
-        self,
-        *,
-        code: ErrorCode,
-        message: str,
-        data: ErrorData | None | UnsetType = UNSET,
-    ) -> None:
-        self.code = code
-        self.message = message
-        self.data = data
 
 
 ErrorCode: TypeAlias = Literal[-32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002, -32022] | int
@@ -3119,7 +1654,6 @@ ACP, and -32800 (from LSP's reserved range) for a cancelled request.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class UnsupportedProtocolVersionErrorData(Struct):
     """Contents of `data` in a `-32022` error: which version was asked for and which ones the agent offers."""
 
@@ -3127,49 +1661,23 @@ class UnsupportedProtocolVersionErrorData(Struct):
     """Version the client asked for in `initialize`."""
     supported: list[ProtocolVersion]
     """Every version the agent can speak."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("requested", "supported", "meta")
 
-    def __init__(
-        self,
-        *,
-        requested: ProtocolVersion,
-        supported: list[ProtocolVersion],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.requested = requested
-        self.supported = supported
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionNotFoundErrorData(Struct):
     """Contents of `data` in a `-32002` error whose cause is a request naming an unknown or inactive session."""
 
     session_id: SessionId
     """ID the failed request asked for."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("session_id", "meta")
-
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.meta = meta
 
 
 ErrorData: TypeAlias = UnsupportedProtocolVersionErrorData | SessionNotFoundErrorData | Any
 """Shapes that an error's `data` can take: those ACP specifies, and otherwise any JSON value."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class UpdateSessionNotification(Struct):
     """Payload of `session/update`: one change to one session. It can arrive at any time in the session's life, not only
     while a prompt is being worked on.
@@ -3179,24 +1687,10 @@ class UpdateSessionNotification(Struct):
     """Session in which the change happened."""
     update: SessionUpdate
     """What changed; its `sessionUpdate` field says which kind of update it is."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "update", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        update: SessionUpdate,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.update = update
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ContentChunk(Struct):
     """One piece of a message that is being streamed; append it to the message that `messageId` names."""
 
@@ -3206,49 +1700,19 @@ class ContentChunk(Struct):
     """
     content: ContentBlock
     """The content block itself."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("message_id", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        message_id: MessageId,
-        content: ContentBlock,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.message_id = message_id
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateUserMessageChunk(ContentChunk):
     """Next piece of a message from the user.
 
     One piece of a message that is being streamed; append it to the message that `messageId` names.
     """
 
-    session_update: Literal["user_message_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        message_id: MessageId,
-        content: ContentBlock,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_update: Literal["user_message_chunk"] = "user_message_chunk",
-    ) -> None:
-        self.message_id = message_id
-        self.content = content
-        self.meta = meta
-        self.session_update = session_update
+    session_update: Literal["user_message_chunk"] = "user_message_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateUserMessage(Struct):
     """Creates a user message, on acceptance or replay, or patches the one already known under this `messageId`.
 
@@ -3256,60 +1720,28 @@ class SessionUpdateUserMessage(Struct):
     clears it, an array replaces everything so far, chunks included; later chunks append.
     """
 
-    session_update: Literal["user_message"]
+    session_update: Literal["user_message"] = "user_message"
     message_id: MessageId
     """Message to create or patch."""
-    content: list[ContentBlock] | None | UnsetType
+    content: list[ContentBlock] | None | UnsetType = UNSET
     """All content of the message, replacing what was accumulated before; `null` or `[]` empties it and omission keeps
     it.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
     nothing, null clears it, and null under a key removes that key.
     """
 
-    __slots__ = ("session_update", "message_id", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["user_message"] = "user_message",
-        message_id: MessageId,
-        content: list[ContentBlock] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.message_id = message_id
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAgentMessageChunk(ContentChunk):
     """Next piece of the agent's reply.
 
     One piece of a message that is being streamed; append it to the message that `messageId` names.
     """
 
-    session_update: Literal["agent_message_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        message_id: MessageId,
-        content: ContentBlock,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_update: Literal["agent_message_chunk"] = "agent_message_chunk",
-    ) -> None:
-        self.message_id = message_id
-        self.content = content
-        self.meta = meta
-        self.session_update = session_update
+    session_update: Literal["agent_message_chunk"] = "agent_message_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAgentMessage(Struct):
     """Creates an agent message, or patches the one already known under this `messageId`. It can accompany streamed
     chunks.
@@ -3318,60 +1750,28 @@ class SessionUpdateAgentMessage(Struct):
     clears it, an array replaces everything so far, chunks included; later chunks append.
     """
 
-    session_update: Literal["agent_message"]
+    session_update: Literal["agent_message"] = "agent_message"
     message_id: MessageId
     """Message to create or patch."""
-    content: list[ContentBlock] | None | UnsetType
+    content: list[ContentBlock] | None | UnsetType = UNSET
     """All content of the message, replacing what was accumulated before; `null` or `[]` empties it and omission keeps
     it.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
     nothing, null clears it, and null under a key removes that key.
     """
 
-    __slots__ = ("session_update", "message_id", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["agent_message"] = "agent_message",
-        message_id: MessageId,
-        content: list[ContentBlock] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.message_id = message_id
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAgentThoughtChunk(ContentChunk):
     """Next piece of the agent's thinking, as opposed to its reply.
 
     One piece of a message that is being streamed; append it to the message that `messageId` names.
     """
 
-    session_update: Literal["agent_thought_chunk"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        message_id: MessageId,
-        content: ContentBlock,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk",
-    ) -> None:
-        self.message_id = message_id
-        self.content = content
-        self.meta = meta
-        self.session_update = session_update
+    session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAgentThought(Struct):
     """Creates an agent thought, or patches the one already known under this `messageId`. It can accompany streamed
     chunks.
@@ -3380,241 +1780,119 @@ class SessionUpdateAgentThought(Struct):
     clears it, an array replaces everything so far, chunks included; later chunks append.
     """
 
-    session_update: Literal["agent_thought"]
+    session_update: Literal["agent_thought"] = "agent_thought"
     message_id: MessageId
     """Thought to create or patch."""
-    content: list[ContentBlock] | None | UnsetType
+    content: list[ContentBlock] | None | UnsetType = UNSET
     """All content of the thought, replacing what was accumulated before; `null` or `[]` empties it and omission keeps
     it.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
     nothing, null clears it, and null under a key removes that key.
     """
 
-    __slots__ = ("session_update", "message_id", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["agent_thought"] = "agent_thought",
-        message_id: MessageId,
-        content: list[ContentBlock] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.message_id = message_id
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateRunning(Struct):
     """The agent is working in the foreground, whether on a prompt or on its own initiative."""
 
-    session_update: Literal["state_update"]
-    state: Literal["running"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["running"] = "running"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "state", "background", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["running"] = "running",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateIdleEndTurn(Struct):
     """Work finished normally, possibly through a locally handled command without any model call."""
 
-    session_update: Literal["state_update"]
-    state: Literal["idle"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["idle"] = "idle"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    stop_reason: Literal["end_turn"]
+    stop_reason: Literal["end_turn"] = "end_turn"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
-    __slots__ = ("session_update", "state", "background", "meta", "stop_reason")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["idle"] = "idle",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: Literal["end_turn"] = "end_turn",
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-        self.stop_reason = stop_reason
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateIdleMaxTokens(Struct):
     """Work stopped at the token limit."""
 
-    session_update: Literal["state_update"]
-    state: Literal["idle"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["idle"] = "idle"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    stop_reason: Literal["max_tokens"]
+    stop_reason: Literal["max_tokens"] = "max_tokens"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
-    __slots__ = ("session_update", "state", "background", "meta", "stop_reason")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["idle"] = "idle",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: Literal["max_tokens"] = "max_tokens",
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-        self.stop_reason = stop_reason
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateIdleMaxTurnRequests(Struct):
     """Work stopped because it used up its allowance of model requests."""
 
-    session_update: Literal["state_update"]
-    state: Literal["idle"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["idle"] = "idle"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    stop_reason: Literal["max_turn_requests"]
+    stop_reason: Literal["max_turn_requests"] = "max_turn_requests"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
-    __slots__ = ("session_update", "state", "background", "meta", "stop_reason")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["idle"] = "idle",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: Literal["max_turn_requests"] = "max_turn_requests",
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-        self.stop_reason = stop_reason
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateIdleRefusal(Struct):
     """Work stopped because the agent declined to go on."""
 
-    session_update: Literal["state_update"]
-    state: Literal["idle"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["idle"] = "idle"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    stop_reason: Literal["refusal"]
+    stop_reason: Literal["refusal"] = "refusal"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
-    __slots__ = ("session_update", "state", "background", "meta", "stop_reason")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["idle"] = "idle",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: Literal["refusal"] = "refusal",
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-        self.stop_reason = stop_reason
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateIdleCancelled(Struct):
     """The user or client ended the work, by `session/cancel`, closing the session, or an agent-offered choice. Agents
     must report this even if aborting throws, never `error`; the agent's own timeouts are not `cancelled`.
     """
 
-    session_update: Literal["state_update"]
-    state: Literal["idle"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["idle"] = "idle"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    stop_reason: Literal["cancelled"]
+    stop_reason: Literal["cancelled"] = "cancelled"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
-    __slots__ = ("session_update", "state", "background", "meta", "stop_reason")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["idle"] = "idle",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: Literal["cancelled"] = "cancelled",
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-        self.stop_reason = stop_reason
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateIdleError(Struct):
     """A failure ended the work. If it came before the prompt's message was inserted, `session/prompt` must fail too;
     after insertion that request still succeeds.
@@ -3622,113 +1900,56 @@ class SessionUpdateStateUpdateIdleError(Struct):
     The work failed; this holds the details.
     """
 
-    session_update: Literal["state_update"]
-    state: Literal["idle"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["idle"] = "idle"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    stop_reason: Literal["error"]
+    stop_reason: Literal["error"] = "error"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
-    error: Error | None | UnsetType
+    error: Error | None | UnsetType = UNSET
     """What went wrong, in the form of a JSON-RPC error. Agents should supply it; omitted or `null` means no details are
     given.
     """
 
-    __slots__ = ("session_update", "state", "background", "meta", "stop_reason", "error")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["idle"] = "idle",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: Literal["error"] = "error",
-        error: Error | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-        self.stop_reason = stop_reason
-        self.error = error
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateIdleOther(Struct):
     """A reason this version does not know: `_` names belong to vendors, other new names to future ACP."""
 
-    session_update: Literal["state_update"]
-    state: Literal["idle"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["idle"] = "idle"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: str
     """A reason this version does not know: `_` names belong to vendors, other new names to future ACP."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("session_update", "state", "background", "meta", "stop_reason", "extra")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["idle"] = "idle",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-        self.stop_reason = stop_reason
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateIdleNone(Struct):
     """The agent gives no reason, by leaving `stopReason` out or setting it to `null`."""
 
-    session_update: Literal["state_update"]
-    state: Literal["idle"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["idle"] = "idle"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    stop_reason: None | UnsetType
+    stop_reason: None | UnsetType = UNSET
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
-
-    __slots__ = ("session_update", "state", "background", "meta", "stop_reason")
-
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["idle"] = "idle",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        stop_reason: None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-        self.stop_reason = stop_reason
 
 
 SessionUpdateStateUpdateIdle: TypeAlias = (
@@ -3744,7 +1965,6 @@ SessionUpdateStateUpdateIdle: TypeAlias = (
 """The foreground is at rest; things in the background may still be going on."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateRequiresAction(Struct):
     """Work is stuck until the user does something, such as answering a permission request.
 
@@ -3752,57 +1972,28 @@ class SessionUpdateStateUpdateRequiresAction(Struct):
     can. The agent must then report `running` on progress, or `idle` if it all ends; an answer alone proves neither.
     """
 
-    session_update: Literal["state_update"]
-    state: Literal["requires_action"]
-    background: list[BackgroundWork] | None | UnsetType
+    session_update: Literal["state_update"] = "state_update"
+    state: Literal["requires_action"] = "requires_action"
+    background: list[BackgroundWork] | None | UnsetType = UNSET
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "state", "background", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: Literal["requires_action"] = "requires_action",
-        background: list[BackgroundWork] | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.background = background
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateStateUpdateOther(Struct):
     """A state this version does not know (`_` marks vendor ones). Clients must show it as generically busy, never as
     `idle` or as the prior state; agents must keep to standard states unless the client advertised support.
     """
 
-    session_update: Literal["state_update"]
+    session_update: Literal["state_update"] = "state_update"
     state: str
     """Name of the unknown state; those starting with `_` are vendor extensions and the rest are for later ACP
     versions.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("session_update", "state", "extra")
-
-    def __init__(
-        self,
-        *,
-        session_update: Literal["state_update"] = "state_update",
-        state: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.state = state
-        self.extra = {} if extra is UNSET else extra
 
 
 SessionUpdateStateUpdate: TypeAlias = (
@@ -3814,7 +2005,6 @@ SessionUpdateStateUpdate: TypeAlias = (
 """Whether the session's foreground work as a whole is running, idle or waiting for the user."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateToolCallContentChunk(Struct):
     """Appends one item to the content of a tool call.
 
@@ -3822,31 +2012,15 @@ class SessionUpdateToolCallContentChunk(Struct):
     with `content`.
     """
 
-    session_update: Literal["tool_call_content_chunk"]
+    session_update: Literal["tool_call_content_chunk"] = "tool_call_content_chunk"
     tool_call_id: ToolCallId
     """Tool call that gets the content."""
     content: ToolCallContent
     """Item to append."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "tool_call_id", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["tool_call_content_chunk"] = "tool_call_content_chunk",
-        tool_call_id: ToolCallId,
-        content: ToolCallContent,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.tool_call_id = tool_call_id
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
     """Introduces a tool call, or changes one already reported.
 
@@ -3854,41 +2028,9 @@ class SessionUpdateToolCallUpdate(ToolCallUpdate):
     call), `null` clears it, any other value or array replaces it whole; `_meta` objects merge by top-level key.
     """
 
-    session_update: Literal["tool_call_update"]
-
-    __slots__ = ("session_update",)
-
-    def __init__(
-        self,
-        *,
-        tool_call_id: ToolCallId,
-        name: str | None | UnsetType = UNSET,
-        title: str | None | UnsetType = UNSET,
-        kind: ToolKind | None | UnsetType = UNSET,
-        status: ToolCallStatus | None | UnsetType = UNSET,
-        content: list[ToolCallContent] | None | UnsetType = UNSET,
-        locations: list[ToolCallLocation] | None | UnsetType = UNSET,
-        raw_input: Any | UnsetType = UNSET,
-        raw_output: Any | UnsetType = UNSET,
-        capabilities: ToolCallCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        session_update: Literal["tool_call_update"] = "tool_call_update",
-    ) -> None:
-        self.tool_call_id = tool_call_id
-        self.name = name
-        self.title = title
-        self.kind = kind
-        self.status = status
-        self.content = content
-        self.locations = locations
-        self.raw_input = raw_input
-        self.raw_output = raw_output
-        self.capabilities = capabilities
-        self.meta = meta
-        self.session_update = session_update
+    session_update: Literal["tool_call_update"] = "tool_call_update"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateTerminalUpdate(Struct):
     """Introduces a terminal owned by the agent, or changes one already reported.
 
@@ -3896,170 +2038,76 @@ class SessionUpdateTerminalUpdate(Struct):
     replaces. `_meta` differs, merging by top-level key.
     """
 
-    session_update: Literal["terminal_update"]
+    session_update: Literal["terminal_update"] = "terminal_update"
     terminal_id: TerminalId
     """Terminal to create or patch; unique in its session."""
-    command: str | None | UnsetType
+    command: str | None | UnsetType = UNSET
     """Command line that the terminal runs."""
-    cwd: AbsolutePath | None | UnsetType
+    cwd: AbsolutePath | None | UnsetType = UNSET
     """Directory the command runs in, as an absolute path."""
-    output: TerminalOutput | None | UnsetType
+    output: TerminalOutput | None | UnsetType = UNSET
     """All output of the terminal up to now; discard earlier bytes and use these instead."""
-    exit_status: TerminalExitStatus | None | UnsetType
+    exit_status: TerminalExitStatus | None | UnsetType = UNSET
     """How the process ended. Receiving an object here means that it has exited."""
-    size: TerminalSize | None | UnsetType
+    size: TerminalSize | None | UnsetType = UNSET
     """Dimensions the program sees, if known. Rendering at this size makes columns, progress bars and cursor movement
     come out right.
     """
-    capabilities: TerminalCapabilities | None | UnsetType
+    capabilities: TerminalCapabilities | None | UnsetType = UNSET
     """What the client may currently ask of this terminal; none at first. An object replaces the entire earlier value,
     `null` removes it and omission keeps it.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
     nothing, null clears it, and null under a key removes that key.
     """
 
-    __slots__ = (
-        "session_update",
-        "terminal_id",
-        "command",
-        "cwd",
-        "output",
-        "exit_status",
-        "size",
-        "capabilities",
-        "meta",
-    )
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["terminal_update"] = "terminal_update",
-        terminal_id: TerminalId,
-        command: str | None | UnsetType = UNSET,
-        cwd: AbsolutePath | None | UnsetType = UNSET,
-        output: TerminalOutput | None | UnsetType = UNSET,
-        exit_status: TerminalExitStatus | None | UnsetType = UNSET,
-        size: TerminalSize | None | UnsetType = UNSET,
-        capabilities: TerminalCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.terminal_id = terminal_id
-        self.command = command
-        self.cwd = cwd
-        self.output = output
-        self.exit_status = exit_status
-        self.size = size
-        self.capabilities = capabilities
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateTerminalOutputChunk(Struct):
     """More output from an agent-owned terminal; append its bytes to those already received."""
 
-    session_update: Literal["terminal_output_chunk"]
+    session_update: Literal["terminal_output_chunk"] = "terminal_output_chunk"
     terminal_id: TerminalId
     """Terminal that gets the output."""
     data: str
     """The bytes in base64. Decode each chunk separately. Encoding: `base64`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "terminal_id", "data", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["terminal_output_chunk"] = "terminal_output_chunk",
-        terminal_id: TerminalId,
-        data: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.terminal_id = terminal_id
-        self.data = data
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdatePlanUpdate(Struct):
     """New content for the plan that `planId` names.
 
     Gives a plan new content; `planId` inside `plan` tells which one.
     """
 
-    session_update: Literal["plan_update"]
+    session_update: Literal["plan_update"] = "plan_update"
     plan: PlanUpdateContent
     """New content, including the ID of the plan it replaces."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "plan", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["plan_update"] = "plan_update",
-        plan: PlanUpdateContent,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.plan = plan
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateAvailableCommandsUpdate(Struct):
     """Announces the commands the user can run now; it replaces any earlier list."""
 
-    session_update: Literal["available_commands_update"]
+    session_update: Literal["available_commands_update"] = "available_commands_update"
     available_commands: list[AvailableCommand]
     """Commands on offer to the user."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "available_commands", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["available_commands_update"] = "available_commands_update",
-        available_commands: list[AvailableCommand],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.available_commands = available_commands
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateConfigOptionUpdate(Struct):
     """Reports all configuration options anew after at least one of them changed."""
 
-    session_update: Literal["config_option_update"]
+    session_update: Literal["config_option_update"] = "config_option_update"
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "config_options", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["config_option_update"] = "config_option_update",
-        config_options: list[SessionConfigOption],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.config_options = config_options
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateSessionInfoUpdate(Struct):
     """Reports a change to what describes the session: its title, time of last activity or custom metadata.
 
@@ -4067,68 +2115,34 @@ class SessionUpdateSessionInfoUpdate(Struct):
     `_meta` is merged by top-level key.
     """
 
-    session_update: Literal["session_info_update"]
-    title: str | None | UnsetType
+    session_update: Literal["session_info_update"] = "session_info_update"
+    title: str | None | UnsetType = UNSET
     """Title to show for the session; null removes the one set before."""
-    updated_at: str | None | UnsetType
+    updated_at: str | None | UnsetType = UNSET
     """When the session was last active, in RFC 3339 form; `null` clears it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
     nothing, null clears it, and null under a key removes that key.
     """
 
-    __slots__ = ("session_update", "title", "updated_at", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["session_info_update"] = "session_info_update",
-        title: str | None | UnsetType = UNSET,
-        updated_at: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.title = title
-        self.updated_at = updated_at
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateUsageUpdate(Struct):
     """Reports how full the context window is and, optionally, what the session has cost so far.
 
     Reports how full a session's context window is and, optionally, what the session has cost.
     """
 
-    session_update: Literal["usage_update"]
+    session_update: Literal["usage_update"] = "usage_update"
     used: int
     """How many tokens the context holds at this moment. Format: `uint64`."""
     size: int
     """Capacity of the context window, counted in tokens. Format: `uint64`."""
-    cost: Cost | None | UnsetType
+    cost: Cost | None | UnsetType = UNSET
     """Total cost of the session so far. A value replaces the earlier figure, `null` clears it and omission keeps it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "used", "size", "cost", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["usage_update"] = "usage_update",
-        used: int,
-        size: int,
-        cost: Cost | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.used = used
-        self.size = size
-        self.cost = cost
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateNotice(Struct):
     """A message for the user that stays out of the session history. It needs no client capability, and a client may
     ignore it.
@@ -4137,35 +2151,17 @@ class SessionUpdateNotice(Struct):
     client may ignore it, and no capability gates it.
     """
 
-    session_update: Literal["notice"]
+    session_update: Literal["notice"] = "notice"
     severity: NoticeSeverity
     """How serious the notice is; affects presentation only."""
     title: str
     """Headline of the notice in plain text. It must not be empty and must make sense without the description."""
-    description: str | None | UnsetType
+    description: str | None | UnsetType = UNSET
     """Further detail or advice in plain text; null and absent both mean there is none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "severity", "title", "description", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["notice"] = "notice",
-        severity: NoticeSeverity,
-        title: str,
-        description: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.severity = severity
-        self.title = title
-        self.description = description
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateCompactionUpdate(Struct):
     """Introduces a context compaction, or changes one already reported.
 
@@ -4173,43 +2169,23 @@ class SessionUpdateCompactionUpdate(Struct):
     `null` clears, a value replaces (`summary: []` also clears); `_meta` merges by top-level key.
     """
 
-    session_update: Literal["compaction_update"]
+    session_update: Literal["compaction_update"] = "compaction_update"
     compaction_id: CompactionId
     """Which compaction this concerns; chosen by the agent and never shared by two compactions of one session."""
     status: CompactionStatus
     """Stage the compaction is in as of this update."""
-    summary: list[ContentBlock] | None | UnsetType
+    summary: list[ContentBlock] | None | UnsetType = UNSET
     """Summary to show the user, replacing in full any earlier one. Absent keeps what is stored; null or an empty list
     clears it.
     """
-    error: str | None | UnsetType
+    error: str | None | UnsetType = UNSET
     """What went wrong, in words for the user. Absent keeps the stored text; null clears it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know. Here it is a patch: left out it changes
     nothing, null clears it, and null under a key removes that key.
     """
 
-    __slots__ = ("session_update", "compaction_id", "status", "summary", "error", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["compaction_update"] = "compaction_update",
-        compaction_id: CompactionId,
-        status: CompactionStatus,
-        summary: list[ContentBlock] | None | UnsetType = UNSET,
-        error: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.compaction_id = compaction_id
-        self.status = status
-        self.summary = summary
-        self.error = error
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateCompactionSummaryChunk(Struct):
     """Appends one content block to the summary that a context compaction keeps.
 
@@ -4217,31 +2193,15 @@ class SessionUpdateCompactionSummaryChunk(Struct):
     that is in progress.
     """
 
-    session_update: Literal["compaction_summary_chunk"]
+    session_update: Literal["compaction_summary_chunk"] = "compaction_summary_chunk"
     compaction_id: CompactionId
     """Which compaction's summary to extend."""
     content: ContentBlock
     """The block to put at the end of the summary."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_update", "compaction_id", "content", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_update: Literal["compaction_summary_chunk"] = "compaction_summary_chunk",
-        compaction_id: CompactionId,
-        content: ContentBlock,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.compaction_id = compaction_id
-        self.content = content
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SessionUpdateOther(Struct):
     """An update this version does not know: `_` names are vendor extensions, others belong to future ACP. Keep its raw
     JSON when you store or forward it; otherwise skip it or show it generically.
@@ -4251,19 +2211,8 @@ class SessionUpdateOther(Struct):
     """Name of the unknown update; a leading `_` marks a vendor extension, anything else is left to later ACP
     versions.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("session_update", "extra")
-
-    def __init__(
-        self,
-        *,
-        session_update: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.session_update = session_update
-        self.extra = {} if extra is UNSET else extra
 
 
 SessionUpdate: TypeAlias = (
@@ -4293,7 +2242,6 @@ variant.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class BackgroundWorkTerminal(Struct):
     """A process that outlives the tool call that started it; it counts as live until a `terminal_update` carries
     `exitStatus`.
@@ -4301,27 +2249,13 @@ class BackgroundWorkTerminal(Struct):
     Refers to a terminal whose process runs in the background.
     """
 
-    type: Literal["terminal"]
+    type: Literal["terminal"] = "terminal"
     terminal_id: TerminalId
     """Terminal being listed; the agent must already have announced it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["terminal"] = "terminal",
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class BackgroundWorkToolCall(Struct):
     """Work begun in a tool call but going on without its own process, for example a watcher or a scheduled wakeup. Tool
     calls that are `pending` or `paused` remain in the list.
@@ -4329,27 +2263,13 @@ class BackgroundWorkToolCall(Struct):
     Refers to a tool call whose work carries on in the background.
     """
 
-    type: Literal["tool_call"]
+    type: Literal["tool_call"] = "tool_call"
     tool_call_id: ToolCallId
     """Tool call being listed; the agent must already have announced it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "tool_call_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["tool_call"] = "tool_call",
-        tool_call_id: ToolCallId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.tool_call_id = tool_call_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class BackgroundWorkOther(Struct):
     """A kind of background work this version does not know (`_` for vendors, other names for future ACP). Still treat
     it as something running.
@@ -4357,19 +2277,8 @@ class BackgroundWorkOther(Struct):
 
     type: str
     """Name of the unknown kind of work: `_` prefix for vendor extensions, all other new names kept for ACP itself."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 BackgroundWork: TypeAlias = BackgroundWorkTerminal | BackgroundWorkToolCall | BackgroundWorkOther
@@ -4378,57 +2287,30 @@ announce it before first listing it and report its exit or final status before d
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalOutput(Struct):
     """All output of the terminal up to now; discard earlier bytes and use these instead."""
 
     data: str
     """The full output, encoded as base64. Encoding: `base64`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("data", "meta")
 
-    def __init__(
-        self,
-        *,
-        data: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.data = data
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalExitStatus(Struct):
     """How a terminal's process ended. Once this object is there the process is over, even with neither `exitCode` nor
     `signal` in it.
     """
 
-    exit_code: int | None | UnsetType
+    exit_code: int | None | UnsetType = UNSET
     """Exit code from the platform; it can be negative, as on Windows. Omitted or `null` means unknown."""
-    signal: str | None | UnsetType
+    signal: str | None | UnsetType = UNSET
     """Signal that ended the process, by its usual platform name (`SIGTERM`, `SIGKILL`). Omitted or `null` means unknown
     or none.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("exit_code", "signal", "meta")
 
-    def __init__(
-        self,
-        *,
-        exit_code: int | None | UnsetType = UNSET,
-        signal: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.exit_code = exit_code
-        self.signal = signal
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalSize(Struct):
     """Dimensions of an agent-owned terminal, counted in character cells."""
 
@@ -4436,99 +2318,47 @@ class TerminalSize(Struct):
     """Width in character cells. Format: `uint16`."""
     rows: int
     """Height in character cells. Format: `uint16`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("cols", "rows", "meta")
 
-    def __init__(
-        self,
-        *,
-        cols: int,
-        rows: int,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.cols = cols
-        self.rows = rows
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalCapabilities(Struct):
     """What the client may ask of a terminal at present. A malformed value counts as nothing, so that no unadvertised
     request is sent.
     """
 
-    cancel: TerminalCancelCapabilities | None | UnsetType
+    cancel: TerminalCancelCapabilities | None | UnsetType = UNSET
     """Present as an object, even `{}`, when `terminal/cancel` works on this terminal; omitted or `null` when it does
     not. Agents should withdraw it once `exitStatus` is reported.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("cancel", "meta")
 
-    def __init__(
-        self,
-        *,
-        cancel: TerminalCancelCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.cancel = cancel
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalCancelCapabilities(Struct):
     """Marker that a terminal accepts `terminal/cancel`; an empty object is enough to say so."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PlanUpdateContentItems(Struct):
     """A plan given as a list of tasks.
 
     A plan in the form of a task list.
     """
 
-    type: Literal["items"]
+    type: Literal["items"] = "items"
     plan_id: PlanId
     """Plan that this content belongs to."""
     entries: list[PlanEntry]
     """Every task with its current status. Agents must always send the entire list, since the client replaces what it
     had.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "plan_id", "entries", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["items"] = "items",
-        plan_id: PlanId,
-        entries: list[PlanEntry],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.plan_id = plan_id
-        self.entries = entries
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PlanUpdateContentOther(Struct):
     """A plan format this version does not know (`_` for vendors, others for future ACP). It replaces the previous
     content of that `planId`; keep its raw JSON when you store or forward it, else ignore it or show it generically.
@@ -4538,21 +2368,8 @@ class PlanUpdateContentOther(Struct):
     """Name of the unknown plan format: a vendor's if it starts with `_`, otherwise set aside for future ACP."""
     plan_id: PlanId
     """Plan that this content belongs to."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "plan_id", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        plan_id: PlanId,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.plan_id = plan_id
-        self.extra = {} if extra is UNSET else extra
 
 
 PlanUpdateContent: TypeAlias = PlanUpdateContentItems | PlanUpdateContentOther
@@ -4563,7 +2380,6 @@ PlanId: TypeAlias = str
 """Names a plan; no two plans of one session share it."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PlanEntry(Struct):
     """One task or goal of a plan, with its priority and progress."""
 
@@ -4573,23 +2389,8 @@ class PlanEntry(Struct):
     """How much this step matters to the goal, compared with the others."""
     status: PlanEntryStatus
     """How far along this entry is: `pending`, `in_progress` or `completed`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("content", "priority", "status", "meta")
-
-    def __init__(
-        self,
-        *,
-        content: str,
-        priority: PlanEntryPriority,
-        status: PlanEntryStatus,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.content = content
-        self.priority = priority
-        self.status = status
-        self.meta = meta
 
 
 PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"] | str
@@ -4611,7 +2412,6 @@ PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed", "can
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Cost(Struct):
     """What a session has cost so far, as an amount and its unit."""
 
@@ -4621,21 +2421,8 @@ class Cost(Struct):
     """What `amount` is counted in: an ISO 4217 code such as `USD` for money, or a different measure, for instance
     `credits`.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("amount", "currency", "meta")
-
-    def __init__(
-        self,
-        *,
-        amount: float,
-        currency: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.amount = amount
-        self.currency = currency
-        self.meta = meta
 
 
 NoticeSeverity: TypeAlias = Literal["info", "warning", "error"] | str
@@ -4661,32 +2448,19 @@ CompactionStatus: TypeAlias = Literal["in_progress", "completed", "failed", "can
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CompleteElicitationNotification(Struct):
     """Payload telling the client that a URL-mode elicitation is over. The foreground state stays as it is."""
 
     elicitation_id: ElicitationId
     """Which elicitation has finished; same value as in the `elicitation/create` request that opened it."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("elicitation_id", "meta")
-
-    def __init__(
-        self,
-        *,
-        elicitation_id: ElicitationId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.elicitation_id = elicitation_id
-        self.meta = meta
 
 
 ExtNotification: TypeAlias = Any
 """Parameters of a custom notification outside ACP, which either side may send; there is no reply."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeRequest(Struct):
     """What a client sends in `initialize`: its protocol version, capabilities and identity."""
 
@@ -4694,158 +2468,72 @@ class InitializeRequest(Struct):
     """Highest protocol version that the client can speak."""
     info: Implementation
     """Name and version of the client software."""
-    capabilities: ClientCapabilities
+    capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
     """Optional features the client offers. Whatever is not declared here counts as unsupported."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("protocol_version", "info", "capabilities", "meta")
 
-    def __init__(
-        self,
-        *,
-        protocol_version: ProtocolVersion,
-        info: Implementation,
-        capabilities: ClientCapabilities | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.protocol_version = protocol_version
-        self.info = info
-        self.capabilities = ClientCapabilities() if capabilities is UNSET else capabilities
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ClientCapabilities(Struct):
     """What the client can do, as told to the agent in `initialize`. Anything not advertised counts as unsupported."""
 
-    auth: ClientAuthCapabilities | None | UnsetType
+    auth: ClientAuthCapabilities | None | UnsetType = UNSET
     """Kinds of authentication method the client can handle, limiting what the agent may offer. Omitted or `null` means
     no extensions are advertised.
     """
-    elicitation: ElicitationCapabilities | None | UnsetType
+    elicitation: ElicitationCapabilities | None | UnsetType = UNSET
     """Elicitation modes that the agent may use with this client; omitted or `null` means none."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("auth", "elicitation", "meta")
 
-    def __init__(
-        self,
-        *,
-        auth: ClientAuthCapabilities | None | UnsetType = UNSET,
-        elicitation: ElicitationCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.auth = auth
-        self.elicitation = elicitation
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ClientAuthCapabilities(Struct):
     """Kinds of authentication method the client can handle, declared in `initialize`. It covers those that are opt-in
     because they need extra work in the client.
     """
 
-    terminal: TerminalAuthCapabilities | None | UnsetType
+    terminal: TerminalAuthCapabilities | None | UnsetType = UNSET
     """Present, as `{}`, when the agent may offer `terminal` authentication methods; omitted or `null` when not. Clients
     should set it only if they can rerun the agent's configured command in an interactive terminal.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("terminal", "meta")
 
-    def __init__(
-        self,
-        *,
-        terminal: TerminalAuthCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.terminal = terminal
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class TerminalAuthCapabilities(Struct):
     """Marker that the client handles `terminal` authentication: it can start the agent again, as configured, in an
     interactive terminal.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationCapabilities(Struct):
     """Which elicitation modes, `form` and `url`, the client can handle."""
 
-    form: ElicitationFormCapabilities | None | UnsetType
+    form: ElicitationFormCapabilities | None | UnsetType = UNSET
     """Declares with `{}` that the client can show forms. Null and absent both mean form mode is not declared."""
-    url: ElicitationUrlCapabilities | None | UnsetType
+    url: ElicitationUrlCapabilities | None | UnsetType = UNSET
     """Present, as `{}`, when the client can handle elicitations that open a URL; omitted or `null` when it cannot."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("form", "url", "meta")
 
-    def __init__(
-        self,
-        *,
-        form: ElicitationFormCapabilities | None | UnsetType = UNSET,
-        url: ElicitationUrlCapabilities | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.form = form
-        self.url = url
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationFormCapabilities(Struct):
     """Details of `form` elicitation in the client; an empty object already declares support."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ElicitationUrlCapabilities(Struct):
     """Details of `url` elicitation in the client; an empty object already declares support."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LoginAuthRequest(Struct):
     """Names the authentication method for `auth/login`. Allowed only if `initialize` returned a non-empty
     `authMethods`: without that clients must not call it, with it agents must support it.
@@ -4853,150 +2541,74 @@ class LoginAuthRequest(Struct):
 
     method_id: AuthMethodId
     """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("method_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        method_id: AuthMethodId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.method_id = method_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LogoutAuthRequest(Struct):
     """Parameters of `auth/logout`, which ends the authenticated state. Allowed only if `initialize` returned a
     non-empty `authMethods`: without that clients must not call it, with it agents must support it.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class NewSessionRequest(Struct):
     """Where a new session works and which MCP servers it gets."""
 
     cwd: AbsolutePath
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
-    additional_directories: list[AbsolutePath] | UnsetType
+    additional_directories: list[AbsolutePath] | UnsetType = UNSET
     """Further workspace roots, as absolute paths; none if omitted or empty. Relative paths still resolve against
     `cwd`.
     """
-    mcp_servers: list[McpServer] | UnsetType
+    mcp_servers: list[McpServer] | UnsetType = UNSET
     """MCP servers for the agent to connect to in this session."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("cwd", "additional_directories", "mcp_servers", "meta")
 
-    def __init__(
-        self,
-        *,
-        cwd: AbsolutePath,
-        additional_directories: list[AbsolutePath] | UnsetType = UNSET,
-        mcp_servers: list[McpServer] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.cwd = cwd
-        self.additional_directories = additional_directories
-        self.mcp_servers = mcp_servers
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerHttp(Struct):
     """An MCP server reached over HTTP. Allowed only if the agent advertises `session.mcp.http`.
 
     Settings for an MCP server reached over HTTP.
     """
 
-    type: Literal["http"]
+    type: Literal["http"] = "http"
     name: str
     """Label that tells people which MCP server this is."""
     url: str
     """Address at which the MCP server is reached. Format: `uri`."""
-    headers: list[HttpHeader] | UnsetType
+    headers: list[HttpHeader] | UnsetType = UNSET
     """Extra HTTP headers for requests to the server. The agent uses the transport's own values for headers that the MCP
     transport defines.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "name", "url", "headers", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["http"] = "http",
-        name: str,
-        url: str,
-        headers: list[HttpHeader] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.name = name
-        self.url = url
-        self.headers = headers
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerStdio(Struct):
     """An MCP server run as a subprocess over stdio. Allowed only if the agent advertises `session.mcp.stdio`.
 
     Settings for an MCP server that runs as a local process and speaks over stdin and stdout.
     """
 
-    type: Literal["stdio"]
+    type: Literal["stdio"] = "stdio"
     name: str
     """Label that tells people which MCP server this is."""
     command: AbsolutePath
     """Program that starts the MCP server, as an absolute path."""
-    args: list[str] | UnsetType
+    args: list[str] | UnsetType = UNSET
     """Arguments the program is started with."""
-    env: list[EnvVariable] | UnsetType
+    env: list[EnvVariable] | UnsetType = UNSET
     """Environment variables for the server process. Names should be unique; on duplicates the agent may fail with
     `-32602`, or else the last one wins.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "name", "command", "args", "env", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["stdio"] = "stdio",
-        name: str,
-        command: AbsolutePath,
-        args: list[str] | UnsetType = UNSET,
-        env: list[EnvVariable] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.name = name
-        self.command = command
-        self.args = args
-        self.env = env
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class McpServerOther(Struct):
     """A transport this version does not know (`_` for vendors, others for future ACP). An agent without it must fail
     the request with `-32602`; keep its raw JSON when you store or forward it.
@@ -5004,26 +2616,14 @@ class McpServerOther(Struct):
 
     type: str
     """Name of the unknown transport; `_` starts vendor names, and ACP keeps the remaining ones for itself."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 McpServer: TypeAlias = McpServerHttp | McpServerStdio | McpServerOther
 """How the agent reaches an MCP server, a source of tools and context. `type` selects the transport."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class HttpHeader(Struct):
     """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
 
@@ -5031,74 +2631,34 @@ class HttpHeader(Struct):
     """Header name, for example `Authorization`."""
     value: str
     """Header value, sent as given."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("name", "value", "meta")
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        value: str,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.value = value
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ListSessionsRequest(Struct):
     """Filter and page position for `session/list`."""
 
-    cwd: AbsolutePath | None | UnsetType
+    cwd: AbsolutePath | None | UnsetType = UNSET
     """Absolute path that a session's `cwd` has to equal; subdirectories and `additionalDirectories` do not count,
     though the agent may normalize paths. Omitted or `null` means no filter.
     """
-    cursor: SessionListCursor | None | UnsetType
+    cursor: SessionListCursor | None | UnsetType = UNSET
     """Where to continue: the `nextCursor` of an earlier response, passed back unread. Omitted or `null` asks for the
     first page.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("cwd", "cursor", "meta")
 
-    def __init__(
-        self,
-        *,
-        cwd: AbsolutePath | None | UnsetType = UNSET,
-        cursor: SessionListCursor | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.cwd = cwd
-        self.cursor = cursor
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DeleteSessionRequest(Struct):
     """Names the session to remove from `session/list`. Requires the agent capability `session.delete`."""
 
     session_id: SessionId
     """Which session to remove."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ResumeSessionRequest(Struct):
     """Which session to reopen, with its directory and MCP servers, and whether to replay its history first."""
 
@@ -5108,65 +2668,33 @@ class ResumeSessionRequest(Struct):
     """The session's own directory, as an absolute path, which clients must supply. The agent may normalize it, and may
     refuse another directory with `-32602`.
     """
-    additional_directories: list[AbsolutePath] | UnsetType
+    additional_directories: list[AbsolutePath] | UnsetType = UNSET
     """Absolute paths of extra roots, listed in full: empty or absent means none, whatever was in effect before. A
     different list than last time is fine while `cwd` is still that of the session.
     """
-    mcp_servers: list[McpServer] | UnsetType
+    mcp_servers: list[McpServer] | UnsetType = UNSET
     """Every MCP server the client provides for the session; omitted or `[]` means none. Agents should not bring back
     servers from earlier requests.
     """
-    replay_from: ReplayFrom | None | UnsetType
+    replay_from: ReplayFrom | None | UnsetType = UNSET
     """Where replay begins, that point included; `{"type": "start"}` is everything retained, omitted or `null` is no
     replay. Agents must fail with `-32602` on an unsupported or malformed cursor, with no fallback.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "cwd", "additional_directories", "mcp_servers", "replay_from", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        cwd: AbsolutePath,
-        additional_directories: list[AbsolutePath] | UnsetType = UNSET,
-        mcp_servers: list[McpServer] | UnsetType = UNSET,
-        replay_from: ReplayFrom | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.cwd = cwd
-        self.additional_directories = additional_directories
-        self.mcp_servers = mcp_servers
-        self.replay_from = replay_from
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReplayFromStart(Struct):
     """Replay everything the agent still has.
 
     Cursor for a full replay, from the oldest retained entry on.
     """
 
-    type: Literal["start"]
-    meta: dict[str, Any] | None | UnsetType
+    type: Literal["start"] = "start"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("type", "meta")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["start"] = "start",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ReplayFromOther(Struct):
     """A cursor this version does not know (`_` for vendors, others for future ACP). Agents that lack it must fail with
     `-32602` instead of falling back; intermediaries should pass the raw payload on.
@@ -5174,26 +2702,14 @@ class ReplayFromOther(Struct):
 
     type: str
     """Name of the unknown cursor type: vendors use a leading `_`, future ACP the rest."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 ReplayFrom: TypeAlias = ReplayFromStart | ReplayFromOther
 """First point of the history to replay; the entry at that point is part of the replay."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CloseSessionRequest(Struct):
     """Names the session to close. The agent must end all its work, reporting `cancelled` if the foreground was active,
     before it responds, and fails uninserted prompts with `-32800`. Clients should take `-32002` as success.
@@ -5201,22 +2717,10 @@ class CloseSessionRequest(Struct):
 
     session_id: SessionId
     """Which session to end."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelToolCallRequest(Struct):
     """Names the one tool call to cancel. Must not be sent unless that call advertises `capabilities.cancel`; the agent
     fails with `-32602` if it is unknown, final or not cancelable. The call may still end `completed` or `failed`.
@@ -5226,24 +2730,10 @@ class CancelToolCallRequest(Struct):
     """Session that the tool call belongs to."""
     tool_call_id: ToolCallId
     """Tool call to cancel."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "tool_call_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        tool_call_id: ToolCallId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.tool_call_id = tool_call_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelTerminalRequest(Struct):
     """Names the one terminal to cancel. Must not be sent unless that terminal advertises `capabilities.cancel`; the
     agent fails with `-32602` if it is unknown, exited or not cancelable. The terminal is not released.
@@ -5253,24 +2743,10 @@ class CancelTerminalRequest(Struct):
     """Session that the terminal belongs to."""
     terminal_id: TerminalId
     """Terminal whose process to stop."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "terminal_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        terminal_id: TerminalId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.terminal_id = terminal_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionRequestId(Struct):
     """Picks one of the option's listed values by its ID."""
 
@@ -5278,31 +2754,13 @@ class SetSessionConfigOptionRequestId(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    type: Literal["id"]
+    type: Literal["id"] = "id"
     value: SessionConfigValueId
     """ID of the choice to select."""
 
-    __slots__ = ("session_id", "config_id", "meta", "type", "value")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        config_id: SessionConfigId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: Literal["id"] = "id",
-        value: SessionConfigValueId,
-    ) -> None:
-        self.session_id = session_id
-        self.config_id = config_id
-        self.meta = meta
-        self.type = type
-        self.value = value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionRequestBoolean(Struct):
     """New value for an on/off option; carries `type: "boolean"`."""
 
@@ -5310,31 +2768,13 @@ class SetSessionConfigOptionRequestBoolean(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    type: Literal["boolean"]
+    type: Literal["boolean"] = "boolean"
     value: bool
     """True to turn the option on, false to turn it off."""
 
-    __slots__ = ("session_id", "config_id", "meta", "type", "value")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        config_id: SessionConfigId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: Literal["boolean"] = "boolean",
-        value: bool,
-    ) -> None:
-        self.session_id = session_id
-        self.config_id = config_id
-        self.meta = meta
-        self.type = type
-        self.value = value
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class SetSessionConfigOptionRequestOther(Struct):
     """A value type this version does not know (`_` for vendors, others for future ACP). An agent without it must fail
     the request with `-32602`.
@@ -5344,33 +2784,14 @@ class SetSessionConfigOptionRequestOther(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     type: str
     """Name of the unknown value type; vendor extensions start with `_` and all others are left to ACP."""
     value: Any
     """The value itself, in whatever JSON form that type uses."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("session_id", "config_id", "meta", "type", "value", "extra")
-
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        config_id: SessionConfigId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        type: str,
-        value: Any,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.config_id = config_id
-        self.meta = meta
-        self.type = type
-        self.value = value
-        self.extra = {} if extra is UNSET else extra
 
 
 SetSessionConfigOptionRequest: TypeAlias = (
@@ -5381,7 +2802,6 @@ nothing, on an unknown `configId` or a bad value.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class PromptRequest(Struct):
     """A user message for a session, with any context attached to it."""
 
@@ -5392,45 +2812,19 @@ class PromptRequest(Struct):
     always work; clients must use other kinds only if `session.prompt` enables them. Prefer `resource` over a link
     then.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "prompt", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        prompt: list[ContentBlock],
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.prompt = prompt
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionResponse(Struct):
     """Result of `session/request_permission`, saying how the request was settled."""
 
     outcome: RequestPermissionOutcome
     """Which option was picked, or that the request was cancelled."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("outcome", "meta")
 
-    def __init__(
-        self,
-        *,
-        outcome: RequestPermissionOutcome,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.outcome = outcome
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionOutcomeCancelled(Struct):
     """No option was chosen: the user closed the dialog, the work was canceled, or client policy refused. Agents must
     not go ahead. Clients reply with this when the agent sends `$/cancel_request`.
@@ -5438,23 +2832,11 @@ class RequestPermissionOutcomeCancelled(Struct):
     The user approved nothing; the agent must not perform the operation.
     """
 
-    outcome: Literal["cancelled"]
-    meta: dict[str, Any] | None | UnsetType
+    outcome: Literal["cancelled"] = "cancelled"
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("outcome", "meta")
 
-    def __init__(
-        self,
-        *,
-        outcome: Literal["cancelled"] = "cancelled",
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.outcome = outcome
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionOutcomeSelected(Struct):
     """The user chose an option. The agent must count an `optionId` that it never offered as not approved.
 
@@ -5462,27 +2844,13 @@ class RequestPermissionOutcomeSelected(Struct):
     proceeding.
     """
 
-    outcome: Literal["selected"]
+    outcome: Literal["selected"] = "selected"
     option_id: PermissionOptionId
     """The `optionId` of the choice made, out of those the request offered."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("outcome", "option_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        outcome: Literal["selected"] = "selected",
-        option_id: PermissionOptionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.outcome = outcome
-        self.option_id = option_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RequestPermissionOutcomeOther(Struct):
     """An outcome this version does not know (`_` for vendors, others for future ACP). Agents must not take it as
     approval: they should decline or fail, or keep the raw JSON if only storing or forwarding it.
@@ -5490,19 +2858,8 @@ class RequestPermissionOutcomeOther(Struct):
 
     outcome: str
     """Name of the unknown outcome; vendors prefix theirs with `_`, and unprefixed ones await future ACP versions."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("outcome", "extra")
-
-    def __init__(
-        self,
-        *,
-        outcome: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.outcome = outcome
-        self.extra = {} if extra is UNSET else extra
 
 
 RequestPermissionOutcome: TypeAlias = (
@@ -5513,100 +2870,48 @@ may be a rejection.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationResponseAccept(Struct):
     """The user agreed; `content` holds the answers, if there are any.
 
     What accompanies the `accept` action: the answers the user gave.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    action: Literal["accept"]
-    content: dict[str, ElicitationContentValue] | None | UnsetType
+    action: Literal["accept"] = "accept"
+    content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET
     """What the user entered, as an object that fits the requested schema; omitted or `null` when there is nothing."""
 
-    __slots__ = ("meta", "action", "content")
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        action: Literal["accept"] = "accept",
-        content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.action = action
-        self.content = content
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationResponseDecline(Struct):
     """The user said no."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    action: Literal["decline"]
-
-    __slots__ = ("meta", "action")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        action: Literal["decline"] = "decline",
-    ) -> None:
-        self.meta = meta
-        self.action = action
+    action: Literal["decline"] = "decline"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationResponseCancel(Struct):
     """The elicitation ended without an answer, neither accepted nor declined."""
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-    action: Literal["cancel"]
-
-    __slots__ = ("meta", "action")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        action: Literal["cancel"] = "cancel",
-    ) -> None:
-        self.meta = meta
-        self.action = action
+    action: Literal["cancel"] = "cancel"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CreateElicitationResponseOther(Struct):
     """An action this version does not know (`_` for vendors, others for future ACP). Agents must act as if it were
     `cancel`, and should keep its raw JSON when they store or forward it.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
     action: str
     """Name of the unlisted action. Those starting with `_` belong to implementations' own extensions; the others are
     kept for later versions of ACP.
     """
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("meta", "action", "extra")
-
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-        action: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-        self.action = action
-        self.extra = {} if extra is UNSET else extra
 
 
 CreateElicitationResponse: TypeAlias = (
@@ -5622,7 +2927,6 @@ ElicitationContentValue: TypeAlias = str | int | float | bool | list[str] | Any
 """One answer in a form: a string, an integer, a number, a boolean, or a list of strings."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelSessionNotification(Struct):
     """Payload of `session/cancel`: whose foreground work, and prompts still awaiting insertion, to stop. Listed
     background work is unaffected.
@@ -5630,22 +2934,10 @@ class CancelSessionNotification(Struct):
 
     session_id: SessionId
     """Which session should stop its work."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("session_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        session_id: SessionId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.session_id = session_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelRequestNotification(Struct):
     """Payload of `$/cancel_request`, by which either side withdraws a request it has sent."""
 
@@ -5653,62 +2945,30 @@ class CancelRequestNotification(Struct):
     """Request to cancel, which must be one that this notification's sender made. Receivers look it up only among
     requests from that sender.
     """
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("request_id", "meta")
 
-    def __init__(
-        self,
-        *,
-        request_id: RequestId,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.request_id = request_id
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthStatusCapabilities(Struct):
     """Present, even if empty, where the agent handles `auth/status`.
 
     From auth-state, 2026-11-02.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthStatusRequest(Struct):
     """Asks for the authentication state without changing it; it is never refused for lack of authentication.
 
     From auth-state, 2026-11-02.
     """
 
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("meta",)
 
-    def __init__(
-        self,
-        *,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthStatusResponse(Struct):
     """The authentication state of the agent.
 
@@ -5717,26 +2977,12 @@ class AuthStatusResponse(Struct):
 
     state: AuthState
     """Tells if the user has to sign in before sessions can start."""
-    accounts: list[AuthAccount] | UnsetType
+    accounts: list[AuthAccount] | UnsetType = UNSET
     """The accounts that the agent is configured with, for display."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
 
-    __slots__ = ("state", "accounts", "meta")
 
-    def __init__(
-        self,
-        *,
-        state: AuthState,
-        accounts: list[AuthAccount] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.state = state
-        self.accounts = accounts
-        self.meta = meta
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthStatusUpdateNotification(Struct):
     """Tells the client that the authentication state is no longer what was last reported.
 
@@ -5745,23 +2991,10 @@ class AuthStatusUpdateNotification(Struct):
 
     state: AuthState
     """Tells if the user has to sign in before sessions can start."""
-    accounts: list[AuthAccount] | UnsetType
+    accounts: list[AuthAccount] | UnsetType = UNSET
     """The accounts that the agent is configured with, for display."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("state", "accounts", "meta")
-
-    def __init__(
-        self,
-        *,
-        state: AuthState,
-        accounts: list[AuthAccount] | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.state = state
-        self.accounts = accounts
-        self.meta = meta
 
 
 AuthState: TypeAlias = Literal["authenticated", "unauthenticated", "not_required", "unknown"] | str
@@ -5776,7 +3009,6 @@ From auth-state, 2026-11-02.
 """
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AuthAccount(Struct):
     """An account or a credential of the agent, for display only.
 
@@ -5785,32 +3017,13 @@ class AuthAccount(Struct):
 
     label: str
     """What to show for the account where there is room for one text."""
-    active: bool | None | UnsetType
+    active: bool | None | UnsetType = UNSET
     """Whether the agent uses the account by default; several may be in use."""
-    name: str | None | UnsetType
+    name: str | None | UnsetType = UNSET
     """The name of the user."""
-    email: str | None | UnsetType
+    email: str | None | UnsetType = UNSET
     """The email address of the user."""
-    organization: str | None | UnsetType
+    organization: str | None | UnsetType = UNSET
     """The organization or team that the account belongs to."""
-    meta: dict[str, Any] | None | UnsetType
+    meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
-
-    __slots__ = ("label", "active", "name", "email", "organization", "meta")
-
-    def __init__(
-        self,
-        *,
-        label: str,
-        active: bool | None | UnsetType = UNSET,
-        name: str | None | UnsetType = UNSET,
-        email: str | None | UnsetType = UNSET,
-        organization: str | None | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.label = label
-        self.active = active
-        self.name = name
-        self.email = email
-        self.organization = organization
-        self.meta = meta

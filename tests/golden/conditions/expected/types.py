@@ -9,39 +9,15 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ._base import UNSET, Struct, UnsetType
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Target(Struct):
     """By name or by number, never both."""
 
-    name: str | UnsetType
-    number: int | UnsetType
-
-    __slots__ = ("name", "number")
-
-    def __init__(
-        self,
-        *,
-        name: str | UnsetType = UNSET,
-        number: int | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.number = number
+    name: str | UnsetType = UNSET
+    number: int | UnsetType = UNSET
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Word(Struct):
     text: str
-
-    __slots__ = ("text",)
-
-    def __init__(
-        self,
-        *,
-        text: str,
-    ) -> None:
-        self.text = text

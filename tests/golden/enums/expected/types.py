@@ -9,8 +9,7 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ._base import UNSET, Struct, UnsetType
 
@@ -34,7 +33,7 @@ Level: TypeAlias = Literal[1, 2, 3]
 Code: TypeAlias = Literal[-1] | int
 
 
-Only: TypeAlias = Literal["only"]
+Only: TypeAlias = Any
 
 
 ChoiceInline: TypeAlias = Literal["a", "b"]
@@ -43,24 +42,8 @@ ChoiceInline: TypeAlias = Literal["a", "b"]
 ChoiceItemsItem: TypeAlias = Literal["x", "y"]
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Choice(Struct):
     colour: Colour
-    mode: Mode
-    inline: ChoiceInline | None | UnsetType
-    items: list[ChoiceItemsItem] | UnsetType
-
-    __slots__ = ("colour", "mode", "inline", "items")
-
-    def __init__(
-        self,
-        *,
-        colour: Colour,
-        mode: Mode = "fast",
-        inline: ChoiceInline | None | UnsetType = UNSET,
-        items: list[ChoiceItemsItem] | UnsetType = UNSET,
-    ) -> None:
-        self.colour = colour
-        self.mode = mode
-        self.inline = inline
-        self.items = items
+    mode: Mode = "fast"
+    inline: ChoiceInline | None | UnsetType = UNSET
+    items: list[ChoiceItemsItem] | UnsetType = UNSET

@@ -9,124 +9,45 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ._base import UNSET, Struct, UnsetType
+from ._base import UNSET, Struct, UnsetType, made
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapeCircle(Struct):
-    type: Literal["circle"]
+    type: Literal["circle"] = "circle"
     radius: float
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("type", "radius", "extra")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["circle"] = "circle",
-        radius: float,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.radius = radius
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapePoint(Struct):
-    type: Literal["point"]
-    extra: dict[str, Any]
+    type: Literal["point"] = "point"
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: Literal["point"] = "point",
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 Shape: TypeAlias = ShapeCircle | ShapePoint
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Holder(Struct):
     shape: Shape
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("shape", "extra")
 
-    def __init__(
-        self,
-        *,
-        shape: Shape,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.shape = shape
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Named(Struct):
-    name: str | UnsetType
-    extra: dict[str, Any]
+    name: str | UnsetType = UNSET
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("name", "extra")
 
-    def __init__(
-        self,
-        *,
-        name: str | UnsetType = UNSET,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LabelledA(Named):
-    type: Literal["a"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        name: str | UnsetType = UNSET,
-        type: Literal["a"] = "a",
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
+    type: Literal["a"] = "a"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class LabelledB(Named):
-    type: Literal["b"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        name: str | UnsetType = UNSET,
-        type: Literal["b"] = "b",
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
+    type: Literal["b"] = "b"
 
 
 Labelled: TypeAlias = LabelledA | LabelledB

@@ -7,7 +7,7 @@ From ACP v1, schema.json.
 
 # fmt: off
 from ._base import UNSET, UnsetType
-from ._wire import DecodeError, Drop
+from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
 from .capabilities import CapabilityError, advertise
 from .codec import decode, encode

@@ -9,55 +9,19 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ._base import UNSET, Struct, UnsetType
+from ._base import UNSET, Struct, UnsetType, made
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Tolerant(Struct):
-    size: int
-    note: str | None | UnsetType
-    flag: bool | UnsetType
+    size: int = 3
+    note: str | None | UnsetType = UNSET
+    flag: bool | UnsetType = UNSET
     names: list[str]
     strict_names: list[str]
     map: dict[str, int]
-    on_null: int
-    settings: Settings
-
-    __slots__ = ("size", "note", "flag", "names", "strict_names", "map", "on_null", "settings")
-
-    def __init__(
-        self,
-        *,
-        size: int = 3,
-        note: str | None | UnsetType = UNSET,
-        flag: bool | UnsetType = UNSET,
-        names: list[str],
-        strict_names: list[str],
-        map: dict[str, int],
-        on_null: int = 7,
-        settings: Settings | UnsetType = UNSET,
-    ) -> None:
-        self.size = size
-        self.note = note
-        self.flag = flag
-        self.names = names
-        self.strict_names = strict_names
-        self.map = map
-        self.on_null = on_null
-        self.settings = Settings(on=True) if settings is UNSET else settings
+    on_null: int = 7
+    settings: Settings = made(factory=lambda: Settings(on=True))
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Settings(Struct):
-    on: bool
-
-    __slots__ = ("on",)
-
-    def __init__(
-        self,
-        *,
-        on: bool = False,
-    ) -> None:
-        self.on = on
+    on: bool = False

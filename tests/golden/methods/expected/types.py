@@ -9,75 +9,33 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ._base import UNSET, Struct, UnsetType
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class OpenRequest(Struct):
     """Opens something."""
 
     path: str
 
-    __slots__ = ("path",)
 
-    def __init__(
-        self,
-        *,
-        path: str,
-    ) -> None:
-        self.path = path
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class OpenResponse(Struct):
     handle: int
 
-    __slots__ = ("handle",)
 
-    def __init__(
-        self,
-        *,
-        handle: int,
-    ) -> None:
-        self.handle = handle
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ChangedNotification(Struct):
     """Something has changed."""
 
     __slots__ = ()
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AskRequestText(Struct):
     text: str
 
-    __slots__ = ("text",)
 
-    def __init__(
-        self,
-        *,
-        text: str,
-    ) -> None:
-        self.text = text
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class AskRequestChoices(Struct):
     choices: list[str]
-
-    __slots__ = ("choices",)
-
-    def __init__(
-        self,
-        *,
-        choices: list[str],
-    ) -> None:
-        self.choices = choices
 
 
 AskRequest: TypeAlias = AskRequestText | AskRequestChoices
@@ -87,77 +45,30 @@ AskResponse: TypeAlias = Any
 """Any JSON."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RelayRequest(Struct):
-    body: Any | UnsetType
-
-    __slots__ = ("body",)
-
-    def __init__(
-        self,
-        *,
-        body: Any | UnsetType = UNSET,
-    ) -> None:
-        self.body = body
+    body: Any | UnsetType = UNSET
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RelayResponse(Struct):
     __slots__ = ()
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class RelayNotification(Struct):
-    body: Any | UnsetType
-
-    __slots__ = ("body",)
-
-    def __init__(
-        self,
-        *,
-        body: Any | UnsetType = UNSET,
-    ) -> None:
-        self.body = body
+    body: Any | UnsetType = UNSET
 
 
 CancelNotificationId: TypeAlias = int | str
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class CancelNotification(Struct):
     id: CancelNotificationId
 
-    __slots__ = ("id",)
 
-    def __init__(
-        self,
-        *,
-        id: CancelNotificationId,
-    ) -> None:
-        self.id = id
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Failure(Struct):
     code: FailureCode
     message: str
-    data: Any | UnsetType
-    retry: bool | UnsetType
-
-    __slots__ = ("code", "message", "data", "retry")
-
-    def __init__(
-        self,
-        *,
-        code: FailureCode,
-        message: str,
-        data: Any | UnsetType = UNSET,
-        retry: bool | UnsetType = UNSET,
-    ) -> None:
-        self.code = code
-        self.message = message
-        self.data = data
-        self.retry = retry
+    data: Any | UnsetType = UNSET
+    retry: bool | UnsetType = UNSET
 
 
 FailureCode: TypeAlias = Literal[-32601, -32000] | int

@@ -9,62 +9,27 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ._base import UNSET, Struct, UnsetType
+from ._base import UNSET, Struct, UnsetType, made
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapeCircle(Struct):
-    type: Literal["circle"]
+    type: Literal["circle"] = "circle"
     radius: float
 
-    __slots__ = ("type", "radius")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["circle"] = "circle",
-        radius: float,
-    ) -> None:
-        self.type = type
-        self.radius = radius
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapePoint(Struct):
-    type: Literal["point"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        type: Literal["point"] = "point",
-    ) -> None:
-        self.type = type
+    type: Literal["point"] = "point"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapeOther(Struct):
     """A member of `Shape` that this package does not know, kept as it came."""
 
     type: str
     """The unknown tag."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 Shape: TypeAlias = ShapeCircle | ShapePoint | ShapeOther
@@ -83,24 +48,8 @@ Size: TypeAlias = Literal[1, 2] | int
 HolderMood: TypeAlias = Literal["glad", "sad"] | str
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Holder(Struct):
     shape: Shape
-    color: Color | UnsetType
-    size: Size
-    mood: HolderMood | None | UnsetType
-
-    __slots__ = ("shape", "color", "size", "mood")
-
-    def __init__(
-        self,
-        *,
-        shape: Shape,
-        color: Color | UnsetType = UNSET,
-        size: Size = 1,
-        mood: HolderMood | None | UnsetType = UNSET,
-    ) -> None:
-        self.shape = shape
-        self.color = color
-        self.size = size
-        self.mood = mood
+    color: Color | UnsetType = UNSET
+    size: Size = 1
+    mood: HolderMood | None | UnsetType = UNSET

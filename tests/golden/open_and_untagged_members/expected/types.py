@@ -9,62 +9,25 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ._base import UNSET, Struct, UnsetType
+from ._base import UNSET, Struct, UnsetType, made
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ServerHttp(Struct):
-    type: Literal["http"]
+    type: Literal["http"] = "http"
     url: str
 
-    __slots__ = ("type", "url")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["http"] = "http",
-        url: str,
-    ) -> None:
-        self.type = type
-        self.url = url
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ServerOther(Struct):
     type: str
-    url: str | UnsetType
-    extra: dict[str, Any]
+    url: str | UnsetType = UNSET
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
 
-    __slots__ = ("type", "url", "extra")
 
-    def __init__(
-        self,
-        *,
-        type: str,
-        url: str | UnsetType = UNSET,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.url = url
-        self.extra = {} if extra is UNSET else extra
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class StdioServer(Struct):
     command: str
-
-    __slots__ = ("command",)
-
-    def __init__(
-        self,
-        *,
-        command: str,
-    ) -> None:
-        self.command = command
 
 
 Server: TypeAlias = ServerHttp | ServerOther | StdioServer

@@ -9,79 +9,33 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ._base import UNSET, Struct, UnsetType
+from ._base import UNSET, Struct, UnsetType, made
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeRequest(Struct):
-    client_capabilities: ClientCapabilities
-
-    __slots__ = ("client_capabilities",)
-
-    def __init__(
-        self,
-        *,
-        client_capabilities: ClientCapabilities | UnsetType = UNSET,
-    ) -> None:
-        self.client_capabilities = ClientCapabilities() if client_capabilities is UNSET else client_capabilities
+    client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeResponse(Struct):
     __slots__ = ()
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ClientCapabilities(Struct):
-    nod: bool
-    hat: Hat | UnsetType
+    nod: bool = False
+    hat: Hat | UnsetType = UNSET
     """From hat, 2026-05-01."""
 
-    __slots__ = ("nod", "hat")
 
-    def __init__(
-        self,
-        *,
-        nod: bool = False,
-        hat: Hat | UnsetType = UNSET,
-    ) -> None:
-        self.nod = nod
-        self.hat = hat
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class GestureNod(Struct):
-    type: Literal["nod"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        type: Literal["nod"] = "nod",
-    ) -> None:
-        self.type = type
+    type: Literal["nod"] = "nod"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class GestureOther(Struct):
     type: str
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 Gesture: TypeAlias = GestureNod | GestureOther
@@ -90,27 +44,15 @@ Gesture: TypeAlias = GestureNod | GestureOther
 Mood: TypeAlias = Literal["calm"] | str
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Hat(Struct):
     """What is worn on the head.
 
     From hat, 2026-05-01.
     """
 
-    color: str | UnsetType
-    lifted: bool | UnsetType
+    color: str | UnsetType = UNSET
+    lifted: bool | UnsetType = UNSET
     """Whether it is in the hand.
 
     From wave, 2026-05-01.
     """
-
-    __slots__ = ("color", "lifted")
-
-    def __init__(
-        self,
-        *,
-        color: str | UnsetType = UNSET,
-        lifted: bool | UnsetType = UNSET,
-    ) -> None:
-        self.color = color
-        self.lifted = lifted

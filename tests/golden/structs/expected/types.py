@@ -10,33 +10,19 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
-from ._base import UNSET, Bounds, Struct, UnsetType
+from ._base import UNSET, Bounds, Struct, UnsetType, made
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class DocumentPosition(Struct):
     """Where the reader is."""
 
     page: int
-    when: str | UnsetType
+    when: str | UnsetType = UNSET
     """Format: `date-time`."""
 
-    __slots__ = ("page", "when")
 
-    def __init__(
-        self,
-        *,
-        page: int,
-        when: str | UnsetType = UNSET,
-    ) -> None:
-        self.page = page
-        self.when = when
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Document(Struct):
     """A document.
 
@@ -50,102 +36,30 @@ class Document(Struct):
     title: str | None
     class_: str
     """A keyword of Python."""
-    revision: Revision
-    author: Author | None | UnsetType
-    settings: Settings
-    tags: builtins.list[str]
-    parts: builtins.list[Document] | UnsetType
-    labels: dict[str, str] | UnsetType
-    anything: Any | UnsetType
+    revision: Revision = 1
+    author: Author | None | UnsetType = UNSET
+    settings: Settings = made(factory=lambda: Settings(margin=2.5))
+    tags: builtins.list[str] = made(factory=lambda: ["draft"])
+    parts: builtins.list[Document] | UnsetType = UNSET
+    labels: dict[str, str] | UnsetType = UNSET
+    anything: Any | UnsetType = UNSET
     list: builtins.list[int]
-    position: DocumentPosition | UnsetType
+    position: DocumentPosition | UnsetType = UNSET
     """Where the reader is."""
-    meta: dict[str, Any] | None | UnsetType
-
-    __slots__ = (
-        "document_id",
-        "title",
-        "class_",
-        "revision",
-        "author",
-        "settings",
-        "tags",
-        "parts",
-        "labels",
-        "anything",
-        "list",
-        "position",
-        "meta",
-    )
-
-    def __init__(
-        self,
-        *,
-        document_id: DocumentId,
-        title: str | None,
-        class_: str,
-        revision: Revision = 1,
-        author: Author | None | UnsetType = UNSET,
-        settings: Settings | UnsetType = UNSET,
-        tags: builtins.list[str] | UnsetType = UNSET,
-        parts: builtins.list[Document] | UnsetType = UNSET,
-        labels: dict[str, str] | UnsetType = UNSET,
-        anything: Any | UnsetType = UNSET,
-        list: builtins.list[int],
-        position: DocumentPosition | UnsetType = UNSET,
-        meta: dict[str, Any] | None | UnsetType = UNSET,
-    ) -> None:
-        self.document_id = document_id
-        self.title = title
-        self.class_ = class_
-        self.revision = revision
-        self.author = author
-        self.settings = Settings(margin=2.5) if settings is UNSET else settings
-        self.tags = ["draft"] if tags is UNSET else tags
-        self.parts = parts
-        self.labels = labels
-        self.anything = anything
-        self.list = list
-        self.position = position
-        self.meta = meta
+    meta: dict[str, Any] | None | UnsetType = UNSET
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Author(Struct):
     name: str
-    mail: str | UnsetType
+    mail: str | UnsetType = UNSET
     """Pattern: `^.+@.+$`."""
 
-    __slots__ = ("name", "mail")
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        mail: str | UnsetType = UNSET,
-    ) -> None:
-        self.name = name
-        self.mail = mail
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Settings(Struct):
-    margin: float
-    landscape: bool
-
-    __slots__ = ("margin", "landscape")
-
-    def __init__(
-        self,
-        *,
-        margin: float = 2.0,
-        landscape: bool = False,
-    ) -> None:
-        self.margin = margin
-        self.landscape = landscape
+    margin: float = 2.0
+    landscape: bool = False
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Empty(Struct):
     """Nothing yet."""
 

@@ -9,133 +9,48 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ._base import UNSET, Struct, UnsetType
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapeCircle(Struct):
     """Round."""
 
-    type: Literal["circle"]
+    type: Literal["circle"] = "circle"
     radius: float
 
-    __slots__ = ("type", "radius")
 
-    def __init__(
-        self,
-        *,
-        type: Literal["circle"] = "circle",
-        radius: float,
-    ) -> None:
-        self.type = type
-        self.radius = radius
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Square(Struct):
     side: float
 
-    __slots__ = ("side",)
 
-    def __init__(
-        self,
-        *,
-        side: float,
-    ) -> None:
-        self.side = side
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapeFilledSquare(Square):
-    type: Literal["filled_square"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        side: float,
-        type: Literal["filled_square"] = "filled_square",
-    ) -> None:
-        self.side = side
-        self.type = type
+    type: Literal["filled_square"] = "filled_square"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapeOutlinedSquare(Square):
-    type: Literal["outlined_square"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        side: float,
-        type: Literal["outlined_square"] = "outlined_square",
-    ) -> None:
-        self.side = side
-        self.type = type
+    type: Literal["outlined_square"] = "outlined_square"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ShapePoint(Struct):
-    type: Literal["point"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        type: Literal["point"] = "point",
-    ) -> None:
-        self.type = type
+    type: Literal["point"] = "point"
 
 
 Shape: TypeAlias = ShapeCircle | ShapeFilledSquare | ShapeOutlinedSquare | ShapePoint
 """What can be drawn."""
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class StepMove(Struct):
-    note: str | UnsetType
-    kind: Literal["move"]
+    note: str | UnsetType = UNSET
+    kind: Literal["move"] = "move"
     by: float
 
-    __slots__ = ("note", "kind", "by")
 
-    def __init__(
-        self,
-        *,
-        note: str | UnsetType = UNSET,
-        kind: Literal["move"] = "move",
-        by: float,
-    ) -> None:
-        self.note = note
-        self.kind = kind
-        self.by = by
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class StepDraw(Struct):
-    note: str | UnsetType
-    kind: Literal["draw"]
+    note: str | UnsetType = UNSET
+    kind: Literal["draw"] = "draw"
     shape: Shape
-
-    __slots__ = ("note", "kind", "shape")
-
-    def __init__(
-        self,
-        *,
-        note: str | UnsetType = UNSET,
-        kind: Literal["draw"] = "draw",
-        shape: Shape,
-    ) -> None:
-        self.note = note
-        self.kind = kind
-        self.shape = shape
 
 
 Step: TypeAlias = StepMove | StepDraw

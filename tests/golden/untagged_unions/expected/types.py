@@ -9,41 +9,18 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ._base import UNSET, Struct, UnsetType
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Point(Struct):
     x: float
     y: float
 
-    __slots__ = ("x", "y")
 
-    def __init__(
-        self,
-        *,
-        x: float,
-        y: float,
-    ) -> None:
-        self.x = x
-        self.y = y
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Named(Struct):
     name: str
-
-    __slots__ = ("name",)
-
-    def __init__(
-        self,
-        *,
-        name: str,
-    ) -> None:
-        self.name = name
 
 
 Value: TypeAlias = None | bool | int | str | list[str] | Point | Named
@@ -55,21 +32,7 @@ HolderInline: TypeAlias = str | int
 HolderSeveral: TypeAlias = str | bool
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class Holder(Struct):
     value: Value
-    inline: HolderInline | UnsetType
-    several: HolderSeveral | None | UnsetType
-
-    __slots__ = ("value", "inline", "several")
-
-    def __init__(
-        self,
-        *,
-        value: Value,
-        inline: HolderInline | UnsetType = UNSET,
-        several: HolderSeveral | None | UnsetType = UNSET,
-    ) -> None:
-        self.value = value
-        self.inline = inline
-        self.several = several
+    inline: HolderInline | UnsetType = UNSET
+    several: HolderSeveral | None | UnsetType = UNSET

@@ -7,7 +7,7 @@ From ACP v1, schema.json, with wave, 2026-05-01.
 
 # fmt: off
 from ._base import UNSET, UnsetType
-from ._wire import DecodeError, Drop
+from ._decode import DecodeError, Drop
 from .capabilities import CapabilityError, advertise
 from .client import Client, RemoteAgent
 from .codec import decode, encode

@@ -9,98 +9,42 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ._base import UNSET, Struct, UnsetType
+from ._base import UNSET, Struct, UnsetType, made
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeRequest(Struct):
-    client_capabilities: ClientCapabilities
-
-    __slots__ = ("client_capabilities",)
-
-    def __init__(
-        self,
-        *,
-        client_capabilities: ClientCapabilities | UnsetType = UNSET,
-    ) -> None:
-        self.client_capabilities = ClientCapabilities() if client_capabilities is UNSET else client_capabilities
+    client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class InitializeResponse(Struct):
     __slots__ = ()
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class ClientCapabilities(Struct):
-    nod: bool
-    wave: bool
+    nod: bool = False
+    wave: bool = False
     """Has hands.
 
     From wave, 2026-05-01.
     """
 
-    __slots__ = ("nod", "wave")
 
-    def __init__(
-        self,
-        *,
-        nod: bool = False,
-        wave: bool = False,
-    ) -> None:
-        self.nod = nod
-        self.wave = wave
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class GestureNod(Struct):
-    type: Literal["nod"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        type: Literal["nod"] = "nod",
-    ) -> None:
-        self.type = type
+    type: Literal["nod"] = "nod"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class GestureWave(Struct):
     """From wave, 2026-05-01."""
 
-    type: Literal["wave"]
-
-    __slots__ = ("type",)
-
-    def __init__(
-        self,
-        *,
-        type: Literal["wave"] = "wave",
-    ) -> None:
-        self.type = type
+    type: Literal["wave"] = "wave"
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class GestureOther(Struct):
     type: str
-    extra: dict[str, Any]
+    extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that have no attribute of their own, as they came."""
-
-    __slots__ = ("type", "extra")
-
-    def __init__(
-        self,
-        *,
-        type: str,
-        extra: dict[str, Any] | UnsetType = UNSET,
-    ) -> None:
-        self.type = type
-        self.extra = {} if extra is UNSET else extra
 
 
 Gesture: TypeAlias = GestureNod | GestureWave | GestureOther
@@ -109,7 +53,6 @@ Gesture: TypeAlias = GestureNod | GestureWave | GestureOther
 Mood: TypeAlias = Literal["calm", "cheerful"] | str
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WaveRequest(Struct):
     """Waves a hand.
 
@@ -118,33 +61,13 @@ class WaveRequest(Struct):
 
     hand: Hand
 
-    __slots__ = ("hand",)
 
-    def __init__(
-        self,
-        *,
-        hand: Hand,
-    ) -> None:
-        self.hand = hand
-
-
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class WaveResponse(Struct):
     """From wave, 2026-05-01."""
 
-    seen: bool | UnsetType
-
-    __slots__ = ("seen",)
-
-    def __init__(
-        self,
-        *,
-        seen: bool | UnsetType = UNSET,
-    ) -> None:
-        self.seen = seen
+    seen: bool | UnsetType = UNSET
 
 
-@dataclass(init=False, repr=False, eq=False, kw_only=True)
 class BowNotification(Struct):
     """Somebody bowed.
 
