@@ -15,10 +15,12 @@ _OWN = ("code", "message", "data")
 
 @dataclass(frozen=True, slots=True)
 class ExtraView:
-    """A member of the error object that JSON-RPC does not know."""
+    """A member of the error object that JSON-RPC does not know: a parameter, its default, and what is assigned."""
 
     name: Code
     hint: Code
+    default: Code
+    assigned: Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,13 @@ class ErrorsView:
     def extras(self) -> list[ExtraView]:
         """The members that come on top of JSON-RPC's."""
         own = [
-            ExtraView(identifier(field.name), field_hint(field, module=TYPES))
+            ExtraView(name := identifier(field.name), field_hint(field, module=TYPES), Code("UNSET"), name)
             for field in self._fields
             if field.wire not in _OWN
         ]
         if self._struct is not None and self._struct.keeps_extra:
-            own.append(ExtraView(identifier(EXTRA_FIELD), Code("dict[str, Any] | UnsetType")))
+            made = Code(f"{{}} if {EXTRA_FIELD} is None else {EXTRA_FIELD}")
+            own.append(ExtraView(identifier(EXTRA_FIELD), Code("dict[str, Any] | None"), Code("None"), made))
         return own
 
     @property

@@ -149,7 +149,9 @@ def _methods(environment: Environment, model: Model) -> str:
         for role in Role
     ]
     protocol = ProtocolView(model)
-    context = {"protocol": protocol, "records": protocol.records, "tables": tables}
+    views = [view for table in tables for pair in table.methods for view in pair if view is not None]
+    uses_any = any("Any" in (view.params_type, view.result_type) for view in views)
+    context = {"protocol": protocol, "records": protocol.records, "tables": tables, "uses_any": uses_any}
     return _render(environment, "methods.py", context)
 
 

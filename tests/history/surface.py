@@ -26,16 +26,23 @@ Surface = Mapping[str, Mapping[str, Argument]]
 def read_surface(package: Path) -> Surface:
     """The constructors of a package."""
     tree = ast.parse((package / "types.py").read_text(encoding="utf-8"))
-    found = {node.name: _arguments(node) for node in tree.body if isinstance(node, ast.ClassDef)}
-    return {name: arguments for name, arguments in found.items() if arguments is not None}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    return {name: _arguments(node, classes) for name, node in classes.items()}
 
 
-def _arguments(node: ast.ClassDef) -> Mapping[str, Argument] | None:
-    for each in node.body:
-        if isinstance(each, ast.FunctionDef) and each.name == "__init__":
-            pairs = zip(each.args.kwonlyargs, each.args.kw_defaults, strict=True)
-            return {one.arg: Argument(default is None, _text(one.annotation)) for one, default in pairs}
-    return None
+def _arguments(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Mapping[str, Argument]:
+    """The annotated attributes of a class and its bases."""
+    inherited = [_arguments(classes[_name(base)], classes) for base in node.bases if _name(base) in classes]
+    own = {
+        each.target.id: Argument(each.value is None, _text(each.annotation))
+        for each in node.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    return {name: argument for found in (*inherited, own) for name, argument in found.items()}
+
+
+def _name(base: ast.expr) -> str:
+    return base.id if isinstance(base, ast.Name) else ""
 
 
 def _text(annotation: ast.expr | None) -> str:
