@@ -16,12 +16,12 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 FULL = "3.11"  # here all tests run, and on the others a part of them
 APART = ("test_types.py", "test_package.py", "test_benchmarks.py")  # need tools, which one Python is enough for
 ALIKE = (
-    *("fidelity/*", "hostile/*", "test_bundled.py", "test_check.py", "test_compose*", "test_config.py", "test_dialect.py"),
-    *("test_diff_*", "test_docs.py", "test_document.py", "test_examples.py", "test_facts.py", "test_fitting.py"),
-    *("test_format.py", "test_runtime_soak.py"),
-    *("test_fragment*", "test_history.py", "test_hostile_*", "test_init.py", "test_layers.py", "test_lower.py"),
-    *("test_no_special_cases.py", "test_output_*", "test_probes.py", "test_rendered_types.py", "test_renames.py"),
-    *("test_rfd_*", "test_show.py", "test_stability.py", "test_unstable.py", "test_upstream_builds.py", "test_watch.py"),
+    *("fidelity/*", "hostile/*", "test_bundled.py", "test_check.py", "test_compose*", "test_config.py"),
+    *("test_dialect.py", "test_diff_*", "test_docs.py", "test_document.py", "test_examples.py", "test_facts.py"),
+    *("test_fitting.py", "test_format.py", "test_fragment*", "test_history.py", "test_hostile_*", "test_init.py"),
+    *("test_layers.py", "test_lower.py", "test_no_special_cases.py", "test_output_*", "test_probes.py"),
+    *("test_rendered_types.py", "test_renames.py", "test_rfd_*", "test_runtime_soak.py", "test_show.py"),
+    *("test_stability.py", "test_unstable.py", "test_upstream_builds.py", "test_watch.py"),
 )
 """What has no part in generated code, or repeats what others show; the others have the command line alone."""
 

@@ -22,7 +22,6 @@ SAMPLED = {
     "test_diff_history": 3,
     "test_diff_rules": 2,
     "test_hostile": 2,
-    "test_rendered_types": 2,
     "test_round_trip": 2,
     "test_sizes": 2,
     "test_stability": 3,

@@ -466,6 +466,43 @@ def test_a_class_that_is_decorated_again(acp: ModuleType) -> None:
     assert names_of(Noted) == ["name", "value", "meta", "note"]
 
 
+def test_post_init_is_called(acp: ModuleType) -> None:
+    class Counted(acp.EnvVariable):  # type: ignore[misc, name-defined]
+        length: int = 0
+
+        def __post_init__(self) -> None:
+            self.length = len(self.value)
+
+    assert Counted(name="n", value="four").length == 4
+
+
+@dataclasses.dataclass
+class Timed:
+    seconds: float = 1.5
+
+
+def test_a_dataclass_as_another_base(acp: ModuleType) -> None:
+    class Both(acp.EnvVariable, Timed):  # type: ignore[misc, name-defined]
+        note: str = "why"
+
+    assert (Both(name="n", value="v").seconds, Both(name="n", value="v", seconds=3).seconds) == (1.5, 3)
+    assert sorted(names_of(Both)) == ["meta", "name", "note", "seconds", "value"]
+
+
+def test_fields_with_options(acp: ModuleType) -> None:
+    class Hidden(acp.EnvVariable):  # type: ignore[misc, name-defined]
+        start: dataclasses.InitVar[int] = 0
+        cache: dict[str, int] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+        def __post_init__(self, start: int) -> None:
+            self.cache["start"] = start
+
+    value = Hidden(name="n", value="v", start=3)
+    assert value.cache == {"start": 3}
+    assert repr(value) == "Hidden(name='n', value='v')"
+    assert value == Hidden(name="n", value="v")
+
+
 def test_two_bases(acp: ModuleType) -> None:
     class Marker:
         __slots__ = ()

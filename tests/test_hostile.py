@@ -377,7 +377,20 @@ PROPERTIES = (
     *("list", "dict", "str", "int", "float", "bool", "object", "property", "super", "print", "Exception", "id"),
     *("__init__", "__slots__", "__class__", "__dict__", "__eq__", "__dataclass_fields__", "mro", "copy", "fields"),
     *("self", "cls", "raw", "data", "key", "value", "extra", "UNSET", "decode", "encode", "types", "codec", "builtins"),
-    *("Agent", "RequestError", "annotations", "dataclass", "Any", "Literal", "located", "error"),
+    *(
+        "Agent",
+        "RequestError",
+        "annotations",
+        "dataclass",
+        "Any",
+        "Literal",
+        "located",
+        "error",
+        "made",
+        "new",
+        "bounds",
+    ),
+    *("field", "meta", "struct", "struct_type", "convert", "defstruct", "unset", "unset_type", "annotated", "own"),
     *("ﬁle", "naïve", "Ａbc", "ſet", "ª1", "x\u0301y"),
 )
 

@@ -16,13 +16,23 @@ from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Litera
 from acpgen.ir.options import Options
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
-from tests.support import REPOSITORY, UPSTREAM, fitting_fragments, model_of, protocol_of, require, upstream_schemas
+from tests.support import (
+    DEEP,
+    REPOSITORY,
+    UPSTREAM,
+    fitting_fragments,
+    model_of,
+    protocol_of,
+    require,
+    upstream_schemas,
+)
 
 GOLDEN = sorted(
     schema
     for types in (REPOSITORY / "tests/golden").glob("*/expected/types.py")
     if (schema := types.parents[1] / "input/schema.json").is_file()
 )
+PUBLISHED = upstream_schemas()[:: 1 if DEEP else 3]
 Attributes = list[tuple[str, str, str]]
 """Names, annotations and defaults."""
 
@@ -39,7 +49,7 @@ def test_idioms(path: Path) -> None:
     check(model_of(Sources(schema=path))[0])
 
 
-@pytest.mark.parametrize("path", upstream_schemas() or [UPSTREAM], ids=lambda path: "/".join(path.parts[-3:]))
+@pytest.mark.parametrize("path", PUBLISHED or [UPSTREAM], ids=lambda path: "/".join(path.parts[-3:]))
 def test_published_schemas(path: Path) -> None:
     require(path.is_file(), "the published schemas")
     check(model_of(Sources(schema=path, protocol=protocol_of(path)))[0])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Protocol
 
 from acpgen.emit.hints import field_hint, hint
-from acpgen.emit.literals import Code, docstring, literal
+from acpgen.emit.literals import Code, docstring, identifier, literal
 from acpgen.emit.values import is_immutable, value
 from acpgen.ir import names
 from acpgen.ir.model import (
@@ -19,6 +20,8 @@ from acpgen.ir.model import (
     Definition,
     Enum,
     Field,
+    ListOf,
+    MapOf,
     Model,
     Nullable,
     Ref,
@@ -31,15 +34,25 @@ from acpgen.ir.model import (
 from acpgen.ir.order import members
 
 _ANNOTATIONS = {"format": "Format", "pattern": "Pattern", "contentEncoding": "Encoding"}
-F = TypeVar("F", bound="GeneratedField")
+_STRING_OR_NAME = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\w+""")
 _EXTRA_DOC = "The properties of the object that have no attribute of their own, as they came."
 
 
 class GeneratedField(Protocol):
-    """A field, as datamodel-code-generator hands it to its templates."""
+    """A field, as datamodel-code-generator hands it to its templates; it may rename one that hides an import."""
 
-    name: str
+    original_name: str | None
     type_hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute: its name, its annotation, its default with the equals sign, and the docstring that follows it."""
+
+    name: Code
+    annotation: Code
+    default: Code
+    doc: Code
 
 
 class ClassView:
@@ -56,59 +69,54 @@ class ClassView:
         """The docstring of the class: its description, and its origin where it is not the base schema."""
         return docstring(_with_origin(self._struct, self._model), 4)
 
-    def in_order(self, fields: Iterable[F]) -> list[F]:
-        """`fields` in the order of the schema; the generator puts required ones first."""
+    def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
+        """The attributes in the order of the schema; the generator puts required ones first."""
         order = [*self._fields, EXTRA_FIELD]
-        return sorted(fields, key=lambda field: order.index(field.name))
+        named = {str(each.original_name): each for each in generated}
+        return [self._attribute(name, named[name].type_hint) for name in order if name in named]
 
-    def annotation(self, generated: GeneratedField) -> Code:
-        """The annotation of an attribute, as the generator reads it; `builtins.` stands before hidden names.
-
-        Of constants it knows neither the quotes that black wants nor what stays open; of "any JSON", not the null.
-        """
-        field = self._fields.get(generated.name)
-        match field and field.type:
-            case Const() | Choice() | AnyJson() | Nullable(AnyJson()):
-                annotation: str = field_hint(field) if field else ""
-            case _:
-                annotation = generated.type_hint
-        return self._qualified(annotation)
-
-    def default(self, name: str) -> Code:
-        """What follows the annotation of an attribute: its default, if it has one."""
-        field = self._fields.get(name)
-        if field is None:
-            return Code(" = made(factory=lambda: {})")
-        if field.may_be_unset:
-            return Code(" = UNSET")
-        if isinstance(field.type, Const) and field.required:
-            return Code(f" = {literal(field.type.value)}")
-        if field.required or field.default is None:
-            return Code("")
-        known = value(field.default)
-        return Code(f" = {known}" if is_immutable(field.default) else f" = made(factory=lambda: {known})")
-
-    def field_doc(self, name: str) -> Code:
-        """The docstring that follows the attribute; empty where there is nothing to say."""
+    def _attribute(self, name: str, type_hint: str) -> Attribute:
         field = self._fields.get(name)
         text = field_text(field, self._struct) if field else _EXTRA_DOC
-        return docstring(text, 4) if text else Code("")
+        doc = docstring(text, 4) if text else Code("")
+        annotation = field_hint(field) if field and needs_own_hint(field.type) else Code(type_hint)
+        return Attribute(identifier(name), self._qualified(annotation), _default(field), doc)
 
     def _qualified(self, annotation: str) -> Code:
         """`annotation` with `builtins.` before the names that a field of this class hides."""
-        if not self._shadowed:
-            return Code(annotation)
-        return Code(ast.unparse(_Qualify(self._shadowed).visit(ast.parse(annotation, mode="eval"))))
+        return Code(_STRING_OR_NAME.sub(self._qualified_name, annotation) if self._shadowed else annotation)
+
+    def _qualified_name(self, found: re.Match[str]) -> str:
+        return f"builtins.{found[0]}" if found[0] in self._shadowed else found[0]
 
 
-class _Qualify(ast.NodeTransformer):
-    def __init__(self, shadowed: Iterable[str]) -> None:
-        self._shadowed = frozenset(shadowed)
+def _default(field: Field | None) -> Code:
+    """What follows the annotation of an attribute: its default, if it has one; None stands for `extra`."""
+    if field is None:
+        return Code(" = made(factory=lambda: {})")
+    if field.may_be_unset:
+        return Code(" = UNSET")
+    if isinstance(field.type, Const) and field.required:
+        return Code(f" = {literal(field.type.value)}")
+    if field.required or field.default is None:
+        return Code("")
+    known = value(field.default)
+    return Code(f" = {known}" if is_immutable(field.default) else f" = made(factory=lambda: {known})")
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self._shadowed:
-            return node
-        return ast.Attribute(ast.Name("builtins", ast.Load()), node.id, ast.Load())
+
+def needs_own_hint(expression: TypeExpr) -> bool:
+    """Whether the generator's annotation for a type does not do.
+
+    It quotes constants with single quotes, types an alias of one constant as `Any`, does not say what stays open, and
+    does not know that "any JSON" holds null.
+    """
+    match expression:
+        case Const() | Choice() | AnyJson():
+            return True
+        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+            return needs_own_hint(inner)
+        case _:
+            return False
 
 
 class AliasView:
@@ -131,10 +139,10 @@ class AliasView:
         match self._definition:
             case Alias(type=Scalar() as target) if target.is_bounded:
                 return Code(f"Annotated[{rendered}, {bounds(target)}]")
-            case TaggedUnion() | UntaggedUnion() | Enum():
-                return Code(" | ".join(hint(target) for target in alias_target(self._definition)))
-            case _:
+            case Alias(type=target) if not needs_own_hint(target):
                 return Code(rendered)
+            case _:
+                return Code(" | ".join(map(hint, alias_target(self._definition))))
 
 
 def bounds(scalar: Scalar) -> Code:

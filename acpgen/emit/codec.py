@@ -275,9 +275,15 @@ def test(condition: Condition) -> Code:
         case AllOf((HasKeys((present,)), KeyIs(key=key, value=value))) if present == key:
             return Code(f"data.get({literal(key)}) == {literal(value)}")
         case AllOf(parts):
-            return Code(" and ".join(f"({test(part)})" for part in parts))
+            return _joined(" and ", parts)
         case Not(part):
             return Code(f"not ({test(part)})")
+
+
+def _joined(operator: str, parts: tuple[Condition, ...]) -> Code:
+    if len(parts) == 1:
+        return test(parts[0])
+    return Code(operator.join(f"({test(part)})" for part in parts))
 
 
 def _any(parts: tuple[Condition, ...]) -> Code:
@@ -288,9 +294,9 @@ def _any(parts: tuple[Condition, ...]) -> Code:
                 keys.add(key)
                 values.append(literal(value))
             case _:
-                return Code(" or ".join(f"({test(each)})" for each in parts))
+                return _joined(" or ", parts)
     if len(keys) != 1:
-        return Code(" or ".join(f"({test(each)})" for each in parts))
+        return _joined(" or ", parts)
     return Code(f"data.get({literal(keys.pop())}) in {tuple_of(values)}")
 
 

@@ -44,7 +44,7 @@ def literal(value: str | int | float | bool | None) -> Code:
         return Code(repr(value))
     if not math.isfinite(value):
         raise internal_error(f"{value!r} is no JSON number")
-    return Code(repr(value))
+    return Code(repr(value).replace("e+", "e"))  # as black writes it
 
 
 def _string(text: str) -> Code:

@@ -36,7 +36,7 @@ class Signature:
 class _Field:
     """A field, as datamodel-code-generator hands it to the templates of `types.py`."""
 
-    name: Code
+    original_name: Code
     type_hint: Code
 
 

@@ -137,7 +137,7 @@ class InFlight:
         except RequestError as error:
             if isinstance(error, UnfitParams):
                 self.report_invalid(method, params, error)
-            return {"error": error.to_json()}
+            return {"error": self._error_json(method, error)}
         except asyncio.CancelledError:
             if self._link.write_ended.is_set():
                 raise
@@ -149,6 +149,13 @@ class InFlight:
                 raise
             self._link.log.handler_failed(excerpt(method), error, is_closed=self._link.reason is not None)
             return {"error": InternalError().to_json()}
+
+    def _error_json(self, method: str, error: RequestError) -> dict[str, Any]:
+        try:
+            return error.to_json()
+        except Exception:
+            logger.exception("the error from the handler of %s cannot be sent", excerpt(method))
+            return InternalError().to_json()
 
     def report_invalid(self, method: str, params: Any, error: UnfitParams) -> None:
         """Call the hook `on_invalid`."""

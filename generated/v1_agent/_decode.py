@@ -347,7 +347,7 @@ def drops_belong_to(container: dict[str, Any], copy: dict[str, Any]) -> None:
         records[:] = [each._replace(container=container) if each.container is copy else each for each in records]
 
 
-def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | None | UnsetType:
+def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | UnsetType | None:
     """The property `key`, null or what `read` reads; anything else is dropped as if it were absent."""
     value = raw[key]
     try:
@@ -357,27 +357,27 @@ def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | None
         return UNSET
 
 
-def lenient_string(raw: dict[str, Any], key: str) -> str | None | UnsetType:
+def lenient_string(raw: dict[str, Any], key: str) -> str | UnsetType | None:
     """The property `key`, a string or null; anything else is dropped as if it were absent."""
     value = raw[key]
     return value if value is None or isinstance(value, str) else lenient(raw, key, string)
 
 
-def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | None | UnsetType:
+def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | UnsetType | None:
     """The property `key`, any object or null; anything else is dropped as if it were absent."""
     value = raw[key]
     found: dict[str, Any] | None = value
     return found if value is None or isinstance(value, dict) else lenient(raw, key, json_object)
 
 
-def lenient_choice(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T | None | UnsetType:
+def lenient_choice(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T | UnsetType | None:
     """The property `key`, a constant of an enum or null; anything else is dropped as if it were absent."""
     value = raw[key]
     found = known.get(value) if isinstance(value, str) else None
     return found if found is not None else lenient(raw, key, lambda value: choice(value, known))
 
 
-def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | None | UnsetType:
+def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType | None:
     """The property `key`, an array or null; what does not fit is dropped, an item or the whole."""
     value = raw[key]
     if isinstance(value, list):
@@ -517,7 +517,7 @@ def first_fit(
 ) -> T:
     """The result of the first member that takes `value`; `tagged`, the member of its tag, is tried before all others.
 
-    What a member dropped before it failed is forgotten.
+    Drops of a member that fails are discarded.
     """
     raw: Any = value
     reasons: list[DecodeError] = []
@@ -525,8 +525,8 @@ def first_fit(
     known = len(records) if records is not None else 0
     for name, read, required in (("its tag says", tagged, _NO_KEYS), *candidates) if tagged else candidates:
         if required and isinstance(value, dict) and not required <= raw.keys():
-            missing = ", ".join(sorted(required - raw.keys()))
-            reasons.append(DecodeError(f"an object with {missing}", "one without", member=name))
+            absent = ", ".join(sorted(required - raw.keys()))
+            reasons.append(DecodeError(f"an object with {absent}", "one without", member=name))
             continue
         try:
             return read(value)

@@ -95,10 +95,10 @@ class Link:
         return self.encode(message)
 
     def encode_error(self, error: RequestError, number: object) -> bytes:
-        """The line for an error response; without the id if that makes it too large, as escapes can do."""
+        """The line for an error response; without the id if it cannot be written, or makes the line too large."""
         try:
             return self.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
-        except MessageTooLarge:
+        except Exception:
             return self.encode({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
 
     async def refuse(self, error: RequestError, number: object = None, *, start: bytes = b"") -> None:

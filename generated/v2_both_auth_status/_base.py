@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
 T = TypeVar("T")
 
 if TYPE_CHECKING:
+    from dataclasses import Field
+
     from typing_extensions import Self, dataclass_transform
 else:
 
@@ -55,7 +57,7 @@ class _Made(NamedTuple):
 
 def made(*, factory: Callable[[], T]) -> T:
     """The default of a field that must not be shared: `factory` makes one for each instance."""
-    return cast(T, _Made(factory))
+    return cast("T", _Made(factory))
 
 
 class _Own(NamedTuple):
@@ -85,7 +87,8 @@ class _Deferred:
 class StructType(type):
     """The type of `Struct` and its subclasses: annotations become slots, `__init__` is made when it is first called.
 
-    A subclass without annotations is an ordinary class: its instances have a `__dict__`.
+    A subclass with annotations gets fields with slots, and needs no decorator. One without is an ordinary class: its
+    instances have a `__dict__`. A base with another metaclass, such as `abc.ABC`, does not go with it.
     """
 
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> StructType:
@@ -100,7 +103,7 @@ class StructType(type):
 
 
 def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
-    if sys.version_info >= (3, 14) and "__annotations__" not in namespace:
+    if sys.version_info >= (3, 14) and not {"__annotate__", "__annotate_func__"}.isdisjoint(namespace):
         from annotationlib import Format, call_annotate_function, get_annotate_from_class_namespace
 
         annotate = get_annotate_from_class_namespace(namespace)
@@ -130,7 +133,12 @@ def _complete(kind: type) -> None:
             twin.pop(name, None)
         for name, default in own.defaults.items():
             twin[name] = field(default_factory=default.factory) if isinstance(default, _Made) else default
-    twin_class: type = dataclass(repr=False, eq=False, kw_only=True)(type(kind.__name__, (), twin))
+    if hasattr(kind, "__post_init__"):
+        twin["__post_init__"] = None  # so that `__init__` calls that of the instance
+    mixins = tuple(
+        each for each in kind.__mro__ if "__dataclass_fields__" in vars(each) and type(each) is not StructType
+    )
+    twin_class: type = dataclass(repr=False, eq=False, kw_only=True)(type(kind.__name__, mixins, twin))
     for name, found in vars(kind).copy().items():
         if isinstance(found, _Deferred):
             setattr(kind, name, vars(twin_class)[name])
@@ -145,10 +153,10 @@ class Struct(metaclass=StructType):
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _attributes(self))
+        return all(getattr(self, each.name) == getattr(other, each.name) for each in _fields(self) if each.compare)
 
     def __repr__(self) -> str:
-        known = ((name, getattr(self, name)) for name in _attributes(self))
+        known = ((each.name, getattr(self, each.name)) for each in _fields(self) if each.repr)
         shown = ", ".join(f"{name}={value!r}" for name, value in known if value is not UNSET)
         return f"{self.__class__.__name__}({shown})"
 
@@ -159,7 +167,7 @@ class Struct(metaclass=StructType):
         return replace(self, **changes)
 
 
-def _attributes(struct: Any) -> dict[str, Any]:
-    """The names of the attributes, inherited ones first."""
-    attributes: dict[str, Any] = struct.__dataclass_fields__
-    return attributes
+def _fields(struct: Struct) -> tuple[Field[Any], ...]:
+    from dataclasses import fields
+
+    return fields(struct)

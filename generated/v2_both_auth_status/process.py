@@ -502,9 +502,10 @@ def _has_members(group: int) -> bool:
 
 def _reap_orphans(group: int) -> None:
     """Wait for ended members: orphans are children of this process where it is the first one of a container."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-group, os.WNOHANG)[0]:
-            pass
+    if sys.platform != "win32":
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-group, os.WNOHANG)[0]:
+                pass
 
 
 def _has_only_zombies(group: int) -> bool:

@@ -24,10 +24,11 @@ from .options import ConnectionOptions
 from .protocol import Gate, Method
 from .stdio import run_agent, serve_agent
 from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
-from .types import Target, Word
+from .types import Bare, Target, Word
 
 __all__ = [
     "AGENT_METHODS", "Agent",
+    "Bare",
     "CLIENT_METHODS", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions",
     "DecodeError", "Drop",
     "Gate",

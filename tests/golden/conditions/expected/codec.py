@@ -75,6 +75,20 @@ def encode_target(value: types.Target) -> dict[str, Any]:
     return data
 
 
+def decode_bare(raw: Any) -> types.Bare:
+    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+    if "number" in data:
+        raise unfit("Bare, from which this object is excluded", raw)
+    result = new(types.Bare)
+    result.name = string_at(data, "name") if "name" in data else UNSET
+    return result
+
+
+@codec_of(types.Bare, decode_bare)
+def encode_bare(value: types.Bare) -> dict[str, Any]:
+    return {} if value.name is UNSET else {"name": value.name}
+
+
 def decode_word(raw: Any) -> types.Word:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     if data.get("text") == "secret":

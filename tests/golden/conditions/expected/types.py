@@ -19,5 +19,9 @@ class Target(Struct):
     number: int | UnsetType = UNSET
 
 
+class Bare(Struct):
+    name: str | UnsetType = UNSET
+
+
 class Word(Struct):
     text: str

@@ -24,7 +24,7 @@ from .options import ConnectionOptions
 from .protocol import Gate, Method
 from .stdio import run_agent, serve_agent
 from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
-from .types import Choice, ChoiceInline, ChoiceItemsItem, Code, Colour, Level, Mode, Only
+from .types import Choice, ChoiceInline, ChoiceItemsItem, Code, Colour, Level, Mode, One, Only, OnlyItems
 
 __all__ = [
     "AGENT_METHODS", "Agent",
@@ -35,7 +35,7 @@ __all__ = [
     "InternalError", "InvalidParamsError", "InvalidRequestError",
     "Level",
     "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError", "Mode",
-    "Only",
+    "One", "Only", "OnlyItems",
     "PROTOCOL_VERSION", "ParseError", "Peer",
     "RemoteClient", "RequestError",
     "StreamTransport",

@@ -18,7 +18,9 @@ from ._base import UNSET, Struct, new
 from ._decode import (
     Drop,
     anything,
+    array,
     array_at,
+    at,
     boolean,
     choice,
     choice_at,
@@ -77,6 +79,14 @@ def decode_only(raw: Any) -> types.Only:
     return constant(raw, "only")
 
 
+def decode_one(raw: Any) -> types.One:
+    return constant(raw, 1)
+
+
+def decode_only_items(raw: Any) -> types.OnlyItems:
+    return array(raw, lambda value: constant(value, "x"))
+
+
 _CHOICE_INLINE_VALUES: Final[dict[Any, types.ChoiceInline]] = constants("a", "b")
 
 
@@ -98,16 +108,26 @@ def decode_choice(raw: Any) -> types.Choice:
     result.mode = string_at(data, "mode") if "mode" in data else "fast"
     result.inline = nullable_at(data, "inline", decode_choice_inline) if "inline" in data else UNSET
     result.items = array_at(data, "items", decode_choice_items_item) if "items" in data else UNSET
+    result.constants = array_at(data, "constants", lambda value: constant(value, "x")) if "constants" in data else UNSET
+    result.or_null = nullable_at(data, "or_null", lambda value: constant(value, "x")) if "or_null" in data else UNSET
+    result.list = array_at(data, "list", lambda value: constant(value, "list")) if "list" in data else UNSET
+    result.big = at(data, "big", number) if "big" in data else 1e300
     return result
 
 
 @codec_of(types.Choice, decode_choice)
 def encode_choice(value: types.Choice) -> dict[str, Any]:
-    data: dict[str, Any] = {"colour": value.colour, "mode": value.mode}
+    data: dict[str, Any] = {"colour": value.colour, "mode": value.mode, "big": value.big}
     if value.inline is not UNSET:
         data["inline"] = value.inline
     if value.items is not UNSET:
         data["items"] = value.items
+    if value.constants is not UNSET:
+        data["constants"] = value.constants
+    if value.or_null is not UNSET:
+        data["or_null"] = value.or_null
+    if value.list is not UNSET:
+        data["list"] = value.list
     return data
 
 
@@ -125,6 +145,8 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.Level: decode_level,
     types.Code: integer,
     types.Only: decode_only,
+    types.One: decode_one,
+    types.OnlyItems: decode_only_items,
     types.ChoiceInline: decode_choice_inline,
     types.ChoiceItemsItem: decode_choice_items_item,
 }

@@ -9,7 +9,8 @@ An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+import builtins
+from typing import Literal, TypeAlias
 
 from ._base import UNSET, Struct, UnsetType
 
@@ -33,7 +34,13 @@ Level: TypeAlias = Literal[1, 2, 3]
 Code: TypeAlias = Literal[-1] | int
 
 
-Only: TypeAlias = Any
+Only: TypeAlias = Literal["only"]
+
+
+One: TypeAlias = Literal[1]
+
+
+OnlyItems: TypeAlias = list[Literal["x"]]
 
 
 ChoiceInline: TypeAlias = Literal["a", "b"]
@@ -46,4 +53,8 @@ class Choice(Struct):
     colour: Colour
     mode: Mode = "fast"
     inline: ChoiceInline | None | UnsetType = UNSET
-    items: list[ChoiceItemsItem] | UnsetType = UNSET
+    items: builtins.list[ChoiceItemsItem] | UnsetType = UNSET
+    constants: builtins.list[Literal["x"]] | UnsetType = UNSET
+    or_null: Literal["x"] | None | UnsetType = UNSET
+    list: builtins.list[Literal["list"]] | UnsetType = UNSET
+    big: float = 1e300
