@@ -446,3 +446,40 @@ def test_a_message_that_cannot_be_refused_is_one_message(packages: Packages) -> 
     with acp_log() as records:
         assert codes(run(main())) == [(5, INTERNAL)]
     assert texts(records).count("TypeError: cannot write this") == 2
+
+
+def test_an_error_that_cannot_be_made_into_json_is_an_internal_one(packages: Packages) -> None:
+    acp = packages(V1)
+
+    class Odd(acp.RequestError):  # type: ignore[misc, name-defined]
+        """Has none of the attributes that the constructor of its base sets."""
+
+        def __init__(self) -> None:
+            pass
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        raise Odd
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            await peer.send({"jsonrpc": "2.0", "id": 5, "method": "_a"})
+            return await peer.ping()
+
+    with acp_log():
+        assert codes(run(main())) == [(5, INTERNAL)]
+
+
+def test_an_id_that_cannot_be_written_is_null(packages: Packages) -> None:
+    """As with a JSON library that refuses lone surrogates."""
+    acp = packages(V1)
+
+    def dumps(message: Any) -> bytes:
+        return json.dumps(message, ensure_ascii=False).encode()
+
+    async def main() -> list[Any]:
+        async with raw_peer(acp, agent_of(acp), options=acp.ConnectionOptions(dumps=dumps)) as peer:
+            await peer.send_line(b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "_a"}')
+            return await peer.ping()
+
+    with acp_log():
+        assert [number for number, _ in codes(run(main()))] == [None]
