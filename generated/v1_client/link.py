@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -96,10 +97,9 @@ class Link:
 
     def encode_error(self, error: RequestError, number: object) -> bytes:
         """The line for an error response; without the id if it cannot be written, or makes the line too large."""
-        try:
+        with contextlib.suppress(Exception):
             return self.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
-        except Exception:
-            return self.encode({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
+        return self.encode({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
 
     async def refuse(self, error: RequestError, number: object = None, *, start: bytes = b"") -> None:
         """Respond to a message that cannot be handled; `start` is the start of a line that was not parsed."""
