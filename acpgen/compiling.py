@@ -21,12 +21,12 @@ from acpgen.timings import Timings
 
 
 def load_model(sources: Sources, *, strict: bool = False) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """The model of a schema with its extensions, for whoever only wants to look at it."""
+    """The model of a schema with its extensions, for commands that only show it."""
     return compile_model(find_inputs(sources), Options(), timings=Timings(), strict=strict)
 
 
 def load_composed(sources: Sources, options: Options) -> tuple[Composed, Model, tuple[Diagnostic, ...]]:
-    """The composed schema, too, for whoever looks at what stands behind the model."""
+    """The composed schema and its model, for commands that show both."""
     timings = Timings()
     composed, report = compose_loaded(load_inputs(find_inputs(sources), timings), timings)
     model = lower(composed, options, report)

@@ -210,7 +210,7 @@ class UnionView(DefinitionView):
 
 
 class TaggedUnionView(UnionView):
-    """A union with a tag: a table from tags to decoders, then whoever takes the rest."""
+    """A union with a tag: a table from tags to decoders, then the members without a known tag."""
 
     template = "codec/tagged_union.jinja"
     definition: TaggedUnion

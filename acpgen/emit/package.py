@@ -59,8 +59,8 @@ def emit(
 ) -> dict[str, str]:
     """The package for `roles`: paths and texts, Python files as they come from the templates in `templates`.
 
-    `runtime` adds the modules that talk JSON-RPC. `renames` has earlier names, each with the public name that it is
-    another word for.
+    `runtime` adds the modules that talk JSON-RPC. `renames` maps earlier names to the
+    public names that replaced them.
     """
     modules = exports(model, roles, runtime=runtime)
     environment = make_environment(templates)

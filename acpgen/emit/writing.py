@@ -59,7 +59,7 @@ class Writing:
         """Whether values of the type are JSON as they are."""
         match expression:
             case Ref(name):
-                if name not in self._plain:  # unions may lead to one another on more ways than can be counted
+                if name not in self._plain:  # memoised: the number of paths is exponential
                     self._plain[name] = self._is_plain_definition(self._model.by_name[name])
                 return self._plain[name]
             case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
