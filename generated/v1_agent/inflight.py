@@ -22,7 +22,8 @@ class InFlight:
     """Tasks that handle messages of the peer, and may finish after the peer has closed the connection.
 
     Each has a weight, the size of its message in memory. `handshake` is the request that must succeed first, until it
-    has. Messages may follow it without waiting for its response: `awaits_handshake` is true while it does not run.
+    has succeeded. Messages may follow it without waiting for its response: `awaits_handshake` is true while it does not
+    run.
     """
 
     def __init__(self, link: Link, handler: Handler, capabilities: Capabilities) -> None:

@@ -9,9 +9,9 @@ The read loop takes one message after the other:
   dispatched.
 * A response resolves a pending request. The loop yields once: the task that waited for it continues first.
 
-One task at a time runs the loop, and the handlers of notifications run in this task. If such a handler sends a request,
-nothing would read the response. So `request` starts a new task for the loop. The former task finishes its handler,
-counts as in flight until then, and ends.
+One task at a time runs the loop, and calls the handlers of notifications. While such a handler waits for the response
+to a request of its own, its task cannot read it. So `request` first starts another task for the loop. The task of the
+handler counts as in flight from then on, and ends with the handler.
 
 The states of a connection:
 

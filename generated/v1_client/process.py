@@ -486,7 +486,7 @@ def _quoted(stream: str, lines: tuple[str, ...]) -> str:
 
 
 def _has_members(group: int) -> bool:
-    """Whether a process of the group still runs when the one that it is named after has been waited for."""
+    """Whether another process of the group is left after its leader was reaped."""
     if sys.platform == "win32":
         return False
     _reap_orphans(group)
@@ -509,7 +509,7 @@ def _reap_orphans(group: int) -> None:
 
 
 def _has_only_zombies(group: int) -> bool:
-    """Whether all have ended and wait for their parent, which may be the first process of a container, and idle."""
+    """Whether all are zombies, whose parent may never reap them, as the first process of a container."""
     if sys.platform != "linux":
         return False
     states: set[bytes] = set()

@@ -188,7 +188,7 @@ async def _open_reading(descriptor: int, protocol: asyncio.StreamReaderProtocol)
 
 
 def _suits_asyncio(stdin: int, stdout: int) -> bool:
-    """Whether both are pipes or sockets, not shared with stderr: it would become non-blocking, too."""
+    """Whether both are pipes or sockets, and neither is stderr, which must stay blocking."""
     found = [os.fstat(stdin), os.fstat(stdout), os.fstat(_STDERR)]
     pipes = all(stat.S_ISFIFO(each.st_mode) or stat.S_ISSOCK(each.st_mode) for each in found[:2])
     return pipes and not any(os.path.samestat(*pair) for pair in combinations(found, 2))
