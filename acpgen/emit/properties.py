@@ -24,8 +24,6 @@ from acpgen.ir.model import (
 
 _LENIENT = {"string": "lenient_string", "json_object": "lenient_object"}
 """The short forms of the commonest lenient readers, for what may be null and absent."""
-_MADE = "lenient_or_made("
-"""The start of the call of the one lenient reader that takes a property that may be absent."""
 
 
 class Properties:
@@ -44,16 +42,17 @@ class Properties:
         present = self._present(field, fallback)
         if fallback is not None and field.leniency.default_on_null:
             return Code(f"{value(fallback, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
-        if isinstance(expression, Const) and present.startswith("constant_at("):
-            # every object of a tagged union has one: the right one is read without a call
-            only = literal(expression.value)
-            return Code(f"{only} if data.get({key}) == {only} else {present}")
+        match expression:
+            case Const(str(text)) if not self._is_lenient(field, fallback):
+                # every object of a tagged union has one: the right one is read without a call
+                only = literal(text)
+                return Code(f"{only} if data.get({key}) == {only} else {present}")
         return present
 
     def _optional(self, field: Field) -> Code:
         key = literal(field.wire)
         present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field, field.default)
-        if present.startswith(_MADE) and not field.leniency.default_on_null:
+        if self._is_made_if_absent(field) and not field.leniency.default_on_null:
             return present
         test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
         absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
@@ -62,10 +61,26 @@ class Properties:
     def _present(self, field: Field, fallback: Value | None) -> Code:
         """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""
         skips = field.leniency.skip_invalid_items
-        is_lenient = field.leniency.default_on_error and not self._takes_anything(field)
-        if is_lenient and (fallback is not None or not field.required):
+        if self._is_lenient(field, fallback):
             return self._lenient(field, fallback, skips=skips)
         return self._strict(field.type, literal(field.wire), skips=skips)
+
+    def _is_lenient(self, field: Field, fallback: Value | None) -> bool:
+        """Whether a property that does not fit is dropped."""
+        has_fallback = fallback is not None or not field.required
+        return field.leniency.default_on_error and has_fallback and not self._takes_anything(field)
+
+    def _is_made_if_absent(self, field: Field) -> bool:
+        """Whether `lenient_or_made` reads the property, the one reader that takes an absent one."""
+        if field.required or not self._is_lenient(field, field.default):
+            return False
+        match field.default, self._reading.resolved(field.type):
+            case (None | Literal(), _):
+                return False
+            case ListValue(()), ListOf(min_items=0) if field.leniency.skip_invalid_items:
+                return False
+            case _:
+                return True
 
     def _takes_anything(self, field: Field) -> bool:
         return isinstance(self._reading.resolved(field.type), AnyJson)
@@ -99,10 +114,10 @@ class Properties:
                 return Code(f"lenient_list(data, {key}, {self._reading.reader(item)})")
             case Literal(), _:
                 return Code(f"lenient_or(data, {key}, {read}, {value(fallback)})")
-            case _ if field.required:
-                return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
+            case _ if self._is_made_if_absent(field):
+                return Code(f"lenient_or_made(data, {key}, {read}, {_maker(fallback)})")
             case _:
-                return Code(f"{_MADE}data, {key}, {read}, {_maker(fallback)})")
+                return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
 
     def _or_null(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
         """The call for a property that may be null, and is UNSET where it does not fit: the commonest."""
