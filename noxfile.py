@@ -96,7 +96,9 @@ def tests(session: nox.Session) -> None:
     if session.python == FULL:
         _install(session, "test", "types", "package", "bench")
         _install_node(session)
-        session.run("pytest", "-n", "auto", "--dist", "loadfile", "--durations=30", *session.posargs)
+        session.run(
+            "pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30", *session.posargs
+        )
         return
     _install(session, "test")
     left_out = [f"--ignore-glob=tests/{name}" for name in (*APART, *ALIKE)]

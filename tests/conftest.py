@@ -33,8 +33,25 @@ SAMPLED = {
 """Of the cases of each test in these modules, CI runs one in so many; the session `deep` runs all."""
 
 
+LONGEST = (
+    *(
+        "test_types",
+        "test_package",
+        "test_texts",
+        "test_import",
+        "test_history",
+        "test_init",
+        "test_facts",
+        "test_docs",
+    ),
+    *("test_benchmarks", "test_runtime_memory", "test_runtime_fuzz", "test_sizes", "test_rfd_extract_hostile"),
+)
+"""Modules with few tests that take long: they start first, so that no process works alone at the end."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the session `deep` has time for."""
+    """Put the longest first, and leave out what only the session `deep` has time for."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     if DEEP:
         return
     counts: Counter[tuple[str, str]] = Counter()
