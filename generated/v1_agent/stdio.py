@@ -84,16 +84,21 @@ async def _run(factory: AgentFactory, stdin: int, stdout: int, options: Connecti
 
 @contextlib.contextmanager
 def _signals_for(stop: Callable[[], None]) -> Generator[None, None, None]:
-    """Call `stop` on the first SIGINT or SIGTERM; a second one has its usual effect."""
+    """Call `stop` on the first SIGINT or SIGTERM; a second one ends the process at once.
+
+    It does not raise `KeyboardInterrupt`: within the event loop that can lose the next step of a task, and closing the
+    loop would wait for this task forever.
+    """
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
 
-    def forget() -> None:
+    def set_handlers(interrupt: Any) -> None:
         for number in numbers:
             loop.remove_signal_handler(number)
+        signal.signal(signal.SIGINT, interrupt)
 
     def stop_once() -> None:
-        forget()
+        set_handlers(signal.SIG_DFL)
         stop()
 
     # Windows has no signal handlers, and neither have threads other than the main one
@@ -104,7 +109,7 @@ def _signals_for(stop: Callable[[], None]) -> Generator[None, None, None]:
         yield
     finally:
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            forget()
+            set_handlers(signal.default_int_handler)
 
 
 def _open_closed() -> None:
