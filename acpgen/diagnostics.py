@@ -36,7 +36,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One finding: what, where, and how to mend it.
+    """One finding: what, where, and how to fix it.
 
     `code` is stable and made for machines (`ref-not-found`); `pointer` is a JSON pointer (RFC 6901)
     into `location.file`.

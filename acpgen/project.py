@@ -121,7 +121,7 @@ def project_files(project: Project) -> Iterator[tuple[str, str]]:
         for path in sorted(home.rglob("*")):
             relative = path.relative_to(home).as_posix()
             if path.is_file() and not _is_leftover(relative):
-                # by another name here, lest it acts on this project
+                # by another name here, so that it does not act on this project
                 shown = ".gitignore" if relative == "gitignore" else relative
                 yield _replaced(shown, words), _replaced(path.read_text(encoding="utf-8"), words)
 

@@ -4,7 +4,7 @@ A new folder is made beside its place and renamed. A folder that exists is repla
 system cannot do that, its files are, one by one: new text goes to a staging folder first, then each file is renamed
 into place, the manifest last. A file that is replaced keeps a second name in the staging folder, so that it can be put
 back, time stamp and all. There, a run that is killed between two renames leaves files of both packages: the manifest
-tells, and the next build mends it.
+tells, and the next build repairs it.
 """
 
 from __future__ import annotations

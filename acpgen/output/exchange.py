@@ -19,7 +19,7 @@ def exchange(first: Path, second: Path) -> None:
 
     Raises `OSError`, and has done nothing, where the folders are no such pair or the system has no such call.
     """
-    import ctypes  # slow to import, and a run that finds nothing to do needs it not
+    import ctypes  # slow to import, and an unchanged build does not need it
 
     library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     names = os.fsencode(first), os.fsencode(second)

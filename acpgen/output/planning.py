@@ -121,7 +121,7 @@ def _new_changes(
             old = read_below(root, path, limit=2 * len(text.encode()) + len(MARKER) + 1)
         except ObstacleError as obstacle:
             problem = obstacle.diagnostic(folder)
-            if problem not in problems:  # One folder in the way of ten files is one thing to mend.
+            if problem not in problems:  # One folder in the way of ten files is one problem.
                 problems.append(problem)
             continue
         kind = _kind(old, text.encode())

@@ -80,7 +80,7 @@ class Twin:
         return True
 
     def _close(self, path: str, *, keep_time: bool) -> None:
-        import shutil  # slow to import, and a run that finds nothing to do needs it not
+        import shutil  # slow to import, and an unchanged build does not need it
 
         with suppress(FileNotFoundError):
             shutil.copystat(self.root / path, self.folder / path)

@@ -1,6 +1,6 @@
 """Marks: what a draft of a fragment cannot say stands in it as a text such as `<fill in: agent or client>`.
 
-`acpgen rfd extract` writes them, the loader of fragments refuses them, and whoever completes the draft replaces them.
+`acpgen rfd extract` writes them, the loader of fragments refuses them, and the author of the fragment replaces them.
 """
 
 from __future__ import annotations
