@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from acpgen.emit.classes import alias_target
 from acpgen.emit.hints import hint
-from acpgen.emit.literals import Code, identifier, literal, tuple_of
+from acpgen.emit.literals import Code, enclosed, identifier, literal, tuple_of
 from acpgen.emit.properties import Properties
 from acpgen.emit.reading import TYPES, NamedReader, Reading, constant, decoder, encoder
 from acpgen.emit.writing import Writing
@@ -90,8 +90,9 @@ class EnumView(DefinitionView):
 
     @property
     def constants(self) -> Code:
-        """The constants."""
-        return Code(", ".join(literal(member.value) for member in self.definition.members))
+        """The statement that makes the table."""
+        values = [literal(member.value) for member in self.definition.members]
+        return enclosed(f"{self.table}: Final[dict[Any, {self.hint}]] = constants(", values, ")", indent=0)
 
 
 class StructView(DefinitionView):
@@ -131,24 +132,27 @@ class StructView(DefinitionView):
         return encoder(self.definition.name)
 
     @property
-    def always(self) -> Code:
-        """The dict of what is always encoded."""
+    def start(self) -> Code:
+        """The statement that makes the dict of what is always encoded."""
+        return enclosed("data: dict[str, Any] = {", self._always, "}", indent=4)
+
+    @property
+    def _always(self) -> list[str]:
         extra = ["**value.extra"] if self.definition.keeps_extra else []
-        entries = [
+        return extra + [
             f"{literal(each.wire)}: {self._writing.write(each.type, f'value.{each.name}')}"
             for each in self.definition.fields
             if not each.may_be_unset
         ]
-        return Code(f"{{{', '.join(extra + entries)}}}")
 
     @property
     def whole(self) -> Code | None:
-        """The expression that encodes the object, where one is enough."""
+        """The statement that encodes the object, where one is enough."""
         match self.optional:
             case []:
-                return self.always
-            case [only] if self.always == "{}":
-                return Code(f"{{}} if {only.name} is UNSET else {{{only.wire}: {only.expression}}}")
+                return enclosed("return {", self._always, "}", indent=4)
+            case [only] if not self._always:
+                return Code(f"return {{}} if {only.name} is UNSET else {{{only.wire}: {only.expression}}}")
             case _:
                 return None
 
@@ -156,6 +160,17 @@ class StructView(DefinitionView):
     def optional(self) -> list[OptionalLine]:
         """The entries that are encoded where they are set."""
         return [self._optional(each) for each in self.definition.fields if each.may_be_unset]
+
+    @property
+    def conditional(self) -> list[OptionalLine]:
+        """Those of them that are statements of their own."""
+        return self.optional[:-1] if self.last else self.optional
+
+    @property
+    def last(self) -> OptionalLine | None:
+        """The last of them, where it is encoded as it is: the encoder returns it with the rest."""
+        *_, last = self.optional
+        return last if last.expression == last.name else None
 
     def _optional(self, field: Field) -> OptionalLine:
         source = f"value.{field.name}"

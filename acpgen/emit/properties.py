@@ -22,10 +22,6 @@ from acpgen.ir.model import (
     Value,
 )
 
-_LENIENT = {"string": "lenient_string", "json_object": "lenient_object"}
-"""The short forms of the commonest lenient readers, for what may be null and absent."""
-
-
 class Properties:
     """Builds the expressions for the properties of the object `data`, for the types of one model."""
 
@@ -42,11 +38,6 @@ class Properties:
         present = self._present(field, fallback)
         if fallback is not None and field.leniency.default_on_null:
             return Code(f"{value(fallback, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
-        match expression:
-            case Const(str(text)) if not self._is_lenient(field, fallback):
-                # every object of a tagged union has one: the right one is read without a call
-                only = literal(text)
-                return Code(f"{only} if data.get({key}) == {only} else {present}")
         return present
 
     def _optional(self, field: Field) -> Code:
@@ -93,8 +84,6 @@ class Properties:
                 return Code(f"constant_at(data, {key}, {literal(only)})")
             case _ if read == "string":
                 return Code(f"string_at(data, {key})")
-            case Ref(name) if table := self._reading.constants(name, strings_only=True):
-                return Code(f"choice_at(data, {key}, {table})")
             case ListOf(item=item, min_items=0) if not skips:
                 return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
             case Nullable(inner):
@@ -106,8 +95,10 @@ class Properties:
         """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
         key, read = literal(field.wire), self._item_reader(field.type, skips=skips)
         match fallback, self._reading.resolved(field.type):
+            case None, Nullable(ListOf(item=item, min_items=0)) if skips:
+                return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
             case None, Nullable(inner):
-                return self._or_null(inner, key, skips=skips)
+                return Code(f"lenient(data, {key}, {self._item_reader(inner, skips=skips)})")
             case None, _:
                 return Code(f"lenient_or(data, {key}, {read}, UNSET)")
             case ListValue(()), ListOf(item=item, min_items=0) if skips:
@@ -118,16 +109,6 @@ class Properties:
                 return Code(f"lenient_or_made(data, {key}, {read}, {_maker(fallback)})")
             case _:
                 return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
-
-    def _or_null(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
-        """The call for a property that may be null, and is UNSET where it does not fit: the commonest."""
-        match self._reading.resolved(expression):
-            case ListOf(item=item, min_items=0) if skips:
-                return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
-            case Ref(name) if table := self._reading.constants(name):
-                return Code(f"lenient_choice(data, {key}, {table})")
-        read = self._item_reader(expression, skips=skips)
-        return Code(f"{_LENIENT[read]}(data, {key})" if read in _LENIENT else f"lenient(data, {key}, {read})")
 
     def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
         """A callable that decodes its argument, without the items that do not fit if it `skips` these."""

@@ -130,13 +130,6 @@ class Reading:
         self.named[name] = NamedReader(name, hint(scalar), call)
         return name
 
-    def constants(self, name: str, *, strings_only: bool = False) -> Code | None:
-        """The table of the constants of a closed enum; None for any other definition."""
-        match self._model.by_name[name]:
-            case Enum(open=False, primitive=primitive) if primitive is Primitive.STRING or not strings_only:
-                return constant("_", name, "_VALUES")
-        return None
-
     def resolved(self, expression: TypeExpr) -> TypeExpr:
         """The type behind aliases."""
         while isinstance(expression, Ref):
@@ -152,7 +145,7 @@ def _read_scalar(scalar: Scalar, source: str) -> Code:
     if scalar.primitive is Primitive.STRING and scalar.min_length:
         return Code(f"long_string({source}, {scalar.min_length})")
     if (scalar.minimum, scalar.maximum) != (None, None) and scalar.primitive in (Primitive.INTEGER, Primitive.NUMBER):
-        return Code(f"bounded_{read}({source}, {literal(scalar.minimum)}, {literal(scalar.maximum)})")
+        return Code(f"bounded({read}({source}), {literal(scalar.minimum)}, {literal(scalar.maximum)})")
     return Code(f"{read}({source})")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from acpgen.emit.hints import hint
-from acpgen.emit.literals import Code, docstring, identifier, literal, tuple_of
+from acpgen.emit.literals import Code, docstring, enclosed, identifier, literal, tuple_of
 from acpgen.emit.reading import TYPES, Reading, encoder
 from acpgen.emit.writing import Writing
 from acpgen.ir import names
@@ -181,16 +181,16 @@ class MethodView:
         arguments = [self.wire, self.encoded_params, self.decode_result]
         if not self.gives_object:
             arguments.append(Code("gives_object=False"))
-        return Code(f"return await self._call({', '.join(arguments)})")
+        return enclosed("return await self._call(", arguments, ")", indent=8)
 
     @property
     def route(self) -> Code:
-        """How dispatch calls the handler."""
+        """The entry of the dispatch table: how the handler is called."""
         read = Code(f"negotiated(PROTOCOL_INFO, {self.decode_params})") if self.negotiates else self.decode_params
         arguments = [self.handler, read, self.encode_result]
         if not self.takes_object:
             arguments.append(Code("takes_object=False"))
-        return Code(f"Route({', '.join(arguments)})")
+        return enclosed(f"{self.wire}: Route(", arguments, "),", indent=8)
 
     @property
     def not_found(self) -> Code:

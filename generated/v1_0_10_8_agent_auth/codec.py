@@ -23,9 +23,8 @@ from ._decode import (
     array_at,
     at,
     boolean,
-    bounded_integer,
+    bounded,
     choice,
-    choice_at,
     constant_at,
     constants,
     first_fit,
@@ -69,7 +68,7 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
 
 
 def integer_from_0(value: Any) -> int:
-    return bounded_integer(value, 0, None)
+    return bounded(integer(value), 0, None)
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
@@ -109,9 +108,7 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
         "getAuthState": value.get_auth_state,
         "authCapabilities": encode_auth_capabilities(value.auth_capabilities),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_annotations(raw: Any) -> types.Annotations:
@@ -135,15 +132,13 @@ def encode_annotations(value: types.Annotations) -> dict[str, Any]:
         data["audience"] = value.audience
     if value.last_modified is not UNSET:
         data["lastModified"] = value.last_modified
-    if value.priority is not UNSET:
-        data["priority"] = value.priority
-    return data
+    return data if value.priority is UNSET else {**data, "priority": value.priority}
 
 
 def decode_auth_method_env_var(raw: Any) -> types.AuthMethodEnvVar:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodEnvVar)
-    result.type = "env_var" if data.get("type") == "env_var" else constant_at(data, "type", "env_var")
+    result.type = constant_at(data, "type", "env_var")
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
     result.description = nullable_at(data, "description", string) if "description" in data else UNSET
@@ -160,15 +155,13 @@ def encode_auth_method_env_var(value: types.AuthMethodEnvVar) -> dict[str, Any]:
         data["description"] = value.description
     if value.link is not UNSET:
         data["link"] = value.link
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = constant_at(data, "type", "terminal")
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
     result.description = nullable_at(data, "description", string) if "description" in data else UNSET
@@ -187,9 +180,7 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = value.env
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
@@ -208,9 +199,7 @@ def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name, "type": value.type}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _AUTH_METHOD_TAGS: Final[dict[str, Callable[[Any], types.AuthMethod]]] = {
@@ -240,9 +229,7 @@ def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
 @codec_of(types.AuthenticateRequest, decode_authenticate_request)
 def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"methodId": value.method_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_authenticate_response(raw: Any) -> types.AuthenticateResponse:
@@ -288,9 +275,7 @@ def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInpu
 @codec_of(types.UnstructuredCommandInput, decode_unstructured_command_input)
 def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> dict[str, Any]:
     data: dict[str, Any] = {"hint": value.hint}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
@@ -312,9 +297,7 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data
+    return data if value.mime_type is UNSET else {**data, "mimeType": value.mime_type}
 
 
 def decode_cancel_notification(raw: Any) -> types.CancelNotification:
@@ -328,9 +311,7 @@ def decode_cancel_notification(raw: Any) -> types.CancelNotification:
 @codec_of(types.CancelNotification, decode_cancel_notification)
 def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
@@ -345,15 +326,13 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
 @codec_of(types.ClientCapabilities, decode_client_capabilities)
 def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {"fs": encode_file_system_capability(value.fs), "terminal": value.terminal}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = constant_at(data, "type", "text")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.text = string_at(data, "text")
@@ -373,7 +352,7 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
-    result.type = "image" if data.get("type") == "image" else constant_at(data, "type", "image")
+    result.type = constant_at(data, "type", "image")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = string_at(data, "data")
@@ -389,15 +368,13 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
         data["_meta"] = value.meta
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.uri is not UNSET:
-        data["uri"] = value.uri
-    return data
+    return data if value.uri is UNSET else {**data, "uri": value.uri}
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
-    result.type = "audio" if data.get("type") == "audio" else constant_at(data, "type", "audio")
+    result.type = constant_at(data, "type", "audio")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = string_at(data, "data")
@@ -418,7 +395,7 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
-    result.type = "resource_link" if data.get("type") == "resource_link" else constant_at(data, "type", "resource_link")
+    result.type = constant_at(data, "type", "resource_link")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.description = nullable_at(data, "description", string) if "description" in data else UNSET
@@ -443,15 +420,13 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
         data["mimeType"] = value.mime_type
     if value.size is not UNSET:
         data["size"] = value.size
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data
+    return data if value.title is UNSET else {**data, "title": value.title}
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
-    result.type = "resource" if data.get("type") == "resource" else constant_at(data, "type", "resource")
+    result.type = constant_at(data, "type", "resource")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.annotations = nullable_at(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.resource = at(data, "resource", decode_embedded_resource_resource)
@@ -497,9 +472,7 @@ def decode_content_chunk(raw: Any) -> types.ContentChunk:
 @codec_of(types.ContentChunk, decode_content_chunk)
 def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
     data: dict[str, Any] = {"content": _ENCODERS[value.content.__class__](value.content)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
@@ -528,9 +501,7 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
         data["cwd"] = value.cwd
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    if value.output_byte_limit is not UNSET:
-        data["outputByteLimit"] = value.output_byte_limit
-    return data
+    return data if value.output_byte_limit is UNSET else {**data, "outputByteLimit": value.output_byte_limit}
 
 
 def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
@@ -544,9 +515,7 @@ def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
 @codec_of(types.CreateTerminalResponse, decode_create_terminal_response)
 def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
@@ -564,9 +533,7 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.mime_type is not UNSET:
-        data["mimeType"] = value.mime_type
-    return data
+    return data if value.mime_type is UNSET else {**data, "mimeType": value.mime_type}
 
 
 _EMBEDDED_RESOURCE_RESOURCE_CANDIDATES: Final[tuple[Candidate[types.EmbeddedResourceResource], ...]] = (
@@ -591,9 +558,7 @@ def decode_env_variable(raw: Any) -> types.EnvVariable:
 @codec_of(types.EnvVariable, decode_env_variable)
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_error(raw: Any) -> types.Error:
@@ -628,9 +593,7 @@ def decode_file_system_capability(raw: Any) -> types.FileSystemCapability:
 @codec_of(types.FileSystemCapability, decode_file_system_capability)
 def encode_file_system_capability(value: types.FileSystemCapability) -> dict[str, Any]:
     data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
@@ -645,9 +608,7 @@ def decode_http_header(raw: Any) -> types.HttpHeader:
 @codec_of(types.HttpHeader, decode_http_header)
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_implementation(raw: Any) -> types.Implementation:
@@ -665,9 +626,7 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data
+    return data if value.title is UNSET else {**data, "title": value.title}
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
@@ -738,9 +697,7 @@ def decode_kill_terminal_command_request(raw: Any) -> types.KillTerminalCommandR
 @codec_of(types.KillTerminalCommandRequest, decode_kill_terminal_command_request)
 def encode_kill_terminal_command_request(value: types.KillTerminalCommandRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_kill_terminal_command_response(raw: Any) -> types.KillTerminalCommandResponse:
@@ -772,9 +729,7 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
         "mcpServers": [_ENCODERS[item.__class__](item) for item in value.mcp_servers],
         "sessionId": value.session_id,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
@@ -816,15 +771,13 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
 @codec_of(types.McpCapabilities, decode_mcp_capabilities)
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = constant_at(data, "type", "http")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.headers = array_at(data, "headers", decode_http_header)
     result.name = string_at(data, "name")
@@ -840,15 +793,13 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
         "name": value.name,
         "url": value.url,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerSse)
-    result.type = "sse" if data.get("type") == "sse" else constant_at(data, "type", "sse")
+    result.type = constant_at(data, "type", "sse")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.headers = array_at(data, "headers", decode_http_header)
     result.name = string_at(data, "name")
@@ -864,9 +815,7 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
         "name": value.name,
         "url": value.url,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
@@ -888,9 +837,7 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
         "env": [encode_env_variable(item) for item in value.env],
         "name": value.name,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _MCP_SERVER_TAGS: Final[dict[str, Callable[[Any], types.McpServer]]] = {
@@ -924,9 +871,7 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
         "cwd": value.cwd,
         "mcpServers": [_ENCODERS[item.__class__](item) for item in value.mcp_servers],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
@@ -961,7 +906,7 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PermissionOption)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.kind = choice_at(data, "kind", _PERMISSION_OPTION_KIND_VALUES)
+    result.kind = at(data, "kind", decode_permission_option_kind)
     result.name = string_at(data, "name")
     result.option_id = string_at(data, "optionId")
     return result
@@ -970,9 +915,7 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
 @codec_of(types.PermissionOption, decode_permission_option)
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": value.kind, "name": value.name, "optionId": value.option_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _PERMISSION_OPTION_KIND_VALUES: Final[dict[Any, types.PermissionOptionKind]] = constants(
@@ -989,17 +932,15 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
     result = new(types.PlanEntry)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = string_at(data, "content")
-    result.priority = choice_at(data, "priority", _PLAN_ENTRY_PRIORITY_VALUES)
-    result.status = choice_at(data, "status", _PLAN_ENTRY_STATUS_VALUES)
+    result.priority = at(data, "priority", decode_plan_entry_priority)
+    result.status = at(data, "status", decode_plan_entry_status)
     return result
 
 
 @codec_of(types.PlanEntry, decode_plan_entry)
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content, "priority": value.priority, "status": value.status}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _PLAN_ENTRY_PRIORITY_VALUES: Final[dict[Any, types.PlanEntryPriority]] = constants("high", "medium", "low")
@@ -1029,9 +970,7 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
 @codec_of(types.PromptCapabilities, decode_prompt_capabilities)
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {"audio": value.audio, "embeddedContext": value.embedded_context, "image": value.image}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_prompt_request(raw: Any) -> types.PromptRequest:
@@ -1049,29 +988,25 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
         "prompt": [_ENCODERS[item.__class__](item) for item in value.prompt],
         "sessionId": value.session_id,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.stop_reason = choice_at(data, "stopReason", _STOP_REASON_VALUES)
+    result.stop_reason = at(data, "stopReason", decode_stop_reason)
     return result
 
 
 @codec_of(types.PromptResponse, decode_prompt_response)
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"stopReason": value.stop_reason}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded_integer(raw, 0, 65535)
+    return bounded(integer(raw), 0, 65535)
 
 
 def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
@@ -1092,9 +1027,7 @@ def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str,
         data["_meta"] = value.meta
     if value.limit is not UNSET:
         data["limit"] = value.limit
-    if value.line is not UNSET:
-        data["line"] = value.line
-    return data
+    return data if value.line is UNSET else {**data, "line": value.line}
 
 
 def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
@@ -1108,9 +1041,7 @@ def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
 @codec_of(types.ReadTextFileResponse, decode_read_text_file_response)
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
@@ -1125,9 +1056,7 @@ def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
 @codec_of(types.ReleaseTerminalRequest, decode_release_terminal_request)
 def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_release_terminal_response(raw: Any) -> types.ReleaseTerminalResponse:
@@ -1156,7 +1085,7 @@ def decode_request_id(raw: Any) -> types.RequestId:
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
+    result.outcome = constant_at(data, "outcome", "cancelled")
     return result
 
 
@@ -1168,7 +1097,7 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = constant_at(data, "outcome", "selected")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.option_id = string_at(data, "optionId")
     return result
@@ -1177,9 +1106,7 @@ def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermiss
 @codec_of(types.RequestPermissionOutcomeSelected, decode_request_permission_outcome_selected)
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": value.outcome, "optionId": value.option_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Callable[[Any], types.RequestPermissionOutcome]]] = {
@@ -1214,9 +1141,7 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
         "sessionId": value.session_id,
         "toolCall": encode_tool_call_update(value.tool_call),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
@@ -1230,9 +1155,7 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
 @codec_of(types.RequestPermissionResponse, decode_request_permission_response)
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": _ENCODERS[value.outcome.__class__](value.outcome)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _ROLE_VALUES: Final[dict[Any, types.Role]] = constants("assistant", "user")
@@ -1262,7 +1185,7 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     result.description = nullable_at(data, "description", string) if "description" in data else UNSET
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
-    result.type = "select" if data.get("type") == "select" else constant_at(data, "type", "select")
+    result.type = constant_at(data, "type", "select")
     result.current_value = string_at(data, "currentValue")
     result.options = at(data, "options", decode_session_config_select_options)
     return result
@@ -1281,9 +1204,7 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         data["_meta"] = value.meta
     if value.category is not UNSET:
         data["category"] = value.category
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data
+    return data if value.description is UNSET else {**data, "description": value.description}
 
 
 _SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Callable[[Any], types.SessionConfigOption]]] = {
@@ -1317,9 +1238,7 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
         "name": value.name,
         "options": [encode_session_config_select_option(item) for item in value.options],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOption:
@@ -1337,9 +1256,7 @@ def encode_session_config_select_option(value: types.SessionConfigSelectOption) 
     data: dict[str, Any] = {"name": value.name, "value": value.value}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data
+    return data if value.description is UNSET else {**data, "description": value.description}
 
 
 _SESSION_CONFIG_SELECT_OPTIONS_CANDIDATES: Final[tuple[Candidate[types.SessionConfigSelectOptions], ...]] = (
@@ -1367,9 +1284,7 @@ def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.description is not UNSET:
-        data["description"] = value.description
-    return data
+    return data if value.description is UNSET else {**data, "description": value.description}
 
 
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
@@ -1387,9 +1302,7 @@ def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
         "availableModes": [encode_session_mode(item) for item in value.available_modes],
         "currentModeId": value.current_mode_id,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
@@ -1404,9 +1317,7 @@ def decode_session_notification(raw: Any) -> types.SessionNotification:
 @codec_of(types.SessionNotification, decode_session_notification)
 def encode_session_notification(value: types.SessionNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "update": _ENCODERS[value.update.__class__](value.update)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
@@ -1414,11 +1325,7 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     result = new(types.SessionUpdateUserMessageChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = at(data, "content", decode_content_block)
-    result.session_update = (
-        "user_message_chunk"
-        if data.get("sessionUpdate") == "user_message_chunk"
-        else constant_at(data, "sessionUpdate", "user_message_chunk")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "user_message_chunk")
     return result
 
 
@@ -1428,9 +1335,7 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
         "content": _ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
@@ -1438,11 +1343,7 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     result = new(types.SessionUpdateAgentMessageChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = at(data, "content", decode_content_block)
-    result.session_update = (
-        "agent_message_chunk"
-        if data.get("sessionUpdate") == "agent_message_chunk"
-        else constant_at(data, "sessionUpdate", "agent_message_chunk")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "agent_message_chunk")
     return result
 
 
@@ -1452,9 +1353,7 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
         "content": _ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
@@ -1462,11 +1361,7 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     result = new(types.SessionUpdateAgentThoughtChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = at(data, "content", decode_content_block)
-    result.session_update = (
-        "agent_thought_chunk"
-        if data.get("sessionUpdate") == "agent_thought_chunk"
-        else constant_at(data, "sessionUpdate", "agent_thought_chunk")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "agent_thought_chunk")
     return result
 
 
@@ -1476,24 +1371,20 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
         "content": _ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCall)
-    result.session_update = (
-        "tool_call" if data.get("sessionUpdate") == "tool_call" else constant_at(data, "sessionUpdate", "tool_call")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "tool_call")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = array_at(data, "content", decode_tool_call_content) if "content" in data else UNSET
-    result.kind = choice_at(data, "kind", _TOOL_KIND_VALUES) if "kind" in data else UNSET
+    result.kind = at(data, "kind", decode_tool_kind) if "kind" in data else UNSET
     result.locations = array_at(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
-    result.status = choice_at(data, "status", _TOOL_CALL_STATUS_VALUES) if "status" in data else UNSET
+    result.status = at(data, "status", decode_tool_call_status) if "status" in data else UNSET
     result.title = string_at(data, "title")
     result.tool_call_id = string_at(data, "toolCallId")
     return result
@@ -1518,9 +1409,7 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    if value.status is not UNSET:
-        data["status"] = value.status
-    return data
+    return data if value.status is UNSET else {**data, "status": value.status}
 
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
@@ -1565,9 +1454,7 @@ def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
         data["rawOutput"] = value.raw_output
     if value.status is not UNSET:
         data["status"] = value.status
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data
+    return data if value.title is UNSET else {**data, "title": value.title}
 
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
@@ -1590,11 +1477,7 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
     result.status = nullable_at(data, "status", decode_tool_call_status) if "status" in data else UNSET
     result.title = nullable_at(data, "title", string) if "title" in data else UNSET
     result.tool_call_id = string_at(data, "toolCallId")
-    result.session_update = (
-        "tool_call_update"
-        if data.get("sessionUpdate") == "tool_call_update"
-        else constant_at(data, "sessionUpdate", "tool_call_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "tool_call_update")
     return result
 
 
@@ -1617,17 +1500,13 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
         data["rawOutput"] = value.raw_output
     if value.status is not UNSET:
         data["status"] = value.status
-    if value.title is not UNSET:
-        data["title"] = value.title
-    return data
+    return data if value.title is UNSET else {**data, "title": value.title}
 
 
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlan)
-    result.session_update = (
-        "plan" if data.get("sessionUpdate") == "plan" else constant_at(data, "sessionUpdate", "plan")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "plan")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.entries = array_at(data, "entries", decode_plan_entry)
     return result
@@ -1639,19 +1518,13 @@ def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]
         "sessionUpdate": value.session_update,
         "entries": [encode_plan_entry(item) for item in value.entries],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
-    result.session_update = (
-        "available_commands_update"
-        if data.get("sessionUpdate") == "available_commands_update"
-        else constant_at(data, "sessionUpdate", "available_commands_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "available_commands_update")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.available_commands = array_at(data, "availableCommands", decode_available_command)
     return result
@@ -1665,19 +1538,13 @@ def encode_session_update_available_commands_update(
         "sessionUpdate": value.session_update,
         "availableCommands": [encode_available_command(item) for item in value.available_commands],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCurrentModeUpdate)
-    result.session_update = (
-        "current_mode_update"
-        if data.get("sessionUpdate") == "current_mode_update"
-        else constant_at(data, "sessionUpdate", "current_mode_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "current_mode_update")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.current_mode_id = string_at(data, "currentModeId")
     return result
@@ -1686,19 +1553,13 @@ def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCu
 @codec_of(types.SessionUpdateCurrentModeUpdate, decode_session_update_current_mode_update)
 def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentModeUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "currentModeId": value.current_mode_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
-    result.session_update = (
-        "config_option_update"
-        if data.get("sessionUpdate") == "config_option_update"
-        else constant_at(data, "sessionUpdate", "config_option_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "config_option_update")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.config_options = array_at(data, "configOptions", decode_session_config_option)
     return result
@@ -1710,9 +1571,7 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
         "sessionUpdate": value.session_update,
         "configOptions": [_ENCODERS[item.__class__](item) for item in value.config_options],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _SESSION_UPDATE_TAGS: Final[dict[str, Callable[[Any], types.SessionUpdate]]] = {
@@ -1750,9 +1609,7 @@ def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfig
 @codec_of(types.SetSessionConfigOptionRequest, decode_set_session_config_option_request)
 def encode_set_session_config_option_request(value: types.SetSessionConfigOptionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"configId": value.config_id, "sessionId": value.session_id, "value": value.value}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
@@ -1766,9 +1623,7 @@ def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfi
 @codec_of(types.SetSessionConfigOptionResponse, decode_set_session_config_option_response)
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"configOptions": [_ENCODERS[item.__class__](item) for item in value.config_options]}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
@@ -1783,9 +1638,7 @@ def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
 @codec_of(types.SetSessionModeRequest, decode_set_session_mode_request)
 def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"modeId": value.mode_id, "sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_mode_response(raw: Any) -> types.SetSessionModeResponse:
@@ -1825,9 +1678,7 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
         data["_meta"] = value.meta
     if value.exit_code is not UNSET:
         data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data
+    return data if value.signal is UNSET else {**data, "signal": value.signal}
 
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
@@ -1842,9 +1693,7 @@ def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
 @codec_of(types.TerminalOutputRequest, decode_terminal_output_request)
 def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
@@ -1870,7 +1719,7 @@ def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
-    result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
+    result.type = constant_at(data, "type", "content")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.content = at(data, "content", decode_content_block)
     return result
@@ -1879,15 +1728,13 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
 @codec_of(types.ToolCallContentContent, decode_tool_call_content_content)
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "content": _ENCODERS[value.content.__class__](value.content)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
-    result.type = "diff" if data.get("type") == "diff" else constant_at(data, "type", "diff")
+    result.type = constant_at(data, "type", "diff")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.new_text = string_at(data, "newText")
     result.old_text = nullable_at(data, "oldText", string) if "oldText" in data else UNSET
@@ -1900,15 +1747,13 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
     data: dict[str, Any] = {"type": value.type, "newText": value.new_text, "path": value.path}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.old_text is not UNSET:
-        data["oldText"] = value.old_text
-    return data
+    return data if value.old_text is UNSET else {**data, "oldText": value.old_text}
 
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = constant_at(data, "type", "terminal")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.terminal_id = string_at(data, "terminalId")
     return result
@@ -1917,9 +1762,7 @@ def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal
 @codec_of(types.ToolCallContentTerminal, decode_tool_call_content_terminal)
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _TOOL_CALL_CONTENT_TAGS: Final[dict[str, Callable[[Any], types.ToolCallContent]]] = {
@@ -1952,9 +1795,7 @@ def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.line is not UNSET:
-        data["line"] = value.line
-    return data
+    return data if value.line is UNSET else {**data, "line": value.line}
 
 
 _TOOL_CALL_STATUS_VALUES: Final[dict[Any, types.ToolCallStatus]] = constants(
@@ -1987,9 +1828,7 @@ def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExit
 @codec_of(types.WaitForTerminalExitRequest, decode_wait_for_terminal_exit_request)
 def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
@@ -2008,9 +1847,7 @@ def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitRespo
         data["_meta"] = value.meta
     if value.exit_code is not UNSET:
         data["exitCode"] = value.exit_code
-    if value.signal is not UNSET:
-        data["signal"] = value.signal
-    return data
+    return data if value.signal is UNSET else {**data, "signal": value.signal}
 
 
 def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
@@ -2026,9 +1863,7 @@ def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
 @codec_of(types.WriteTextFileRequest, decode_write_text_file_request)
 def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content, "path": value.path, "sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_write_text_file_response(raw: Any) -> types.WriteTextFileResponse:
@@ -2058,9 +1893,7 @@ def encode_auth_method_state(value: types.AuthMethodState) -> dict[str, Any]:
     data: dict[str, Any] = {"authMethodId": value.auth_method_id, "authenticated": value.authenticated}
     if value.message is not UNSET:
         data["message"] = value.message
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_get_auth_state_request(raw: Any) -> types.GetAuthStateRequest:
@@ -2098,9 +1931,7 @@ def encode_get_auth_state_response(value: types.GetAuthStateResponse) -> dict[st
         )
     if value.message is not UNSET:
         data["message"] = value.message
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
@@ -2114,9 +1945,7 @@ def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
 @codec_of(types.AuthCapabilities, decode_auth_capabilities)
 def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {"logout": value.logout}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_logout_request(raw: Any) -> types.LogoutRequest:

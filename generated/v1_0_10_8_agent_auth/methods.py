@@ -24,6 +24,7 @@ PROTOCOL_INFO: Final = ProtocolInfo(
 )
 """The rules that the runtime follows."""
 
+
 AGENT_METHODS: Final[Mapping[str, Method]] = {
     "authenticate": Method(
         name="authenticate",
@@ -121,6 +122,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
     ),
 }
 """What the agent handles, by the name on the wire."""
+
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {
     "terminal/create": Method(

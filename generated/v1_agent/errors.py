@@ -24,13 +24,7 @@ class RequestError(Exception):
     is_from_peer: bool = False
     """Whether the peer has sent it."""
 
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        code: int | None = None,
-        data: Any | UnsetType = UNSET,
-    ) -> None:
+    def __init__(self, message: str | None = None, *, code: int | None = None, data: Any | UnsetType = UNSET) -> None:
         self.message = self.title if message is None else message
         super().__init__(self.message)
         if code is not None:
@@ -42,13 +36,8 @@ class RequestError(Exception):
 
     def to_json(self) -> dict[str, Any]:
         """The `error` member of the response."""
-        return codec.encode_error(
-            types.Error(
-                code=self.code,
-                message=self.message,
-                data=self.data,
-            )
-        )
+        error = types.Error(code=self.code, message=self.message, data=self.data)
+        return codec.encode_error(error)
 
     @staticmethod
     def from_json(raw: Any) -> RequestError:
@@ -61,11 +50,7 @@ class RequestError(Exception):
         except DecodeError:
             return InternalError("the peer sent a malformed error", data=raw)
         kind = ERROR_CLASSES.get(error.code, RequestError)
-        return kind(
-            error.message,
-            code=error.code,
-            data=error.data,
-        )
+        return kind(error.message, code=error.code, data=error.data)
 
 
 class ParseError(RequestError):

@@ -23,7 +23,7 @@ from ._decode import (
     array_at,
     at,
     boolean,
-    bounded_integer,
+    bounded,
     constant_at,
     first_fit,
     integer,
@@ -31,10 +31,8 @@ from ._decode import (
     lenient,
     lenient_items,
     lenient_list,
-    lenient_object,
     lenient_or,
     lenient_or_made,
-    lenient_string,
     long_string,
     mapping,
     null,
@@ -74,7 +72,7 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
 
 
 def integer_from_0(value: Any) -> int:
-    return bounded_integer(value, 0, None)
+    return bounded(integer(value), 0, None)
 
 
 def string_from_1(value: Any) -> str:
@@ -98,16 +96,14 @@ def decode_write_text_file_request(raw: Any) -> types.WriteTextFileRequest:
     result.session_id = string_at(data, "sessionId")
     result.path = string_at(data, "path")
     result.content = string_at(data, "content")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.WriteTextFileRequest, decode_write_text_file_request)
 def encode_write_text_file_request(value: types.WriteTextFileRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "path": value.path, "content": value.content}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
@@ -117,7 +113,7 @@ def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
     result.path = string_at(data, "path")
     result.line = nullable_at(data, "line", integer_from_0) if "line" in data else UNSET
     result.limit = nullable_at(data, "limit", integer_from_0) if "limit" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -128,9 +124,7 @@ def encode_read_text_file_request(value: types.ReadTextFileRequest) -> dict[str,
         data["line"] = value.line
     if value.limit is not UNSET:
         data["limit"] = value.limit
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_request(raw: Any) -> types.RequestPermissionRequest:
@@ -139,7 +133,7 @@ def decode_request_permission_request(raw: Any) -> types.RequestPermissionReques
     result.session_id = string_at(data, "sessionId")
     result.tool_call = at(data, "toolCall", decode_tool_call_update)
     result.options = array_at(data, "options", decode_permission_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -150,24 +144,22 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
         "toolCall": encode_tool_call_update(value.tool_call),
         "options": [encode_permission_option(item) for item in value.options],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallUpdate)
     result.tool_call_id = string_at(data, "toolCallId")
-    result.kind = lenient_string(data, "kind") if "kind" in data else UNSET
-    result.status = lenient_string(data, "status") if "status" in data else UNSET
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.name = lenient_string(data, "name") if "name" in data else UNSET
+    result.kind = lenient(data, "kind", string) if "kind" in data else UNSET
+    result.status = lenient(data, "status", string) if "status" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.name = lenient(data, "name", string) if "name" in data else UNSET
     result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
     result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -192,36 +184,32 @@ def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
-    result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
+    result.type = constant_at(data, "type", "content")
     result.content = at(data, "content", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.ToolCallContentContent, decode_tool_call_content_content)
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "content": _ENCODERS[value.content.__class__](value.content)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
-    result.type = "diff" if data.get("type") == "diff" else constant_at(data, "type", "diff")
+    result.type = constant_at(data, "type", "diff")
     result.path = string_at(data, "path")
-    result.old_text = lenient_string(data, "oldText") if "oldText" in data else UNSET
+    result.old_text = lenient(data, "oldText", string) if "oldText" in data else UNSET
     result.new_text = string_at(data, "newText")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -230,26 +218,22 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
     data: dict[str, Any] = {"type": value.type, "path": value.path, "newText": value.new_text}
     if value.old_text is not UNSET:
         data["oldText"] = value.old_text
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = constant_at(data, "type", "terminal")
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.ToolCallContentTerminal, decode_tool_call_content_terminal)
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
@@ -286,10 +270,10 @@ def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = constant_at(data, "type", "text")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.text = string_at(data, "text")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -298,20 +282,18 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
-    result.type = "image" if data.get("type") == "image" else constant_at(data, "type", "image")
+    result.type = constant_at(data, "type", "image")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = string_at(data, "data")
     result.mime_type = string_at(data, "mimeType")
-    result.uri = lenient_string(data, "uri") if "uri" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.uri = lenient(data, "uri", string) if "uri" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -322,19 +304,17 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
     if value.uri is not UNSET:
         data["uri"] = value.uri
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
-    result.type = "audio" if data.get("type") == "audio" else constant_at(data, "type", "audio")
+    result.type = constant_at(data, "type", "audio")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.data = string_at(data, "data")
     result.mime_type = string_at(data, "mimeType")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -343,23 +323,21 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
-    result.type = "resource_link" if data.get("type") == "resource_link" else constant_at(data, "type", "resource_link")
+    result.type = constant_at(data, "type", "resource_link")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
     result.name = string_at(data, "name")
     result.size = lenient(data, "size", integer) if "size" in data else UNSET
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
     result.uri = string_at(data, "uri")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -376,18 +354,16 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
         data["size"] = value.size
     if value.title is not UNSET:
         data["title"] = value.title
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
-    result.type = "resource" if data.get("type") == "resource" else constant_at(data, "type", "resource")
+    result.type = constant_at(data, "type", "resource")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.resource = at(data, "resource", decode_embedded_resource_resource)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -396,9 +372,7 @@ def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str
     data: dict[str, Any] = {"type": value.type, "resource": _ENCODERS[value.resource.__class__](value.resource)}
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
@@ -438,9 +412,9 @@ def decode_annotations(raw: Any) -> types.Annotations:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
     result.audience = lenient_items(data, "audience", string) if "audience" in data else UNSET
-    result.last_modified = lenient_string(data, "lastModified") if "lastModified" in data else UNSET
+    result.last_modified = lenient(data, "lastModified", string) if "lastModified" in data else UNSET
     result.priority = lenient(data, "priority", number) if "priority" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -453,18 +427,16 @@ def encode_annotations(value: types.Annotations) -> dict[str, Any]:
         data["lastModified"] = value.last_modified
     if value.priority is not UNSET:
         data["priority"] = value.priority
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TextResourceContents)
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
     result.text = string_at(data, "text")
     result.uri = string_at(data, "uri")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -473,18 +445,16 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BlobResourceContents)
     result.blob = string_at(data, "blob")
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
     result.uri = string_at(data, "uri")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -493,9 +463,7 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _EMBEDDED_RESOURCE_RESOURCE_CANDIDATES: Final[tuple[Candidate[types.EmbeddedResourceResource], ...]] = (
@@ -513,7 +481,7 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     result = new(types.ToolCallLocation)
     result.path = string_at(data, "path")
     result.line = lenient(data, "line", integer_from_0) if "line" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -522,9 +490,7 @@ def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
     if value.line is not UNSET:
         data["line"] = value.line
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_permission_option(raw: Any) -> types.PermissionOption:
@@ -533,16 +499,14 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
     result.option_id = string_at(data, "optionId")
     result.name = string_at(data, "name")
     result.kind = string_at(data, "kind")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.PermissionOption, decode_permission_option)
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
     data: dict[str, Any] = {"optionId": value.option_id, "name": value.name, "kind": value.kind}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
@@ -556,7 +520,7 @@ def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
     result.output_byte_limit = (
         nullable_at(data, "outputByteLimit", integer_from_0) if "outputByteLimit" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -571,9 +535,7 @@ def encode_create_terminal_request(value: types.CreateTerminalRequest) -> dict[s
         data["cwd"] = value.cwd
     if value.output_byte_limit is not UNSET:
         data["outputByteLimit"] = value.output_byte_limit
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
@@ -581,16 +543,14 @@ def decode_env_variable(raw: Any) -> types.EnvVariable:
     result = new(types.EnvVariable)
     result.name = string_at(data, "name")
     result.value = string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.EnvVariable, decode_env_variable)
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
@@ -598,16 +558,14 @@ def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
     result = new(types.TerminalOutputRequest)
     result.session_id = string_at(data, "sessionId")
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.TerminalOutputRequest, decode_terminal_output_request)
 def encode_terminal_output_request(value: types.TerminalOutputRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
@@ -615,16 +573,14 @@ def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
     result = new(types.ReleaseTerminalRequest)
     result.session_id = string_at(data, "sessionId")
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.ReleaseTerminalRequest, decode_release_terminal_request)
 def encode_release_terminal_request(value: types.ReleaseTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExitRequest:
@@ -632,16 +588,14 @@ def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExit
     result = new(types.WaitForTerminalExitRequest)
     result.session_id = string_at(data, "sessionId")
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.WaitForTerminalExitRequest, decode_wait_for_terminal_exit_request)
 def encode_wait_for_terminal_exit_request(value: types.WaitForTerminalExitRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_kill_terminal_request(raw: Any) -> types.KillTerminalRequest:
@@ -649,42 +603,38 @@ def decode_kill_terminal_request(raw: Any) -> types.KillTerminalRequest:
     result = new(types.KillTerminalRequest)
     result.session_id = string_at(data, "sessionId")
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.KillTerminalRequest, decode_kill_terminal_request)
 def encode_kill_terminal_request(value: types.KillTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSessionScope)
     result.session_id = string_at(data, "sessionId")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
     return result
 
 
 @codec_of(types.ElicitationSessionScope, decode_elicitation_session_scope)
 def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data
+    return data if value.tool_call_id is UNSET else {**data, "toolCallId": value.tool_call_id}
 
 
 def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElicitationRequestFormSession:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestFormSession)
     result.session_id = string_at(data, "sessionId")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.mode = constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -699,9 +649,7 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
     }
     if value.tool_call_id is not UNSET:
         data["toolCallId"] = value.tool_call_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
@@ -721,8 +669,8 @@ def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElic
     result = new(types.CreateElicitationRequestFormRequest)
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.mode = constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -735,9 +683,7 @@ def encode_create_elicitation_request_form_request(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _CREATE_ELICITATION_REQUEST_FORM_CANDIDATES: Final[tuple[Candidate[types.CreateElicitationRequestForm], ...]] = (
@@ -762,10 +708,10 @@ def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElici
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestUrlSession)
     result.session_id = string_at(data, "sessionId")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.mode = constant_at(data, "mode", "url")
     result.elicitation_id = string_at(data, "elicitationId")
     result.url = string_at(data, "url")
     return result
@@ -782,9 +728,7 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
     }
     if value.tool_call_id is not UNSET:
         data["toolCallId"] = value.tool_call_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElicitationRequestUrlRequest:
@@ -792,8 +736,8 @@ def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElici
     result = new(types.CreateElicitationRequestUrlRequest)
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.mode = constant_at(data, "mode", "url")
     result.elicitation_id = string_at(data, "elicitationId")
     result.url = string_at(data, "url")
     return result
@@ -808,9 +752,7 @@ def encode_create_elicitation_request_url_request(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _CREATE_ELICITATION_REQUEST_URL_CANDIDATES: Final[tuple[Candidate[types.CreateElicitationRequestUrl], ...]] = (
@@ -837,9 +779,9 @@ def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateEli
         raise unfit("CreateElicitationRequestOtherSession, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherSession)
     result.session_id = string_at(data, "sessionId")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.mode = string_at(data, "mode")
     result.extra = {
         name: item for name, item in data.items() if name not in {"sessionId", "toolCallId", "message", "_meta", "mode"}
@@ -854,9 +796,7 @@ def encode_create_elicitation_request_other_session(
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "message": value.message, "mode": value.mode}
     if value.tool_call_id is not UNSET:
         data["toolCallId"] = value.tool_call_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateElicitationRequestOtherRequest:
@@ -866,7 +806,7 @@ def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateEli
     result = new(types.CreateElicitationRequestOtherRequest)
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.mode = string_at(data, "mode")
     result.extra = {name: item for name, item in data.items() if name not in {"requestId", "message", "_meta", "mode"}}
     return result
@@ -877,9 +817,7 @@ def encode_create_elicitation_request_other_request(
     value: types.CreateElicitationRequestOtherRequest,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "requestId": value.request_id, "message": value.message, "mode": value.mode}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _CREATE_ELICITATION_REQUEST_OTHER_CANDIDATES: Final[tuple[Candidate[types.CreateElicitationRequestOther], ...]] = (
@@ -919,15 +857,15 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSchema)
     result.type = lenient_or(data, "type", string, "object") if "type" in data else "object"
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
     result.properties = (
         at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
         if "properties" in data
         else {}
     )
     result.required = nullable_at(data, "required", lambda value: array(value, string)) if "required" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -943,27 +881,25 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
         data["required"] = value.required
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "string")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.min_length = nullable_at(data, "minLength", integer_from_0) if "minLength" in data else UNSET
     result.max_length = nullable_at(data, "maxLength", integer_from_0) if "maxLength" in data else UNSET
     result.pattern = nullable_at(data, "pattern", string) if "pattern" in data else UNSET
     result.format = nullable_at(data, "format", string) if "format" in data else UNSET
-    result.default = lenient_string(data, "default") if "default" in data else UNSET
+    result.default = lenient(data, "default", string) if "default" in data else UNSET
     result.enum = nullable_at(data, "enum", lambda value: array(value, string)) if "enum" in data else UNSET
     result.one_of = (
         nullable_at(data, "oneOf", lambda value: array(value, decode_enum_option)) if "oneOf" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -988,21 +924,19 @@ def encode_elicitation_property_schema_string(value: types.ElicitationPropertySc
         data["enum"] = value.enum
     if value.one_of is not UNSET:
         data["oneOf"] = None if value.one_of is None else [encode_enum_option(item) for item in value.one_of]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaNumber)
-    result.type = "number" if data.get("type") == "number" else constant_at(data, "type", "number")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "number")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.minimum = nullable_at(data, "minimum", number) if "minimum" in data else UNSET
     result.maximum = nullable_at(data, "maximum", number) if "maximum" in data else UNSET
     result.default = lenient(data, "default", number) if "default" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1019,21 +953,19 @@ def encode_elicitation_property_schema_number(value: types.ElicitationPropertySc
         data["maximum"] = value.maximum
     if value.default is not UNSET:
         data["default"] = value.default
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaInteger)
-    result.type = "integer" if data.get("type") == "integer" else constant_at(data, "type", "integer")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "integer")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.minimum = nullable_at(data, "minimum", integer) if "minimum" in data else UNSET
     result.maximum = nullable_at(data, "maximum", integer) if "maximum" in data else UNSET
     result.default = lenient(data, "default", integer) if "default" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1050,19 +982,17 @@ def encode_elicitation_property_schema_integer(value: types.ElicitationPropertyS
         data["maximum"] = value.maximum
     if value.default is not UNSET:
         data["default"] = value.default
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaBoolean)
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "boolean")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.default = lenient(data, "default", boolean) if "default" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1075,22 +1005,20 @@ def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertyS
         data["description"] = value.description
     if value.default is not UNSET:
         data["default"] = value.default
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaArray)
-    result.type = "array" if data.get("type") == "array" else constant_at(data, "type", "array")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "array")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.min_items = nullable_at(data, "minItems", integer_from_0) if "minItems" in data else UNSET
     result.max_items = nullable_at(data, "maxItems", integer_from_0) if "maxItems" in data else UNSET
     result.items = at(data, "items", decode_multi_select_items)
     result.default = lenient_items(data, "default", string) if "default" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1107,9 +1035,7 @@ def encode_elicitation_property_schema_array(value: types.ElicitationPropertySch
         data["maxItems"] = value.max_items
     if value.default is not UNSET:
         data["default"] = value.default
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPropertySchemaOther:
@@ -1150,8 +1076,8 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
     result = new(types.EnumOption)
     result.const = string_at(data, "const")
     result.title = string_at(data, "title")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1160,26 +1086,22 @@ def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
     data: dict[str, Any] = {"const": value.const, "title": value.title}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.MultiSelectItemsString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = constant_at(data, "type", "string")
     result.enum = array_at(data, "enum", string)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.MultiSelectItemsString, decode_multi_select_items_string)
 def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "enum": value.enum}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_multi_select_items_other(raw: Any) -> types.MultiSelectItemsOther:
@@ -1201,16 +1123,14 @@ def decode_titled_multi_select_items(raw: Any) -> types.TitledMultiSelectItems:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TitledMultiSelectItems)
     result.any_of = array_at(data, "anyOf", decode_enum_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.TitledMultiSelectItems, decode_titled_multi_select_items)
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _MULTI_SELECT_ITEMS_TAGS: Final[dict[str, Callable[[Any], types.MultiSelectItems]]] = {
@@ -1238,7 +1158,7 @@ def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     )
     result.auth_methods = lenient_list(data, "authMethods", decode_auth_method) if "authMethods" in data else []
     result.agent_info = lenient(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1251,13 +1171,11 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
     }
     if value.agent_info is not UNSET:
         data["agentInfo"] = None if value.agent_info is None else encode_implementation(value.agent_info)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded_integer(raw, 0, 65535)
+    return bounded(integer(raw), 0, 65535)
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
@@ -1272,7 +1190,7 @@ def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
         data, "sessionCapabilities", decode_session_capabilities, types.SessionCapabilities
     )
     result.auth = lenient_or_made(data, "auth", decode_agent_auth_capabilities, types.AgentAuthCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1285,9 +1203,7 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
         "sessionCapabilities": encode_session_capabilities(value.session_capabilities),
         "auth": encode_agent_auth_capabilities(value.auth),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
@@ -1298,16 +1214,14 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
     result.embedded_context = (
         lenient_or(data, "embeddedContext", boolean, False) if "embeddedContext" in data else False
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.PromptCapabilities, decode_prompt_capabilities)
 def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {"image": value.image, "audio": value.audio, "embeddedContext": value.embedded_context}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
@@ -1315,16 +1229,14 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
     result = new(types.McpCapabilities)
     result.http = lenient_or(data, "http", boolean, False) if "http" in data else False
     result.sse = lenient_or(data, "sse", boolean, False) if "sse" in data else False
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.McpCapabilities, decode_mcp_capabilities)
 def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {"http": value.http, "sse": value.sse}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
@@ -1339,7 +1251,7 @@ def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
     )
     result.resume = lenient(data, "resume", decode_session_resume_capabilities) if "resume" in data else UNSET
     result.close = lenient(data, "close", decode_session_close_capabilities) if "close" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1360,15 +1272,13 @@ def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, A
         data["resume"] = None if value.resume is None else encode_session_resume_capabilities(value.resume)
     if value.close is not UNSET:
         data["close"] = None if value.close is None else encode_session_close_capabilities(value.close)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_list_capabilities(raw: Any) -> types.SessionListCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionListCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1380,7 +1290,7 @@ def encode_session_list_capabilities(value: types.SessionListCapabilities) -> di
 def decode_session_delete_capabilities(raw: Any) -> types.SessionDeleteCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionDeleteCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1392,7 +1302,7 @@ def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -
 def decode_session_additional_directories_capabilities(raw: Any) -> types.SessionAdditionalDirectoriesCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionAdditionalDirectoriesCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1406,7 +1316,7 @@ def encode_session_additional_directories_capabilities(
 def decode_session_resume_capabilities(raw: Any) -> types.SessionResumeCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionResumeCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1418,7 +1328,7 @@ def encode_session_resume_capabilities(value: types.SessionResumeCapabilities) -
 def decode_session_close_capabilities(raw: Any) -> types.SessionCloseCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionCloseCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1431,7 +1341,7 @@ def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AgentAuthCapabilities)
     result.logout = lenient(data, "logout", decode_logout_capabilities) if "logout" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1440,15 +1350,13 @@ def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[s
     data: dict[str, Any] = {}
     if value.logout is not UNSET:
         data["logout"] = None if value.logout is None else encode_logout_capabilities(value.logout)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_logout_capabilities(raw: Any) -> types.LogoutCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1460,13 +1368,13 @@ def encode_logout_capabilities(value: types.LogoutCapabilities) -> dict[str, Any
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = constant_at(data, "type", "terminal")
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
     result.env = at(data, "env", lambda value: mapping(value, string)) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1479,9 +1387,7 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = value.env
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
@@ -1504,8 +1410,8 @@ def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     result = new(types.AuthMethodAgent)
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1514,9 +1420,7 @@ def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _AUTH_METHOD_TAGS: Final[dict[str, Callable[[Any], types.AuthMethod]]] = {
@@ -1539,9 +1443,9 @@ def decode_implementation(raw: Any) -> types.Implementation:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Implementation)
     result.name = string_at(data, "name")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
     result.version = string_at(data, "version")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1550,15 +1454,13 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
     if value.title is not UNSET:
         data["title"] = value.title
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_authenticate_response(raw: Any) -> types.AuthenticateResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthenticateResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1570,7 +1472,7 @@ def encode_authenticate_response(value: types.AuthenticateResponse) -> dict[str,
 def decode_logout_response(raw: Any) -> types.LogoutResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1587,7 +1489,7 @@ def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
     result.config_options = (
         lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1600,9 +1502,7 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
         data["configOptions"] = (
             None if value.config_options is None else [_ENCODERS[item.__class__](item) for item in value.config_options]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_mode_state(raw: Any) -> types.SessionModeState:
@@ -1610,7 +1510,7 @@ def decode_session_mode_state(raw: Any) -> types.SessionModeState:
     result = new(types.SessionModeState)
     result.current_mode_id = string_at(data, "currentModeId")
     result.available_modes = lenient_list(data, "availableModes", decode_session_mode)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1620,9 +1520,7 @@ def encode_session_mode_state(value: types.SessionModeState) -> dict[str, Any]:
         "currentModeId": value.current_mode_id,
         "availableModes": [encode_session_mode(item) for item in value.available_modes],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_mode(raw: Any) -> types.SessionMode:
@@ -1630,8 +1528,8 @@ def decode_session_mode(raw: Any) -> types.SessionMode:
     result = new(types.SessionMode)
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1640,9 +1538,7 @@ def encode_session_mode(value: types.SessionMode) -> dict[str, Any]:
     data: dict[str, Any] = {"id": value.id, "name": value.name}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
@@ -1650,10 +1546,10 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     result = new(types.SessionConfigOptionSelect)
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.category = lenient_string(data, "category") if "category" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "select" if data.get("type") == "select" else constant_at(data, "type", "select")
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.category = lenient(data, "category", string) if "category" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.type = constant_at(data, "type", "select")
     result.current_value = string_at(data, "currentValue")
     result.options = at(data, "options", decode_session_config_select_options)
     return result
@@ -1672,9 +1568,7 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         data["description"] = value.description
     if value.category is not UNSET:
         data["category"] = value.category
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
@@ -1682,10 +1576,10 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
     result = new(types.SessionConfigOptionBoolean)
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.category = lenient_string(data, "category") if "category" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.category = lenient(data, "category", string) if "category" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.type = constant_at(data, "type", "boolean")
     result.current_value = at(data, "currentValue", boolean)
     return result
 
@@ -1697,9 +1591,7 @@ def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean
         data["description"] = value.description
     if value.category is not UNSET:
         data["category"] = value.category
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
@@ -1709,9 +1601,9 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
     result = new(types.SessionConfigOptionOther)
     result.id = string_at(data, "id")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.category = lenient_string(data, "category") if "category" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.category = lenient(data, "category", string) if "category" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.type = string_at(data, "type")
     result.extra = {
         name: item
@@ -1728,9 +1620,7 @@ def encode_session_config_option_other(value: types.SessionConfigOptionOther) ->
         data["description"] = value.description
     if value.category is not UNSET:
         data["category"] = value.category
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Callable[[Any], types.SessionConfigOption]]] = {
@@ -1753,8 +1643,8 @@ def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOp
     result = new(types.SessionConfigSelectOption)
     result.value = string_at(data, "value")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1763,9 +1653,7 @@ def encode_session_config_select_option(value: types.SessionConfigSelectOption) 
     data: dict[str, Any] = {"value": value.value, "name": value.name}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
@@ -1774,7 +1662,7 @@ def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGro
     result.group = string_at(data, "group")
     result.name = string_at(data, "name")
     result.options = lenient_list(data, "options", decode_session_config_select_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1785,9 +1673,7 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
         "name": value.name,
         "options": [encode_session_config_select_option(item) for item in value.options],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _SESSION_CONFIG_SELECT_OPTIONS_CANDIDATES: Final[tuple[Candidate[types.SessionConfigSelectOptions], ...]] = (
@@ -1807,7 +1693,7 @@ def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
     result.config_options = (
         lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1820,17 +1706,15 @@ def encode_load_session_response(value: types.LoadSessionResponse) -> dict[str, 
         data["configOptions"] = (
             None if value.config_options is None else [_ENCODERS[item.__class__](item) for item in value.config_options]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ListSessionsResponse)
     result.sessions = lenient_list(data, "sessions", decode_session_info)
-    result.next_cursor = lenient_string(data, "nextCursor") if "nextCursor" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.next_cursor = lenient(data, "nextCursor", string) if "nextCursor" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1839,9 +1723,7 @@ def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str
     data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
     if value.next_cursor is not UNSET:
         data["nextCursor"] = value.next_cursor
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_info(raw: Any) -> types.SessionInfo:
@@ -1854,9 +1736,9 @@ def decode_session_info(raw: Any) -> types.SessionInfo:
         if "additionalDirectories" in data
         else UNSET
     )
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.updated_at = lenient(data, "updatedAt", string) if "updatedAt" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1869,15 +1751,13 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
         data["title"] = value.title
     if value.updated_at is not UNSET:
         data["updatedAt"] = value.updated_at
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_delete_session_response(raw: Any) -> types.DeleteSessionResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DeleteSessionResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1893,7 +1773,7 @@ def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
     result.config_options = (
         lenient_items(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1906,15 +1786,13 @@ def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[s
         data["configOptions"] = (
             None if value.config_options is None else [_ENCODERS[item.__class__](item) for item in value.config_options]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_close_session_response(raw: Any) -> types.CloseSessionResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CloseSessionResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1926,7 +1804,7 @@ def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str
 def decode_set_session_mode_response(raw: Any) -> types.SetSessionModeResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionModeResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1939,32 +1817,28 @@ def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfi
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionResponse)
     result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.SetSessionConfigOptionResponse, decode_set_session_config_option_response)
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"configOptions": [_ENCODERS[item.__class__](item) for item in value.config_options]}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptResponse)
     result.stop_reason = string_at(data, "stopReason")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.PromptResponse, decode_prompt_response)
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"stopReason": value.stop_reason}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_error(raw: Any) -> types.Error:
@@ -1979,9 +1853,7 @@ def decode_error(raw: Any) -> types.Error:
 @codec_of(types.Error, decode_error)
 def encode_error(value: types.Error) -> dict[str, Any]:
     data: dict[str, Any] = {"code": value.code, "message": value.message}
-    if value.data is not UNSET:
-        data["data"] = value.data
-    return data
+    return data if value.data is UNSET else {**data, "data": value.data}
 
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
@@ -1989,24 +1861,22 @@ def decode_session_notification(raw: Any) -> types.SessionNotification:
     result = new(types.SessionNotification)
     result.session_id = string_at(data, "sessionId")
     result.update = at(data, "update", decode_session_update)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.SessionNotification, decode_session_notification)
 def encode_session_notification(value: types.SessionNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "update": _ENCODERS[value.update.__class__](value.update)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
     result.content = at(data, "content", decode_content_block)
-    result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.message_id = lenient(data, "messageId", string) if "messageId" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2015,22 +1885,16 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
     data: dict[str, Any] = {"content": _ENCODERS[value.content.__class__](value.content)}
     if value.message_id is not UNSET:
         data["messageId"] = value.message_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
     result.content = at(data, "content", decode_content_block)
-    result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.session_update = (
-        "user_message_chunk"
-        if data.get("sessionUpdate") == "user_message_chunk"
-        else constant_at(data, "sessionUpdate", "user_message_chunk")
-    )
+    result.message_id = lenient(data, "messageId", string) if "messageId" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "user_message_chunk")
     return result
 
 
@@ -2042,22 +1906,16 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
     }
     if value.message_id is not UNSET:
         data["messageId"] = value.message_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
     result.content = at(data, "content", decode_content_block)
-    result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.session_update = (
-        "agent_message_chunk"
-        if data.get("sessionUpdate") == "agent_message_chunk"
-        else constant_at(data, "sessionUpdate", "agent_message_chunk")
-    )
+    result.message_id = lenient(data, "messageId", string) if "messageId" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "agent_message_chunk")
     return result
 
 
@@ -2069,22 +1927,16 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
     }
     if value.message_id is not UNSET:
         data["messageId"] = value.message_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
     result.content = at(data, "content", decode_content_block)
-    result.message_id = lenient_string(data, "messageId") if "messageId" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.session_update = (
-        "agent_thought_chunk"
-        if data.get("sessionUpdate") == "agent_thought_chunk"
-        else constant_at(data, "sessionUpdate", "agent_thought_chunk")
-    )
+    result.message_id = lenient(data, "messageId", string) if "messageId" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "agent_thought_chunk")
     return result
 
 
@@ -2096,20 +1948,16 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
     }
     if value.message_id is not UNSET:
         data["messageId"] = value.message_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCall)
-    result.session_update = (
-        "tool_call" if data.get("sessionUpdate") == "tool_call" else constant_at(data, "sessionUpdate", "tool_call")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "tool_call")
     result.tool_call_id = string_at(data, "toolCallId")
     result.title = string_at(data, "title")
-    result.name = lenient_string(data, "name") if "name" in data else UNSET
+    result.name = lenient(data, "name", string) if "name" in data else UNSET
     result.kind = lenient_or(data, "kind", string, UNSET) if "kind" in data else UNSET
     result.status = lenient_or(data, "status", string, UNSET) if "status" in data else UNSET
     result.content = (
@@ -2124,7 +1972,7 @@ def decode_session_update_tool_call(raw: Any) -> types.SessionUpdateToolCall:
     )
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2149,29 +1997,23 @@ def encode_session_update_tool_call(value: types.SessionUpdateToolCall) -> dict[
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallUpdate)
     result.tool_call_id = string_at(data, "toolCallId")
-    result.kind = lenient_string(data, "kind") if "kind" in data else UNSET
-    result.status = lenient_string(data, "status") if "status" in data else UNSET
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.name = lenient_string(data, "name") if "name" in data else UNSET
+    result.kind = lenient(data, "kind", string) if "kind" in data else UNSET
+    result.status = lenient(data, "status", string) if "status" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.name = lenient(data, "name", string) if "name" in data else UNSET
     result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
     result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.session_update = (
-        "tool_call_update"
-        if data.get("sessionUpdate") == "tool_call_update"
-        else constant_at(data, "sessionUpdate", "tool_call_update")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "tool_call_update")
     return result
 
 
@@ -2196,19 +2038,15 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
         data["rawInput"] = value.raw_input
     if value.raw_output is not UNSET:
         data["rawOutput"] = value.raw_output
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_plan(raw: Any) -> types.SessionUpdatePlan:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlan)
-    result.session_update = (
-        "plan" if data.get("sessionUpdate") == "plan" else constant_at(data, "sessionUpdate", "plan")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "plan")
     result.entries = lenient_list(data, "entries", decode_plan_entry)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2218,21 +2056,15 @@ def encode_session_update_plan(value: types.SessionUpdatePlan) -> dict[str, Any]
         "sessionUpdate": value.session_update,
         "entries": [encode_plan_entry(item) for item in value.entries],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
-    result.session_update = (
-        "available_commands_update"
-        if data.get("sessionUpdate") == "available_commands_update"
-        else constant_at(data, "sessionUpdate", "available_commands_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "available_commands_update")
     result.available_commands = lenient_list(data, "availableCommands", decode_available_command)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2244,42 +2076,30 @@ def encode_session_update_available_commands_update(
         "sessionUpdate": value.session_update,
         "availableCommands": [encode_available_command(item) for item in value.available_commands],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_current_mode_update(raw: Any) -> types.SessionUpdateCurrentModeUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCurrentModeUpdate)
-    result.session_update = (
-        "current_mode_update"
-        if data.get("sessionUpdate") == "current_mode_update"
-        else constant_at(data, "sessionUpdate", "current_mode_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "current_mode_update")
     result.current_mode_id = string_at(data, "currentModeId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.SessionUpdateCurrentModeUpdate, decode_session_update_current_mode_update)
 def encode_session_update_current_mode_update(value: types.SessionUpdateCurrentModeUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "currentModeId": value.current_mode_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
-    result.session_update = (
-        "config_option_update"
-        if data.get("sessionUpdate") == "config_option_update"
-        else constant_at(data, "sessionUpdate", "config_option_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "config_option_update")
     result.config_options = lenient_list(data, "configOptions", decode_session_config_option)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2289,22 +2109,16 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
         "sessionUpdate": value.session_update,
         "configOptions": [_ENCODERS[item.__class__](item) for item in value.config_options],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateSessionInfoUpdate)
-    result.session_update = (
-        "session_info_update"
-        if data.get("sessionUpdate") == "session_info_update"
-        else constant_at(data, "sessionUpdate", "session_info_update")
-    )
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "session_info_update")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.updated_at = lenient(data, "updatedAt", string) if "updatedAt" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2315,23 +2129,17 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
         data["title"] = value.title
     if value.updated_at is not UNSET:
         data["updatedAt"] = value.updated_at
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUsageUpdate)
-    result.session_update = (
-        "usage_update"
-        if data.get("sessionUpdate") == "usage_update"
-        else constant_at(data, "sessionUpdate", "usage_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "usage_update")
     result.used = at(data, "used", integer_from_0)
     result.size = at(data, "size", integer_from_0)
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2340,21 +2148,17 @@ def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) ->
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "used": value.used, "size": value.size}
     if value.cost is not UNSET:
         data["cost"] = None if value.cost is None else encode_cost(value.cost)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateNotice)
-    result.session_update = (
-        "notice" if data.get("sessionUpdate") == "notice" else constant_at(data, "sessionUpdate", "notice")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "notice")
     result.severity = string_at(data, "severity")
     result.title = at(data, "title", string_from_1)
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2363,24 +2167,18 @@ def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, 
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "severity": value.severity, "title": value.title}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionUpdate)
-    result.session_update = (
-        "compaction_update"
-        if data.get("sessionUpdate") == "compaction_update"
-        else constant_at(data, "sessionUpdate", "compaction_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "compaction_update")
     result.compaction_id = string_at(data, "compactionId")
     result.status = string_at(data, "status")
     result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
-    result.error = lenient_string(data, "error") if "error" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.error = lenient(data, "error", string) if "error" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2395,22 +2193,16 @@ def encode_session_update_compaction_update(value: types.SessionUpdateCompaction
         data["summary"] = None if value.summary is None else [_ENCODERS[item.__class__](item) for item in value.summary]
     if value.error is not UNSET:
         data["error"] = value.error
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionSummaryChunk)
-    result.session_update = (
-        "compaction_summary_chunk"
-        if data.get("sessionUpdate") == "compaction_summary_chunk"
-        else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "compaction_summary_chunk")
     result.compaction_id = string_at(data, "compactionId")
     result.content = at(data, "content", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2421,9 +2213,7 @@ def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCom
         "compactionId": value.compaction_id,
         "content": _ENCODERS[value.content.__class__](value.content),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
@@ -2489,16 +2279,14 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
     result.content = string_at(data, "content")
     result.priority = string_at(data, "priority")
     result.status = string_at(data, "status")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.PlanEntry, decode_plan_entry)
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content, "priority": value.priority, "status": value.status}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_available_command(raw: Any) -> types.AvailableCommand:
@@ -2507,7 +2295,7 @@ def decode_available_command(raw: Any) -> types.AvailableCommand:
     result.name = string_at(data, "name")
     result.description = string_at(data, "description")
     result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2516,25 +2304,21 @@ def encode_available_command(value: types.AvailableCommand) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "description": value.description}
     if value.input is not UNSET:
         data["input"] = None if value.input is None else _ENCODERS[value.input.__class__](value.input)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInput:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UnstructuredCommandInput)
     result.hint = string_at(data, "hint")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.UnstructuredCommandInput, decode_unstructured_command_input)
 def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> dict[str, Any]:
     data: dict[str, Any] = {"hint": value.hint}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
@@ -2546,32 +2330,28 @@ def decode_cost(raw: Any) -> types.Cost:
     result = new(types.Cost)
     result.amount = at(data, "amount", number)
     result.currency = string_at(data, "currency")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.Cost, decode_cost)
 def encode_cost(value: types.Cost) -> dict[str, Any]:
     data: dict[str, Any] = {"amount": value.amount, "currency": value.currency}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CompleteElicitationNotification)
     result.elicitation_id = string_at(data, "elicitationId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CompleteElicitationNotification, decode_complete_elicitation_notification)
 def encode_complete_elicitation_notification(value: types.CompleteElicitationNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"elicitationId": value.elicitation_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
@@ -2582,7 +2362,7 @@ def decode_initialize_request(raw: Any) -> types.InitializeRequest:
         data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
     )
     result.client_info = lenient(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2594,9 +2374,7 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
     }
     if value.client_info is not UNSET:
         data["clientInfo"] = None if value.client_info is None else encode_implementation(value.client_info)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
@@ -2609,7 +2387,7 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     result.elicitation = (
         lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2624,9 +2402,7 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
         data["session"] = None if value.session is None else encode_client_session_capabilities(value.session)
     if value.elicitation is not UNSET:
         data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
@@ -2634,16 +2410,14 @@ def decode_file_system_capabilities(raw: Any) -> types.FileSystemCapabilities:
     result = new(types.FileSystemCapabilities)
     result.read_text_file = lenient_or(data, "readTextFile", boolean, False) if "readTextFile" in data else False
     result.write_text_file = lenient_or(data, "writeTextFile", boolean, False) if "writeTextFile" in data else False
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.FileSystemCapabilities, decode_file_system_capabilities)
 def encode_file_system_capabilities(value: types.FileSystemCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {"readTextFile": value.read_text_file, "writeTextFile": value.write_text_file}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilities:
@@ -2654,7 +2428,7 @@ def decode_client_session_capabilities(raw: Any) -> types.ClientSessionCapabilit
         lenient(data, "configOptions", decode_session_config_options_capabilities) if "configOptions" in data else UNSET
     )
     result.notices = lenient(data, "notices", decode_notice_capabilities) if "notices" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2669,9 +2443,7 @@ def encode_client_session_capabilities(value: types.ClientSessionCapabilities) -
         )
     if value.notices is not UNSET:
         data["notices"] = None if value.notices is None else encode_notice_capabilities(value.notices)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_compaction_capabilities(raw: Any) -> types.CompactionCapabilities:
@@ -2688,7 +2460,7 @@ def decode_session_config_options_capabilities(raw: Any) -> types.SessionConfigO
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionConfigOptionsCapabilities)
     result.boolean = lenient(data, "boolean", decode_boolean_config_option_capabilities) if "boolean" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2697,15 +2469,13 @@ def encode_session_config_options_capabilities(value: types.SessionConfigOptions
     data: dict[str, Any] = {}
     if value.boolean is not UNSET:
         data["boolean"] = None if value.boolean is None else encode_boolean_config_option_capabilities(value.boolean)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_boolean_config_option_capabilities(raw: Any) -> types.BooleanConfigOptionCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BooleanConfigOptionCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2728,16 +2498,14 @@ def decode_auth_capabilities(raw: Any) -> types.AuthCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthCapabilities)
     result.terminal = lenient_or(data, "terminal", boolean, False) if "terminal" in data else False
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.AuthCapabilities, decode_auth_capabilities)
 def encode_auth_capabilities(value: types.AuthCapabilities) -> dict[str, Any]:
     data: dict[str, Any] = {"terminal": value.terminal}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
@@ -2745,7 +2513,7 @@ def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
     result = new(types.ElicitationCapabilities)
     result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
     result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2756,15 +2524,13 @@ def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dic
         data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
     if value.url is not UNSET:
         data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_form_capabilities(raw: Any) -> types.ElicitationFormCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationFormCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2776,7 +2542,7 @@ def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilitie
 def decode_elicitation_url_capabilities(raw: Any) -> types.ElicitationUrlCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationUrlCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2789,22 +2555,20 @@ def decode_authenticate_request(raw: Any) -> types.AuthenticateRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthenticateRequest)
     result.method_id = string_at(data, "methodId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.AuthenticateRequest, decode_authenticate_request)
 def encode_authenticate_request(value: types.AuthenticateRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"methodId": value.method_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_logout_request(raw: Any) -> types.LogoutRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutRequest)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2823,7 +2587,7 @@ def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
     result.mcp_servers = (
         [] if data.get("mcpServers", UNSET) is None else array_at(data, "mcpServers", decode_mcp_server)
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2835,19 +2599,17 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
     }
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = constant_at(data, "type", "http")
     result.name = string_at(data, "name")
     result.url = string_at(data, "url")
     result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2859,19 +2621,17 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
         "url": value.url,
         "headers": [encode_http_header(item) for item in value.headers],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_sse(raw: Any) -> types.McpServerSse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerSse)
-    result.type = "sse" if data.get("type") == "sse" else constant_at(data, "type", "sse")
+    result.type = constant_at(data, "type", "sse")
     result.name = string_at(data, "name")
     result.url = string_at(data, "url")
     result.headers = [] if data.get("headers", UNSET) is None else array_at(data, "headers", decode_http_header)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2883,9 +2643,7 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
         "url": value.url,
         "headers": [encode_http_header(item) for item in value.headers],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
@@ -2910,7 +2668,7 @@ def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     result.command = string_at(data, "command")
     result.args = [] if data.get("args", UNSET) is None else array_at(data, "args", string)
     result.env = [] if data.get("env", UNSET) is None else array_at(data, "env", decode_env_variable)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2922,9 +2680,7 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
         "args": value.args,
         "env": [encode_env_variable(item) for item in value.env],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _MCP_SERVER_TAGS: Final[dict[str, Callable[[Any], types.McpServer]]] = {
@@ -2949,16 +2705,14 @@ def decode_http_header(raw: Any) -> types.HttpHeader:
     result = new(types.HttpHeader)
     result.name = string_at(data, "name")
     result.value = string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.HttpHeader, decode_http_header)
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
@@ -2972,7 +2726,7 @@ def decode_load_session_request(raw: Any) -> types.LoadSessionRequest:
         array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
     )
     result.session_id = string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2985,9 +2739,7 @@ def encode_load_session_request(value: types.LoadSessionRequest) -> dict[str, An
     }
     if value.additional_directories is not UNSET:
         data["additionalDirectories"] = value.additional_directories
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
@@ -2995,7 +2747,7 @@ def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
     result = new(types.ListSessionsRequest)
     result.cwd = nullable_at(data, "cwd", string) if "cwd" in data else UNSET
     result.cursor = nullable_at(data, "cursor", string) if "cursor" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3006,25 +2758,21 @@ def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, 
         data["cwd"] = value.cwd
     if value.cursor is not UNSET:
         data["cursor"] = value.cursor
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DeleteSessionRequest)
     result.session_id = string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.DeleteSessionRequest, decode_delete_session_request)
 def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
@@ -3038,7 +2786,7 @@ def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
     result.mcp_servers = (
         array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3049,25 +2797,21 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
         data["additionalDirectories"] = value.additional_directories
     if value.mcp_servers is not UNSET:
         data["mcpServers"] = [_ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CloseSessionRequest)
     result.session_id = string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CloseSessionRequest, decode_close_session_request)
 def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
@@ -3075,16 +2819,14 @@ def decode_set_session_mode_request(raw: Any) -> types.SetSessionModeRequest:
     result = new(types.SetSessionModeRequest)
     result.session_id = string_at(data, "sessionId")
     result.mode_id = string_at(data, "modeId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.SetSessionModeRequest, decode_set_session_mode_request)
 def encode_set_session_mode_request(value: types.SetSessionModeRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "modeId": value.mode_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
@@ -3092,8 +2834,8 @@ def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessi
     result = new(types.SetSessionConfigOptionRequestBoolean)
     result.session_id = string_at(data, "sessionId")
     result.config_id = string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.type = constant_at(data, "type", "boolean")
     result.value = at(data, "value", boolean)
     return result
 
@@ -3108,9 +2850,7 @@ def encode_set_session_config_option_request_boolean(
         "type": value.type,
         "value": value.value,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSessionConfigOptionRequestValueId:
@@ -3118,7 +2858,7 @@ def decode_set_session_config_option_request_value_id(raw: Any) -> types.SetSess
     result = new(types.SetSessionConfigOptionRequestValueId)
     result.session_id = string_at(data, "sessionId")
     result.config_id = string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.value = string_at(data, "value")
     return result
 
@@ -3128,9 +2868,7 @@ def encode_set_session_config_option_request_value_id(
     value: types.SetSessionConfigOptionRequestValueId,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "configId": value.config_id, "value": value.value}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
@@ -3140,7 +2878,7 @@ def decode_set_session_config_option_request_other(raw: Any) -> types.SetSession
     result = new(types.SetSessionConfigOptionRequestOther)
     result.session_id = string_at(data, "sessionId")
     result.config_id = string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.type = string_at(data, "type")
     result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type"}}
     return result
@@ -3154,9 +2892,7 @@ def encode_set_session_config_option_request_other(value: types.SetSessionConfig
         "configId": value.config_id,
         "type": value.type,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.SetSessionConfigOptionRequest]]] = {
@@ -3186,7 +2922,7 @@ def decode_prompt_request(raw: Any) -> types.PromptRequest:
     result = new(types.PromptRequest)
     result.session_id = string_at(data, "sessionId")
     result.prompt = array_at(data, "prompt", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3196,15 +2932,13 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
         "sessionId": value.session_id,
         "prompt": [_ENCODERS[item.__class__](item) for item in value.prompt],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_write_text_file_response(raw: Any) -> types.WriteTextFileResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WriteTextFileResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3217,38 +2951,34 @@ def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReadTextFileResponse)
     result.content = string_at(data, "content")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.ReadTextFileResponse, decode_read_text_file_response)
 def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
     result.outcome = at(data, "outcome", decode_request_permission_outcome)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.RequestPermissionResponse, decode_request_permission_response)
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": _ENCODERS[value.outcome.__class__](value.outcome)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
+    result.outcome = constant_at(data, "outcome", "cancelled")
     return result
 
 
@@ -3260,18 +2990,16 @@ def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOu
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = constant_at(data, "outcome", "selected")
     result.option_id = string_at(data, "optionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.RequestPermissionOutcomeSelected, decode_request_permission_outcome_selected)
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": value.outcome, "optionId": value.option_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
@@ -3308,16 +3036,14 @@ def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateTerminalResponse)
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CreateTerminalResponse, decode_create_terminal_response)
 def encode_create_terminal_response(value: types.CreateTerminalResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
@@ -3326,7 +3052,7 @@ def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
     result.output = string_at(data, "output")
     result.truncated = at(data, "truncated", boolean)
     result.exit_status = lenient(data, "exitStatus", decode_terminal_exit_status) if "exitStatus" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3335,17 +3061,15 @@ def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict
     data: dict[str, Any] = {"output": value.output, "truncated": value.truncated}
     if value.exit_status is not UNSET:
         data["exitStatus"] = None if value.exit_status is None else encode_terminal_exit_status(value.exit_status)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
     result.exit_code = lenient(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
-    result.signal = lenient_string(data, "signal") if "signal" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.signal = lenient(data, "signal", string) if "signal" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3356,15 +3080,13 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
         data["exitCode"] = value.exit_code
     if value.signal is not UNSET:
         data["signal"] = value.signal
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_release_terminal_response(raw: Any) -> types.ReleaseTerminalResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReleaseTerminalResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3377,8 +3099,8 @@ def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExi
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitResponse)
     result.exit_code = lenient(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
-    result.signal = lenient_string(data, "signal") if "signal" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.signal = lenient(data, "signal", string) if "signal" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3389,15 +3111,13 @@ def encode_wait_for_terminal_exit_response(value: types.WaitForTerminalExitRespo
         data["exitCode"] = value.exit_code
     if value.signal is not UNSET:
         data["signal"] = value.signal
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_kill_terminal_response(raw: Any) -> types.KillTerminalResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.KillTerminalResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3409,8 +3129,8 @@ def encode_kill_terminal_response(value: types.KillTerminalResponse) -> dict[str
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "accept" if data.get("action") == "accept" else constant_at(data, "action", "accept")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.action = constant_at(data, "action", "accept")
     result.content = (
         nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
         if "content" in data
@@ -3424,41 +3144,35 @@ def encode_create_elicitation_response_accept(value: types.CreateElicitationResp
     data: dict[str, Any] = {"action": value.action}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.content is not UNSET:
-        data["content"] = value.content
-    return data
+    return data if value.content is UNSET else {**data, "content": value.content}
 
 
 def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "decline" if data.get("action") == "decline" else constant_at(data, "action", "decline")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.action = constant_at(data, "action", "decline")
     return result
 
 
 @codec_of(types.CreateElicitationResponseDecline, decode_create_elicitation_response_decline)
 def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "cancel" if data.get("action") == "cancel" else constant_at(data, "action", "cancel")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.action = constant_at(data, "action", "cancel")
     return result
 
 
 @codec_of(types.CreateElicitationResponseCancel, decode_create_elicitation_response_cancel)
 def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
@@ -3466,7 +3180,7 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
     if data.get("action") in ("accept", "decline", "cancel"):
         raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
     result = new(types.CreateElicitationResponseOther)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.action = string_at(data, "action")
     result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
     return result
@@ -3475,9 +3189,7 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
 @codec_of(types.CreateElicitationResponseOther, decode_create_elicitation_response_other)
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Callable[[Any], types.CreateElicitationResponse]]] = {
@@ -3513,32 +3225,28 @@ def decode_cancel_notification(raw: Any) -> types.CancelNotification:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelNotification)
     result.session_id = string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CancelNotification, decode_cancel_notification)
 def encode_cancel_notification(value: types.CancelNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelRequestNotification)
     result.request_id = at(data, "requestId", decode_request_id)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CancelRequestNotification, decode_cancel_request_notification)
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ PROTOCOL_INFO: Final = ProtocolInfo(
 )
 """The rules that the runtime follows."""
 
+
 AGENT_METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(
         name="initialize",
@@ -161,6 +162,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
     ),
 }
 """What the agent handles, by the name on the wire."""
+
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {
     "fs/write_text_file": Method(

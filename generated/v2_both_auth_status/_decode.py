@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 from ._base import UNSET, UnsetType
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 
 class _Excerpt(Repr):
@@ -153,24 +154,13 @@ def number(value: Any) -> float:
     raise unfit("a number", value)
 
 
-def bounded_integer(value: Any, minimum: float | None, maximum: float | None) -> int:
-    """A whole number within bounds, both inclusive."""
-    found = value if type(value) is int else integer(value)
-    if (minimum is None or found >= minimum) and (maximum is None or found <= maximum):
-        return found
-    raise _out_of_bounds(found, minimum, maximum)
-
-
-def bounded_number(value: Any, minimum: float | None, maximum: float | None) -> float:
+def bounded(value: N, minimum: float | None, maximum: float | None) -> N:
     """A number within bounds, both inclusive."""
-    found = number(value)
-    if (minimum is None or found >= minimum) and (maximum is None or found <= maximum):
-        return found
-    raise _out_of_bounds(found, minimum, maximum)
-
-
-def _out_of_bounds(value: float, minimum: float | None, maximum: float | None) -> DecodeError:
-    return unfit(f"{minimum} or more" if minimum is not None and value < minimum else f"{maximum} or less", value)
+    if minimum is not None and value < minimum:
+        raise unfit(f"{minimum} or more", value)
+    if maximum is not None and value > maximum:
+        raise unfit(f"{maximum} or less", value)
+    return value
 
 
 def null(value: Any) -> None:
@@ -289,14 +279,6 @@ def constant_at(raw: dict[str, Any], key: str, only: T) -> T:
     raise unfit(repr(only), raw[key]).at(key)
 
 
-def choice_at(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T:
-    """The property `key`, a constant of an enum of strings."""
-    try:
-        return known[raw[key]]
-    except (KeyError, TypeError):
-        return at(raw, key, lambda value: choice(value, known))
-
-
 def array_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]:
     """The property `key`, an array with every item read by `read`."""
     items: list[T] = []
@@ -355,26 +337,6 @@ def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | Unse
     except DecodeError as error:
         drop(raw, key, error)
         return UNSET
-
-
-def lenient_string(raw: dict[str, Any], key: str) -> str | UnsetType | None:
-    """The property `key`, a string or null; anything else is dropped as if it were absent."""
-    value = raw[key]
-    return value if value is None or isinstance(value, str) else lenient(raw, key, string)
-
-
-def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | UnsetType | None:
-    """The property `key`, any object or null; anything else is dropped as if it were absent."""
-    value = raw[key]
-    found: dict[str, Any] | None = value
-    return found if value is None or isinstance(value, dict) else lenient(raw, key, json_object)
-
-
-def lenient_choice(raw: dict[str, Any], key: str, known: Mapping[Any, T]) -> T | UnsetType | None:
-    """The property `key`, a constant of an enum or null; anything else is dropped as if it were absent."""
-    value = raw[key]
-    found = known.get(value) if isinstance(value, str) else None
-    return found if found is not None else lenient(raw, key, lambda value: choice(value, known))
 
 
 def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType | None:

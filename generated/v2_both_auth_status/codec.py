@@ -23,8 +23,7 @@ from ._decode import (
     array_at,
     at,
     boolean,
-    bounded_integer,
-    bounded_number,
+    bounded,
     constant_at,
     first_fit,
     integer,
@@ -33,10 +32,8 @@ from ._decode import (
     lenient,
     lenient_items,
     lenient_list,
-    lenient_object,
     lenient_or,
     lenient_or_made,
-    lenient_string,
     long_array,
     long_string,
     mapping,
@@ -77,19 +74,19 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
 
 
 def integer_1_to_65535(value: Any) -> int:
-    return bounded_integer(value, 1, 65535)
+    return bounded(integer(value), 1, 65535)
 
 
 def integer_from_0(value: Any) -> int:
-    return bounded_integer(value, 0, None)
+    return bounded(integer(value), 0, None)
 
 
 def integer_from_1(value: Any) -> int:
-    return bounded_integer(value, 1, None)
+    return bounded(integer(value), 1, None)
 
 
 def number_0_to_1(value: Any) -> float:
-    return bounded_number(value, 0, 1)
+    return bounded(number(value), 0, 1)
 
 
 def string_from_1(value: Any) -> str:
@@ -111,10 +108,10 @@ def decode_request_permission_request(raw: Any) -> types.RequestPermissionReques
     result = new(types.RequestPermissionRequest)
     result.session_id = string_at(data, "sessionId")
     result.title = string_at(data, "title")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.subject = nullable_at(data, "subject", decode_request_permission_subject) if "subject" in data else UNSET
     result.options = at(data, "options", lambda value: long_array(value, decode_permission_option, 1))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -129,37 +126,33 @@ def encode_request_permission_request(value: types.RequestPermissionRequest) -> 
         data["description"] = value.description
     if value.subject is not UNSET:
         data["subject"] = None if value.subject is None else _ENCODERS[value.subject.__class__](value.subject)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_subject_tool_call(raw: Any) -> types.RequestPermissionSubjectToolCall:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionSubjectToolCall)
-    result.type = "tool_call" if data.get("type") == "tool_call" else constant_at(data, "type", "tool_call")
+    result.type = constant_at(data, "type", "tool_call")
     result.tool_call = at(data, "toolCall", decode_tool_call_update)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.RequestPermissionSubjectToolCall, decode_request_permission_subject_tool_call)
 def encode_request_permission_subject_tool_call(value: types.RequestPermissionSubjectToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "toolCall": encode_tool_call_update(value.tool_call)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_subject_command(raw: Any) -> types.RequestPermissionSubjectCommand:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionSubjectCommand)
-    result.type = "command" if data.get("type") == "command" else constant_at(data, "type", "command")
+    result.type = constant_at(data, "type", "command")
     result.command = string_at(data, "command")
     result.cwd = string_at(data, "cwd")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
-    result.terminal_id = lenient_string(data, "terminalId") if "terminalId" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
+    result.terminal_id = lenient(data, "terminalId", string) if "terminalId" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -170,9 +163,7 @@ def encode_request_permission_subject_command(value: types.RequestPermissionSubj
         data["toolCallId"] = value.tool_call_id
     if value.terminal_id is not UNSET:
         data["terminalId"] = value.terminal_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_subject_other(raw: Any) -> types.RequestPermissionSubjectOther:
@@ -209,10 +200,10 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallUpdate)
     result.tool_call_id = string_at(data, "toolCallId")
-    result.name = lenient_string(data, "name") if "name" in data else UNSET
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.kind = lenient_string(data, "kind") if "kind" in data else UNSET
-    result.status = lenient_string(data, "status") if "status" in data else UNSET
+    result.name = lenient(data, "name", string) if "name" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.kind = lenient(data, "kind", string) if "kind" in data else UNSET
+    result.status = lenient(data, "status", string) if "status" in data else UNSET
     result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
     result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
@@ -220,7 +211,7 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     result.capabilities = (
         lenient(data, "capabilities", decode_tool_call_capabilities) if "capabilities" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -247,35 +238,31 @@ def encode_tool_call_update(value: types.ToolCallUpdate) -> dict[str, Any]:
         data["rawOutput"] = value.raw_output
     if value.capabilities is not UNSET:
         data["capabilities"] = None if value.capabilities is None else encode_tool_call_capabilities(value.capabilities)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
-    result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
+    result.type = constant_at(data, "type", "content")
     result.content = at(data, "content", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.ToolCallContentContent, decode_tool_call_content_content)
 def encode_tool_call_content_content(value: types.ToolCallContentContent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "content": _ENCODERS[value.content.__class__](value.content)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_diff(raw: Any) -> types.ToolCallContentDiff:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentDiff)
-    result.type = "diff" if data.get("type") == "diff" else constant_at(data, "type", "diff")
+    result.type = constant_at(data, "type", "diff")
     result.changes = at(data, "changes", lambda value: valid_items(value, decode_diff_change))
     result.patch = lenient(data, "patch", decode_diff_patch) if "patch" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -284,26 +271,22 @@ def encode_tool_call_content_diff(value: types.ToolCallContentDiff) -> dict[str,
     data: dict[str, Any] = {"type": value.type, "changes": [_ENCODERS[item.__class__](item) for item in value.changes]}
     if value.patch is not UNSET:
         data["patch"] = None if value.patch is None else encode_diff_patch(value.patch)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = constant_at(data, "type", "terminal")
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.ToolCallContentTerminal, decode_tool_call_content_terminal)
 def encode_tool_call_content_terminal(value: types.ToolCallContentTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
@@ -340,10 +323,10 @@ def decode_tool_call_content(raw: Any) -> types.ToolCallContent:
 def decode_content_block_text(raw: Any) -> types.ContentBlockText:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = constant_at(data, "type", "text")
     result.text = string_at(data, "text")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -352,20 +335,18 @@ def encode_content_block_text(value: types.ContentBlockText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "text": value.text}
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_image(raw: Any) -> types.ContentBlockImage:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockImage)
-    result.type = "image" if data.get("type") == "image" else constant_at(data, "type", "image")
+    result.type = constant_at(data, "type", "image")
     result.data = string_at(data, "data")
     result.mime_type = string_at(data, "mimeType")
-    result.uri = lenient_string(data, "uri") if "uri" in data else UNSET
+    result.uri = lenient(data, "uri", string) if "uri" in data else UNSET
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -376,19 +357,17 @@ def encode_content_block_image(value: types.ContentBlockImage) -> dict[str, Any]
         data["uri"] = value.uri
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_audio(raw: Any) -> types.ContentBlockAudio:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockAudio)
-    result.type = "audio" if data.get("type") == "audio" else constant_at(data, "type", "audio")
+    result.type = constant_at(data, "type", "audio")
     result.data = string_at(data, "data")
     result.mime_type = string_at(data, "mimeType")
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -397,24 +376,22 @@ def encode_content_block_audio(value: types.ContentBlockAudio) -> dict[str, Any]
     data: dict[str, Any] = {"type": value.type, "data": value.data, "mimeType": value.mime_type}
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLink:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResourceLink)
-    result.type = "resource_link" if data.get("type") == "resource_link" else constant_at(data, "type", "resource_link")
+    result.type = constant_at(data, "type", "resource_link")
     result.name = string_at(data, "name")
     result.uri = string_at(data, "uri")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.icons = lenient_items(data, "icons", decode_icon) if "icons" in data else UNSET
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
     result.size = lenient(data, "size", integer_from_0) if "size" in data else UNSET
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -433,18 +410,16 @@ def encode_content_block_resource_link(value: types.ContentBlockResourceLink) ->
         data["size"] = value.size
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_resource(raw: Any) -> types.ContentBlockResource:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentBlockResource)
-    result.type = "resource" if data.get("type") == "resource" else constant_at(data, "type", "resource")
+    result.type = constant_at(data, "type", "resource")
     result.resource = at(data, "resource", decode_embedded_resource_resource)
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -453,9 +428,7 @@ def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str
     data: dict[str, Any] = {"type": value.type, "resource": _ENCODERS[value.resource.__class__](value.resource)}
     if value.annotations is not UNSET:
         data["annotations"] = None if value.annotations is None else encode_annotations(value.annotations)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_block_other(raw: Any) -> types.ContentBlockOther:
@@ -495,9 +468,9 @@ def decode_annotations(raw: Any) -> types.Annotations:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
     result.audience = lenient_items(data, "audience", string) if "audience" in data else UNSET
-    result.last_modified = lenient_string(data, "lastModified") if "lastModified" in data else UNSET
+    result.last_modified = lenient(data, "lastModified", string) if "lastModified" in data else UNSET
     result.priority = lenient(data, "priority", number_0_to_1) if "priority" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -510,19 +483,17 @@ def encode_annotations(value: types.Annotations) -> dict[str, Any]:
         data["lastModified"] = value.last_modified
     if value.priority is not UNSET:
         data["priority"] = value.priority
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_icon(raw: Any) -> types.Icon:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Icon)
     result.src = string_at(data, "src")
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
     result.sizes = lenient_items(data, "sizes", string) if "sizes" in data else UNSET
-    result.theme = lenient_string(data, "theme") if "theme" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.theme = lenient(data, "theme", string) if "theme" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -535,9 +506,7 @@ def encode_icon(value: types.Icon) -> dict[str, Any]:
         data["sizes"] = value.sizes
     if value.theme is not UNSET:
         data["theme"] = value.theme
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
@@ -545,8 +514,8 @@ def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:
     result = new(types.TextResourceContents)
     result.text = string_at(data, "text")
     result.uri = string_at(data, "uri")
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -555,9 +524,7 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
     data: dict[str, Any] = {"text": value.text, "uri": value.uri}
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
@@ -565,8 +532,8 @@ def decode_blob_resource_contents(raw: Any) -> types.BlobResourceContents:
     result = new(types.BlobResourceContents)
     result.blob = string_at(data, "blob")
     result.uri = string_at(data, "uri")
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -575,9 +542,7 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
     data: dict[str, Any] = {"blob": value.blob, "uri": value.uri}
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _EMBEDDED_RESOURCE_RESOURCE_CANDIDATES: Final[tuple[Candidate[types.EmbeddedResourceResource], ...]] = (
@@ -606,10 +571,10 @@ def decode_diff_change_add(raw: Any) -> types.DiffChangeAdd:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeAdd)
     result.path = string_at(data, "path")
-    result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "add" if data.get("operation") == "add" else constant_at(data, "operation", "add")
+    result.file_type = lenient(data, "fileType", string) if "fileType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.operation = constant_at(data, "operation", "add")
     return result
 
 
@@ -620,19 +585,17 @@ def encode_diff_change_add(value: types.DiffChangeAdd) -> dict[str, Any]:
         data["fileType"] = value.file_type
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_delete(raw: Any) -> types.DiffChangeDelete:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeDelete)
     result.path = string_at(data, "path")
-    result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "delete" if data.get("operation") == "delete" else constant_at(data, "operation", "delete")
+    result.file_type = lenient(data, "fileType", string) if "fileType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.operation = constant_at(data, "operation", "delete")
     return result
 
 
@@ -643,19 +606,17 @@ def encode_diff_change_delete(value: types.DiffChangeDelete) -> dict[str, Any]:
         data["fileType"] = value.file_type
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_modify(raw: Any) -> types.DiffChangeModify:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DiffChangeModify)
     result.path = string_at(data, "path")
-    result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "modify" if data.get("operation") == "modify" else constant_at(data, "operation", "modify")
+    result.file_type = lenient(data, "fileType", string) if "fileType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.operation = constant_at(data, "operation", "modify")
     return result
 
 
@@ -666,9 +627,7 @@ def encode_diff_change_modify(value: types.DiffChangeModify) -> dict[str, Any]:
         data["fileType"] = value.file_type
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_diff_path_pair_change(raw: Any) -> types.DiffPathPairChange:
@@ -689,10 +648,10 @@ def decode_diff_change_move(raw: Any) -> types.DiffChangeMove:
     result = new(types.DiffChangeMove)
     result.old_path = string_at(data, "oldPath")
     result.path = string_at(data, "path")
-    result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "move" if data.get("operation") == "move" else constant_at(data, "operation", "move")
+    result.file_type = lenient(data, "fileType", string) if "fileType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.operation = constant_at(data, "operation", "move")
     return result
 
 
@@ -703,9 +662,7 @@ def encode_diff_change_move(value: types.DiffChangeMove) -> dict[str, Any]:
         data["fileType"] = value.file_type
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
@@ -713,10 +670,10 @@ def decode_diff_change_copy(raw: Any) -> types.DiffChangeCopy:
     result = new(types.DiffChangeCopy)
     result.old_path = string_at(data, "oldPath")
     result.path = string_at(data, "path")
-    result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.operation = "copy" if data.get("operation") == "copy" else constant_at(data, "operation", "copy")
+    result.file_type = lenient(data, "fileType", string) if "fileType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.operation = constant_at(data, "operation", "copy")
     return result
 
 
@@ -727,9 +684,7 @@ def encode_diff_change_copy(value: types.DiffChangeCopy) -> dict[str, Any]:
         data["fileType"] = value.file_type
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
@@ -737,9 +692,9 @@ def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
     if data.get("operation") in ("add", "delete", "modify", "move", "copy"):
         raise unfit("DiffChangeOther, from which this object is excluded", raw)
     result = new(types.DiffChangeOther)
-    result.file_type = lenient_string(data, "fileType") if "fileType" in data else UNSET
-    result.mime_type = lenient_string(data, "mimeType") if "mimeType" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.file_type = lenient(data, "fileType", string) if "fileType" in data else UNSET
+    result.mime_type = lenient(data, "mimeType", string) if "mimeType" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.operation = string_at(data, "operation")
     result.extra = {
         name: item for name, item in data.items() if name not in {"fileType", "mimeType", "_meta", "operation"}
@@ -754,9 +709,7 @@ def encode_diff_change_other(value: types.DiffChangeOther) -> dict[str, Any]:
         data["fileType"] = value.file_type
     if value.mime_type is not UNSET:
         data["mimeType"] = value.mime_type
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _DIFF_CHANGE_TAGS: Final[dict[str, Callable[[Any], types.DiffChange]]] = {
@@ -782,16 +735,14 @@ def decode_diff_patch(raw: Any) -> types.DiffPatch:
     result = new(types.DiffPatch)
     result.format = string_at(data, "format")
     result.text = string_at(data, "text")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.DiffPatch, decode_diff_patch)
 def encode_diff_patch(value: types.DiffPatch) -> dict[str, Any]:
     data: dict[str, Any] = {"format": value.format, "text": value.text}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
@@ -799,7 +750,7 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     result = new(types.ToolCallLocation)
     result.path = string_at(data, "path")
     result.line = lenient(data, "line", integer_from_1) if "line" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -808,16 +759,14 @@ def encode_tool_call_location(value: types.ToolCallLocation) -> dict[str, Any]:
     data: dict[str, Any] = {"path": value.path}
     if value.line is not UNSET:
         data["line"] = value.line
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_capabilities(raw: Any) -> types.ToolCallCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallCapabilities)
     result.cancel = lenient(data, "cancel", decode_tool_call_cancel_capabilities) if "cancel" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -826,15 +775,13 @@ def encode_tool_call_capabilities(value: types.ToolCallCapabilities) -> dict[str
     data: dict[str, Any] = {}
     if value.cancel is not UNSET:
         data["cancel"] = None if value.cancel is None else encode_tool_call_cancel_capabilities(value.cancel)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_tool_call_cancel_capabilities(raw: Any) -> types.ToolCallCancelCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallCancelCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -849,42 +796,38 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
     result.option_id = string_at(data, "optionId")
     result.name = string_at(data, "name")
     result.kind = string_at(data, "kind")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.PermissionOption, decode_permission_option)
 def encode_permission_option(value: types.PermissionOption) -> dict[str, Any]:
     data: dict[str, Any] = {"optionId": value.option_id, "name": value.name, "kind": value.kind}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSessionScope)
     result.session_id = string_at(data, "sessionId")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
     return result
 
 
 @codec_of(types.ElicitationSessionScope, decode_elicitation_session_scope)
 def encode_elicitation_session_scope(value: types.ElicitationSessionScope) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.tool_call_id is not UNSET:
-        data["toolCallId"] = value.tool_call_id
-    return data
+    return data if value.tool_call_id is UNSET else {**data, "toolCallId": value.tool_call_id}
 
 
 def decode_create_elicitation_request_form_session(raw: Any) -> types.CreateElicitationRequestFormSession:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestFormSession)
     result.session_id = string_at(data, "sessionId")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.mode = constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -899,9 +842,7 @@ def encode_create_elicitation_request_form_session(value: types.CreateElicitatio
     }
     if value.tool_call_id is not UNSET:
         data["toolCallId"] = value.tool_call_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_request_scope(raw: Any) -> types.ElicitationRequestScope:
@@ -921,8 +862,8 @@ def decode_create_elicitation_request_form_request(raw: Any) -> types.CreateElic
     result = new(types.CreateElicitationRequestFormRequest)
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "form" if data.get("mode") == "form" else constant_at(data, "mode", "form")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.mode = constant_at(data, "mode", "form")
     result.requested_schema = at(data, "requestedSchema", decode_elicitation_schema)
     return result
 
@@ -935,9 +876,7 @@ def encode_create_elicitation_request_form_request(value: types.CreateElicitatio
         "mode": value.mode,
         "requestedSchema": encode_elicitation_schema(value.requested_schema),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _CREATE_ELICITATION_REQUEST_FORM_CANDIDATES: Final[tuple[Candidate[types.CreateElicitationRequestForm], ...]] = (
@@ -962,10 +901,10 @@ def decode_create_elicitation_request_url_session(raw: Any) -> types.CreateElici
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationRequestUrlSession)
     result.session_id = string_at(data, "sessionId")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.mode = constant_at(data, "mode", "url")
     result.elicitation_id = string_at(data, "elicitationId")
     result.url = string_at(data, "url")
     return result
@@ -982,9 +921,7 @@ def encode_create_elicitation_request_url_session(value: types.CreateElicitation
     }
     if value.tool_call_id is not UNSET:
         data["toolCallId"] = value.tool_call_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElicitationRequestUrlRequest:
@@ -992,8 +929,8 @@ def decode_create_elicitation_request_url_request(raw: Any) -> types.CreateElici
     result = new(types.CreateElicitationRequestUrlRequest)
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.mode = "url" if data.get("mode") == "url" else constant_at(data, "mode", "url")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.mode = constant_at(data, "mode", "url")
     result.elicitation_id = string_at(data, "elicitationId")
     result.url = string_at(data, "url")
     return result
@@ -1008,9 +945,7 @@ def encode_create_elicitation_request_url_request(value: types.CreateElicitation
         "elicitationId": value.elicitation_id,
         "url": value.url,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _CREATE_ELICITATION_REQUEST_URL_CANDIDATES: Final[tuple[Candidate[types.CreateElicitationRequestUrl], ...]] = (
@@ -1037,9 +972,9 @@ def decode_create_elicitation_request_other_session(raw: Any) -> types.CreateEli
         raise unfit("CreateElicitationRequestOtherSession, from which this object is excluded", raw)
     result = new(types.CreateElicitationRequestOtherSession)
     result.session_id = string_at(data, "sessionId")
-    result.tool_call_id = lenient_string(data, "toolCallId") if "toolCallId" in data else UNSET
+    result.tool_call_id = lenient(data, "toolCallId", string) if "toolCallId" in data else UNSET
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.mode = string_at(data, "mode")
     result.extra = {
         name: item for name, item in data.items() if name not in {"sessionId", "toolCallId", "message", "_meta", "mode"}
@@ -1054,9 +989,7 @@ def encode_create_elicitation_request_other_session(
     data: dict[str, Any] = {**value.extra, "sessionId": value.session_id, "message": value.message, "mode": value.mode}
     if value.tool_call_id is not UNSET:
         data["toolCallId"] = value.tool_call_id
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateElicitationRequestOtherRequest:
@@ -1066,7 +999,7 @@ def decode_create_elicitation_request_other_request(raw: Any) -> types.CreateEli
     result = new(types.CreateElicitationRequestOtherRequest)
     result.request_id = at(data, "requestId", decode_request_id)
     result.message = string_at(data, "message")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.mode = string_at(data, "mode")
     result.extra = {name: item for name, item in data.items() if name not in {"requestId", "message", "_meta", "mode"}}
     return result
@@ -1077,9 +1010,7 @@ def encode_create_elicitation_request_other_request(
     value: types.CreateElicitationRequestOtherRequest,
 ) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "requestId": value.request_id, "message": value.message, "mode": value.mode}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _CREATE_ELICITATION_REQUEST_OTHER_CANDIDATES: Final[tuple[Candidate[types.CreateElicitationRequestOther], ...]] = (
@@ -1119,11 +1050,11 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSchema)
     result.type = string_at(data, "type")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
     result.properties = at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
     result.required = nullable_at(data, "required", lambda value: array(value, string)) if "required" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1139,27 +1070,25 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
         data["required"] = value.required
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "string")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.min_length = nullable_at(data, "minLength", integer_from_0) if "minLength" in data else UNSET
     result.max_length = nullable_at(data, "maxLength", integer_from_0) if "maxLength" in data else UNSET
     result.pattern = nullable_at(data, "pattern", string) if "pattern" in data else UNSET
     result.format = nullable_at(data, "format", string) if "format" in data else UNSET
-    result.default = lenient_string(data, "default") if "default" in data else UNSET
+    result.default = lenient(data, "default", string) if "default" in data else UNSET
     result.enum = nullable_at(data, "enum", lambda value: long_array(value, string, 1)) if "enum" in data else UNSET
     result.one_of = (
         nullable_at(data, "oneOf", lambda value: long_array(value, decode_enum_option, 1)) if "oneOf" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1184,21 +1113,19 @@ def encode_elicitation_property_schema_string(value: types.ElicitationPropertySc
         data["enum"] = value.enum
     if value.one_of is not UNSET:
         data["oneOf"] = None if value.one_of is None else [encode_enum_option(item) for item in value.one_of]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_number(raw: Any) -> types.ElicitationPropertySchemaNumber:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaNumber)
-    result.type = "number" if data.get("type") == "number" else constant_at(data, "type", "number")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "number")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.minimum = nullable_at(data, "minimum", number) if "minimum" in data else UNSET
     result.maximum = nullable_at(data, "maximum", number) if "maximum" in data else UNSET
     result.default = lenient(data, "default", number) if "default" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1215,21 +1142,19 @@ def encode_elicitation_property_schema_number(value: types.ElicitationPropertySc
         data["maximum"] = value.maximum
     if value.default is not UNSET:
         data["default"] = value.default
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_integer(raw: Any) -> types.ElicitationPropertySchemaInteger:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaInteger)
-    result.type = "integer" if data.get("type") == "integer" else constant_at(data, "type", "integer")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "integer")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.minimum = nullable_at(data, "minimum", integer) if "minimum" in data else UNSET
     result.maximum = nullable_at(data, "maximum", integer) if "maximum" in data else UNSET
     result.default = lenient(data, "default", integer) if "default" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1246,19 +1171,17 @@ def encode_elicitation_property_schema_integer(value: types.ElicitationPropertyS
         data["maximum"] = value.maximum
     if value.default is not UNSET:
         data["default"] = value.default
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_boolean(raw: Any) -> types.ElicitationPropertySchemaBoolean:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaBoolean)
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "boolean")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.default = lenient(data, "default", boolean) if "default" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1271,22 +1194,20 @@ def encode_elicitation_property_schema_boolean(value: types.ElicitationPropertyS
         data["description"] = value.description
     if value.default is not UNSET:
         data["default"] = value.default
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPropertySchemaArray:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaArray)
-    result.type = "array" if data.get("type") == "array" else constant_at(data, "type", "array")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.type = constant_at(data, "type", "array")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.min_items = nullable_at(data, "minItems", integer_from_0) if "minItems" in data else UNSET
     result.max_items = nullable_at(data, "maxItems", integer_from_0) if "maxItems" in data else UNSET
     result.items = at(data, "items", decode_multi_select_items)
     result.default = lenient_items(data, "default", string) if "default" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1303,9 +1224,7 @@ def encode_elicitation_property_schema_array(value: types.ElicitationPropertySch
         data["maxItems"] = value.max_items
     if value.default is not UNSET:
         data["default"] = value.default
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPropertySchemaOther:
@@ -1346,8 +1265,8 @@ def decode_enum_option(raw: Any) -> types.EnumOption:
     result = new(types.EnumOption)
     result.const = string_at(data, "const")
     result.title = string_at(data, "title")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1356,26 +1275,22 @@ def encode_enum_option(value: types.EnumOption) -> dict[str, Any]:
     data: dict[str, Any] = {"const": value.const, "title": value.title}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_multi_select_items_string(raw: Any) -> types.MultiSelectItemsString:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.MultiSelectItemsString)
-    result.type = "string" if data.get("type") == "string" else constant_at(data, "type", "string")
+    result.type = constant_at(data, "type", "string")
     result.enum = at(data, "enum", lambda value: long_array(value, string, 1))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.MultiSelectItemsString, decode_multi_select_items_string)
 def encode_multi_select_items_string(value: types.MultiSelectItemsString) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "enum": value.enum}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_multi_select_items_other(raw: Any) -> types.MultiSelectItemsOther:
@@ -1397,16 +1312,14 @@ def decode_titled_multi_select_items(raw: Any) -> types.TitledMultiSelectItems:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TitledMultiSelectItems)
     result.any_of = at(data, "anyOf", lambda value: long_array(value, decode_enum_option, 1))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.TitledMultiSelectItems, decode_titled_multi_select_items)
 def encode_titled_multi_select_items(value: types.TitledMultiSelectItems) -> dict[str, Any]:
     data: dict[str, Any] = {"anyOf": [encode_enum_option(item) for item in value.any_of]}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _MULTI_SELECT_ITEMS_TAGS: Final[dict[str, Callable[[Any], types.MultiSelectItems]]] = {
@@ -1436,7 +1349,7 @@ def decode_initialize_response(raw: Any) -> types.InitializeResponse:
         if "authMethods" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1449,22 +1362,20 @@ def encode_initialize_response(value: types.InitializeResponse) -> dict[str, Any
     }
     if value.auth_methods is not UNSET:
         data["authMethods"] = [_ENCODERS[item.__class__](item) for item in value.auth_methods]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_protocol_version(raw: Any) -> types.ProtocolVersion:
-    return bounded_integer(raw, 0, 65535)
+    return bounded(integer(raw), 0, 65535)
 
 
 def decode_implementation(raw: Any) -> types.Implementation:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Implementation)
     result.name = string_at(data, "name")
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
     result.version = string_at(data, "version")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1473,9 +1384,7 @@ def encode_implementation(value: types.Implementation) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "version": value.version}
     if value.title is not UNSET:
         data["title"] = value.title
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
@@ -1483,7 +1392,7 @@ def decode_agent_capabilities(raw: Any) -> types.AgentCapabilities:
     result = new(types.AgentCapabilities)
     result.session = lenient(data, "session", decode_session_capabilities) if "session" in data else UNSET
     result.auth = lenient(data, "auth", decode_agent_auth_capabilities) if "auth" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1494,9 +1403,7 @@ def encode_agent_capabilities(value: types.AgentCapabilities) -> dict[str, Any]:
         data["session"] = None if value.session is None else encode_session_capabilities(value.session)
     if value.auth is not UNSET:
         data["auth"] = None if value.auth is None else encode_agent_auth_capabilities(value.auth)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
@@ -1510,7 +1417,7 @@ def decode_session_capabilities(raw: Any) -> types.SessionCapabilities:
         if "additionalDirectories" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1529,9 +1436,7 @@ def encode_session_capabilities(value: types.SessionCapabilities) -> dict[str, A
             if value.additional_directories is None
             else encode_session_additional_directories_capabilities(value.additional_directories)
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
@@ -1544,7 +1449,7 @@ def decode_prompt_capabilities(raw: Any) -> types.PromptCapabilities:
         if "embeddedContext" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1561,15 +1466,13 @@ def encode_prompt_capabilities(value: types.PromptCapabilities) -> dict[str, Any
             if value.embedded_context is None
             else encode_prompt_embedded_context_capabilities(value.embedded_context)
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_prompt_image_capabilities(raw: Any) -> types.PromptImageCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptImageCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1581,7 +1484,7 @@ def encode_prompt_image_capabilities(value: types.PromptImageCapabilities) -> di
 def decode_prompt_audio_capabilities(raw: Any) -> types.PromptAudioCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptAudioCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1593,7 +1496,7 @@ def encode_prompt_audio_capabilities(value: types.PromptAudioCapabilities) -> di
 def decode_prompt_embedded_context_capabilities(raw: Any) -> types.PromptEmbeddedContextCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptEmbeddedContextCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1607,7 +1510,7 @@ def decode_mcp_capabilities(raw: Any) -> types.McpCapabilities:
     result = new(types.McpCapabilities)
     result.stdio = lenient(data, "stdio", decode_mcp_stdio_capabilities) if "stdio" in data else UNSET
     result.http = lenient(data, "http", decode_mcp_http_capabilities) if "http" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1618,15 +1521,13 @@ def encode_mcp_capabilities(value: types.McpCapabilities) -> dict[str, Any]:
         data["stdio"] = None if value.stdio is None else encode_mcp_stdio_capabilities(value.stdio)
     if value.http is not UNSET:
         data["http"] = None if value.http is None else encode_mcp_http_capabilities(value.http)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_stdio_capabilities(raw: Any) -> types.McpStdioCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpStdioCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1638,7 +1539,7 @@ def encode_mcp_stdio_capabilities(value: types.McpStdioCapabilities) -> dict[str
 def decode_mcp_http_capabilities(raw: Any) -> types.McpHttpCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpHttpCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1650,7 +1551,7 @@ def encode_mcp_http_capabilities(value: types.McpHttpCapabilities) -> dict[str, 
 def decode_session_delete_capabilities(raw: Any) -> types.SessionDeleteCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionDeleteCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1662,7 +1563,7 @@ def encode_session_delete_capabilities(value: types.SessionDeleteCapabilities) -
 def decode_session_additional_directories_capabilities(raw: Any) -> types.SessionAdditionalDirectoriesCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionAdditionalDirectoriesCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1676,7 +1577,7 @@ def encode_session_additional_directories_capabilities(
 def decode_agent_auth_capabilities(raw: Any) -> types.AgentAuthCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AgentAuthCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.status = lenient(data, "status", decode_auth_status_capabilities) if "status" in data else UNSET
     return result
 
@@ -1694,13 +1595,13 @@ def encode_agent_auth_capabilities(value: types.AgentAuthCapabilities) -> dict[s
 def decode_auth_method_terminal(raw: Any) -> types.AuthMethodTerminal:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = constant_at(data, "type", "terminal")
     result.method_id = string_at(data, "methodId")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
     result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
     result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1713,19 +1614,17 @@ def encode_auth_method_terminal(value: types.AuthMethodTerminal) -> dict[str, An
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_agent(raw: Any) -> types.AuthMethodAgent:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthMethodAgent)
-    result.type = "agent" if data.get("type") == "agent" else constant_at(data, "type", "agent")
+    result.type = constant_at(data, "type", "agent")
     result.method_id = string_at(data, "methodId")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1734,9 +1633,7 @@ def encode_auth_method_agent(value: types.AuthMethodAgent) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "methodId": value.method_id, "name": value.name}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_method_other(raw: Any) -> types.AuthMethodOther:
@@ -1776,22 +1673,20 @@ def decode_env_variable(raw: Any) -> types.EnvVariable:
     result = new(types.EnvVariable)
     result.name = string_at(data, "name")
     result.value = string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.EnvVariable, decode_env_variable)
 def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_login_auth_response(raw: Any) -> types.LoginAuthResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LoginAuthResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1803,7 +1698,7 @@ def encode_login_auth_response(value: types.LoginAuthResponse) -> dict[str, Any]
 def decode_logout_auth_response(raw: Any) -> types.LogoutAuthResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutAuthResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1826,7 +1721,7 @@ def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
         if "availableCommands" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1837,9 +1732,7 @@ def encode_new_session_response(value: types.NewSessionResponse) -> dict[str, An
         data["configOptions"] = [_ENCODERS[item.__class__](item) for item in value.config_options]
     if value.available_commands is not UNSET:
         data["availableCommands"] = [_ENCODERS[item.__class__](item) for item in value.available_commands]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSelect:
@@ -1847,10 +1740,10 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     result = new(types.SessionConfigOptionSelect)
     result.config_id = string_at(data, "configId")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.category = lenient_string(data, "category") if "category" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "select" if data.get("type") == "select" else constant_at(data, "type", "select")
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.category = lenient(data, "category", string) if "category" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.type = constant_at(data, "type", "select")
     result.current_value = string_at(data, "currentValue")
     result.options = at(data, "options", decode_session_config_select_options)
     return result
@@ -1869,9 +1762,7 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         data["description"] = value.description
     if value.category is not UNSET:
         data["category"] = value.category
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionBoolean:
@@ -1879,10 +1770,10 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
     result = new(types.SessionConfigOptionBoolean)
     result.config_id = string_at(data, "configId")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.category = lenient_string(data, "category") if "category" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.category = lenient(data, "category", string) if "category" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.type = constant_at(data, "type", "boolean")
     result.current_value = at(data, "currentValue", boolean)
     return result
 
@@ -1899,9 +1790,7 @@ def encode_session_config_option_boolean(value: types.SessionConfigOptionBoolean
         data["description"] = value.description
     if value.category is not UNSET:
         data["category"] = value.category
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOther:
@@ -1911,9 +1800,9 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
     result = new(types.SessionConfigOptionOther)
     result.config_id = string_at(data, "configId")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.category = lenient_string(data, "category") if "category" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.category = lenient(data, "category", string) if "category" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.type = string_at(data, "type")
     result.extra = {
         name: item
@@ -1930,9 +1819,7 @@ def encode_session_config_option_other(value: types.SessionConfigOptionOther) ->
         data["description"] = value.description
     if value.category is not UNSET:
         data["category"] = value.category
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Callable[[Any], types.SessionConfigOption]]] = {
@@ -1955,8 +1842,8 @@ def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOp
     result = new(types.SessionConfigSelectOption)
     result.value = string_at(data, "value")
     result.name = string_at(data, "name")
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1965,9 +1852,7 @@ def encode_session_config_select_option(value: types.SessionConfigSelectOption) 
     data: dict[str, Any] = {"value": value.value, "name": value.name}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGroup:
@@ -1978,7 +1863,7 @@ def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGro
     result.options = lenient_or(
         data, "options", lambda value: valid_items(value, decode_session_config_select_option, 1), list[Any]()
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -1989,9 +1874,7 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
         "name": value.name,
         "options": [encode_session_config_select_option(item) for item in value.options],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _SESSION_CONFIG_SELECT_OPTIONS_CANDIDATES: Final[tuple[Candidate[types.SessionConfigSelectOptions], ...]] = (
@@ -2015,11 +1898,11 @@ def decode_session_config_select_options(raw: Any) -> types.SessionConfigSelectO
 def decode_available_command_command(raw: Any) -> types.AvailableCommandCommand:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommandCommand)
-    result.type = "command" if data.get("type") == "command" else constant_at(data, "type", "command")
+    result.type = constant_at(data, "type", "command")
     result.name = string_at(data, "name")
     result.description = string_at(data, "description")
     result.input = lenient(data, "input", decode_available_command_input) if "input" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2028,9 +1911,7 @@ def encode_available_command_command(value: types.AvailableCommandCommand) -> di
     data: dict[str, Any] = {"type": value.type, "name": value.name, "description": value.description}
     if value.input is not UNSET:
         data["input"] = None if value.input is None else _ENCODERS[value.input.__class__](value.input)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
@@ -2067,18 +1948,16 @@ def decode_available_command(raw: Any) -> types.AvailableCommand:
 def decode_available_command_input_text(raw: Any) -> types.AvailableCommandInputText:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AvailableCommandInputText)
-    result.type = "text" if data.get("type") == "text" else constant_at(data, "type", "text")
+    result.type = constant_at(data, "type", "text")
     result.hint = string_at(data, "hint")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.AvailableCommandInputText, decode_available_command_input_text)
 def encode_available_command_input_text(value: types.AvailableCommandInputText) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "hint": value.hint}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInputOther:
@@ -2115,7 +1994,7 @@ def decode_list_sessions_response(raw: Any) -> types.ListSessionsResponse:
     result = new(types.ListSessionsResponse)
     result.sessions = lenient_list(data, "sessions", decode_session_info)
     result.next_cursor = nullable_at(data, "nextCursor", string) if "nextCursor" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2124,9 +2003,7 @@ def encode_list_sessions_response(value: types.ListSessionsResponse) -> dict[str
     data: dict[str, Any] = {"sessions": [encode_session_info(item) for item in value.sessions]}
     if value.next_cursor is not UNSET:
         data["nextCursor"] = value.next_cursor
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_info(raw: Any) -> types.SessionInfo:
@@ -2137,9 +2014,9 @@ def decode_session_info(raw: Any) -> types.SessionInfo:
     result.additional_directories = (
         array_at(data, "additionalDirectories", string) if data.get("additionalDirectories") is not None else UNSET
     )
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.updated_at = lenient(data, "updatedAt", string) if "updatedAt" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2152,15 +2029,13 @@ def encode_session_info(value: types.SessionInfo) -> dict[str, Any]:
         data["title"] = value.title
     if value.updated_at is not UNSET:
         data["updatedAt"] = value.updated_at
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_delete_session_response(raw: Any) -> types.DeleteSessionResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DeleteSessionResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2182,7 +2057,7 @@ def decode_resume_session_response(raw: Any) -> types.ResumeSessionResponse:
         if "availableCommands" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2193,15 +2068,13 @@ def encode_resume_session_response(value: types.ResumeSessionResponse) -> dict[s
         data["configOptions"] = [_ENCODERS[item.__class__](item) for item in value.config_options]
     if value.available_commands is not UNSET:
         data["availableCommands"] = [_ENCODERS[item.__class__](item) for item in value.available_commands]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_close_session_response(raw: Any) -> types.CloseSessionResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CloseSessionResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2213,7 +2086,7 @@ def encode_close_session_response(value: types.CloseSessionResponse) -> dict[str
 def decode_cancel_tool_call_response(raw: Any) -> types.CancelToolCallResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelToolCallResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2225,7 +2098,7 @@ def encode_cancel_tool_call_response(value: types.CancelToolCallResponse) -> dic
 def decode_cancel_terminal_response(raw: Any) -> types.CancelTerminalResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelTerminalResponse)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2238,32 +2111,28 @@ def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfi
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SetSessionConfigOptionResponse)
     result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.SetSessionConfigOptionResponse, decode_set_session_config_option_response)
 def encode_set_session_config_option_response(value: types.SetSessionConfigOptionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"configOptions": [_ENCODERS[item.__class__](item) for item in value.config_options]}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PromptResponse)
     result.message_id = string_at(data, "messageId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.PromptResponse, decode_prompt_response)
 def encode_prompt_response(value: types.PromptResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"messageId": value.message_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_error(raw: Any) -> types.Error:
@@ -2288,32 +2157,28 @@ def decode_unsupported_protocol_version_error_data(raw: Any) -> types.Unsupporte
     result = new(types.UnsupportedProtocolVersionErrorData)
     result.requested = at(data, "requested", decode_protocol_version)
     result.supported = array_at(data, "supported", decode_protocol_version)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.UnsupportedProtocolVersionErrorData, decode_unsupported_protocol_version_error_data)
 def encode_unsupported_protocol_version_error_data(value: types.UnsupportedProtocolVersionErrorData) -> dict[str, Any]:
     data: dict[str, Any] = {"requested": value.requested, "supported": value.supported}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_not_found_error_data(raw: Any) -> types.SessionNotFoundErrorData:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionNotFoundErrorData)
     result.session_id = string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.SessionNotFoundErrorData, decode_session_not_found_error_data)
 def encode_session_not_found_error_data(value: types.SessionNotFoundErrorData) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _ERROR_DATA_CANDIDATES: Final[tuple[Candidate[types.ErrorData], ...]] = (
@@ -2340,16 +2205,14 @@ def decode_update_session_notification(raw: Any) -> types.UpdateSessionNotificat
     result = new(types.UpdateSessionNotification)
     result.session_id = string_at(data, "sessionId")
     result.update = at(data, "update", decode_session_update)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.UpdateSessionNotification, decode_update_session_notification)
 def encode_update_session_notification(value: types.UpdateSessionNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "update": _ENCODERS[value.update.__class__](value.update)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
@@ -2357,16 +2220,14 @@ def decode_content_chunk(raw: Any) -> types.ContentChunk:
     result = new(types.ContentChunk)
     result.message_id = string_at(data, "messageId")
     result.content = at(data, "content", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.ContentChunk, decode_content_chunk)
 def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
     data: dict[str, Any] = {"messageId": value.message_id, "content": _ENCODERS[value.content.__class__](value.content)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
@@ -2374,12 +2235,8 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     result = new(types.SessionUpdateUserMessageChunk)
     result.message_id = string_at(data, "messageId")
     result.content = at(data, "content", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.session_update = (
-        "user_message_chunk"
-        if data.get("sessionUpdate") == "user_message_chunk"
-        else constant_at(data, "sessionUpdate", "user_message_chunk")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "user_message_chunk")
     return result
 
 
@@ -2390,22 +2247,16 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
         "content": _ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_user_message(raw: Any) -> types.SessionUpdateUserMessage:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessage)
-    result.session_update = (
-        "user_message"
-        if data.get("sessionUpdate") == "user_message"
-        else constant_at(data, "sessionUpdate", "user_message")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "user_message")
     result.message_id = string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2414,9 +2265,7 @@ def encode_session_update_user_message(value: types.SessionUpdateUserMessage) ->
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "messageId": value.message_id}
     if value.content is not UNSET:
         data["content"] = None if value.content is None else [_ENCODERS[item.__class__](item) for item in value.content]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
@@ -2424,12 +2273,8 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     result = new(types.SessionUpdateAgentMessageChunk)
     result.message_id = string_at(data, "messageId")
     result.content = at(data, "content", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.session_update = (
-        "agent_message_chunk"
-        if data.get("sessionUpdate") == "agent_message_chunk"
-        else constant_at(data, "sessionUpdate", "agent_message_chunk")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "agent_message_chunk")
     return result
 
 
@@ -2440,22 +2285,16 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
         "content": _ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_message(raw: Any) -> types.SessionUpdateAgentMessage:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessage)
-    result.session_update = (
-        "agent_message"
-        if data.get("sessionUpdate") == "agent_message"
-        else constant_at(data, "sessionUpdate", "agent_message")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "agent_message")
     result.message_id = string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2464,9 +2303,7 @@ def encode_session_update_agent_message(value: types.SessionUpdateAgentMessage) 
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "messageId": value.message_id}
     if value.content is not UNSET:
         data["content"] = None if value.content is None else [_ENCODERS[item.__class__](item) for item in value.content]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
@@ -2474,12 +2311,8 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     result = new(types.SessionUpdateAgentThoughtChunk)
     result.message_id = string_at(data, "messageId")
     result.content = at(data, "content", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.session_update = (
-        "agent_thought_chunk"
-        if data.get("sessionUpdate") == "agent_thought_chunk"
-        else constant_at(data, "sessionUpdate", "agent_thought_chunk")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "agent_thought_chunk")
     return result
 
 
@@ -2490,22 +2323,16 @@ def encode_session_update_agent_thought_chunk(value: types.SessionUpdateAgentTho
         "content": _ENCODERS[value.content.__class__](value.content),
         "sessionUpdate": value.session_update,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_agent_thought(raw: Any) -> types.SessionUpdateAgentThought:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThought)
-    result.session_update = (
-        "agent_thought"
-        if data.get("sessionUpdate") == "agent_thought"
-        else constant_at(data, "sessionUpdate", "agent_thought")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "agent_thought")
     result.message_id = string_at(data, "messageId")
     result.content = lenient_items(data, "content", decode_content_block) if "content" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2514,26 +2341,20 @@ def encode_session_update_agent_thought(value: types.SessionUpdateAgentThought) 
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "messageId": value.message_id}
     if value.content is not UNSET:
         data["content"] = None if value.content is None else [_ENCODERS[item.__class__](item) for item in value.content]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateStateUpdateRunning:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateRunning)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "running" if data.get("state") == "running" else constant_at(data, "state", "running")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "running")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2544,29 +2365,21 @@ def encode_session_update_state_update_running(value: types.SessionUpdateStateUp
         data["background"] = (
             None if value.background is None else [_ENCODERS[item.__class__](item) for item in value.background]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_end_turn(raw: Any) -> types.SessionUpdateStateUpdateIdleEndTurn:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleEndTurn)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "idle")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "end_turn" if data.get("stopReason") == "end_turn" else constant_at(data, "stopReason", "end_turn")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.stop_reason = constant_at(data, "stopReason", "end_turn")
     return result
 
 
@@ -2583,29 +2396,21 @@ def encode_session_update_state_update_idle_end_turn(
         data["background"] = (
             None if value.background is None else [_ENCODERS[item.__class__](item) for item in value.background]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_max_tokens(raw: Any) -> types.SessionUpdateStateUpdateIdleMaxTokens:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleMaxTokens)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "idle")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "max_tokens" if data.get("stopReason") == "max_tokens" else constant_at(data, "stopReason", "max_tokens")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.stop_reason = constant_at(data, "stopReason", "max_tokens")
     return result
 
 
@@ -2622,9 +2427,7 @@ def encode_session_update_state_update_idle_max_tokens(
         data["background"] = (
             None if value.background is None else [_ENCODERS[item.__class__](item) for item in value.background]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_max_turn_requests(
@@ -2632,23 +2435,15 @@ def decode_session_update_state_update_idle_max_turn_requests(
 ) -> types.SessionUpdateStateUpdateIdleMaxTurnRequests:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleMaxTurnRequests)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "idle")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "max_turn_requests"
-        if data.get("stopReason") == "max_turn_requests"
-        else constant_at(data, "stopReason", "max_turn_requests")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.stop_reason = constant_at(data, "stopReason", "max_turn_requests")
     return result
 
 
@@ -2665,29 +2460,21 @@ def encode_session_update_state_update_idle_max_turn_requests(
         data["background"] = (
             None if value.background is None else [_ENCODERS[item.__class__](item) for item in value.background]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_refusal(raw: Any) -> types.SessionUpdateStateUpdateIdleRefusal:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleRefusal)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "idle")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "refusal" if data.get("stopReason") == "refusal" else constant_at(data, "stopReason", "refusal")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.stop_reason = constant_at(data, "stopReason", "refusal")
     return result
 
 
@@ -2702,29 +2489,21 @@ def encode_session_update_state_update_idle_refusal(value: types.SessionUpdateSt
         data["background"] = (
             None if value.background is None else [_ENCODERS[item.__class__](item) for item in value.background]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_cancelled(raw: Any) -> types.SessionUpdateStateUpdateIdleCancelled:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleCancelled)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "idle")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = (
-        "cancelled" if data.get("stopReason") == "cancelled" else constant_at(data, "stopReason", "cancelled")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.stop_reason = constant_at(data, "stopReason", "cancelled")
     return result
 
 
@@ -2741,27 +2520,21 @@ def encode_session_update_state_update_idle_cancelled(
         data["background"] = (
             None if value.background is None else [_ENCODERS[item.__class__](item) for item in value.background]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_error(raw: Any) -> types.SessionUpdateStateUpdateIdleError:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleError)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "idle")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.stop_reason = "error" if data.get("stopReason") == "error" else constant_at(data, "stopReason", "error")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.stop_reason = constant_at(data, "stopReason", "error")
     result.error = lenient(data, "error", decode_error) if "error" in data else UNSET
     return result
 
@@ -2789,18 +2562,14 @@ def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpda
     if data.get("stopReason") in ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"):
         raise unfit("SessionUpdateStateUpdateIdleOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateIdleOther)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "idle")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.stop_reason = string_at(data, "stopReason")
     result.extra = {
         name: item
@@ -2822,26 +2591,20 @@ def encode_session_update_state_update_idle_other(value: types.SessionUpdateStat
         data["background"] = (
             None if value.background is None else [_ENCODERS[item.__class__](item) for item in value.background]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdateStateUpdateIdleNone:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateIdleNone)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "idle")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.stop_reason = lenient_or(data, "stopReason", null, UNSET) if "stopReason" in data else UNSET
     return result
 
@@ -2855,9 +2618,7 @@ def encode_session_update_state_update_idle_none(value: types.SessionUpdateState
         )
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.stop_reason is not UNSET:
-        data["stopReason"] = value.stop_reason
-    return data
+    return data if value.stop_reason is UNSET else {**data, "stopReason": value.stop_reason}
 
 
 _SESSION_UPDATE_STATE_UPDATE_IDLE_TAGS: Final[dict[str, Callable[[Any], types.SessionUpdateStateUpdateIdle]]] = {
@@ -2893,20 +2654,14 @@ def decode_session_update_state_update_idle(raw: Any) -> types.SessionUpdateStat
 def decode_session_update_state_update_requires_action(raw: Any) -> types.SessionUpdateStateUpdateRequiresAction:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateStateUpdateRequiresAction)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
-    result.state = (
-        "requires_action" if data.get("state") == "requires_action" else constant_at(data, "state", "requires_action")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
+    result.state = constant_at(data, "state", "requires_action")
     result.background = (
         lenient(data, "background", lambda value: array(value, decode_background_work))
         if "background" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2919,9 +2674,7 @@ def encode_session_update_state_update_requires_action(
         data["background"] = (
             None if value.background is None else [_ENCODERS[item.__class__](item) for item in value.background]
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateStateUpdateOther:
@@ -2929,11 +2682,7 @@ def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateSta
     if data.get("state") in ("running", "idle", "requires_action"):
         raise unfit("SessionUpdateStateUpdateOther, from which this object is excluded", raw)
     result = new(types.SessionUpdateStateUpdateOther)
-    result.session_update = (
-        "state_update"
-        if data.get("sessionUpdate") == "state_update"
-        else constant_at(data, "sessionUpdate", "state_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "state_update")
     result.state = string_at(data, "state")
     result.extra = {name: item for name, item in data.items() if name not in {"sessionUpdate", "state"}}
     return result
@@ -2963,14 +2712,10 @@ def decode_session_update_state_update(raw: Any) -> types.SessionUpdateStateUpda
 def decode_session_update_tool_call_content_chunk(raw: Any) -> types.SessionUpdateToolCallContentChunk:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallContentChunk)
-    result.session_update = (
-        "tool_call_content_chunk"
-        if data.get("sessionUpdate") == "tool_call_content_chunk"
-        else constant_at(data, "sessionUpdate", "tool_call_content_chunk")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "tool_call_content_chunk")
     result.tool_call_id = string_at(data, "toolCallId")
     result.content = at(data, "content", decode_tool_call_content)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -2981,19 +2726,17 @@ def encode_session_update_tool_call_content_chunk(value: types.SessionUpdateTool
         "toolCallId": value.tool_call_id,
         "content": _ENCODERS[value.content.__class__](value.content),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolCallUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallUpdate)
     result.tool_call_id = string_at(data, "toolCallId")
-    result.name = lenient_string(data, "name") if "name" in data else UNSET
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.kind = lenient_string(data, "kind") if "kind" in data else UNSET
-    result.status = lenient_string(data, "status") if "status" in data else UNSET
+    result.name = lenient(data, "name", string) if "name" in data else UNSET
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.kind = lenient(data, "kind", string) if "kind" in data else UNSET
+    result.status = lenient(data, "status", string) if "status" in data else UNSET
     result.content = lenient_items(data, "content", decode_tool_call_content) if "content" in data else UNSET
     result.locations = lenient_items(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
@@ -3001,12 +2744,8 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
     result.capabilities = (
         lenient(data, "capabilities", decode_tool_call_capabilities) if "capabilities" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.session_update = (
-        "tool_call_update"
-        if data.get("sessionUpdate") == "tool_call_update"
-        else constant_at(data, "sessionUpdate", "tool_call_update")
-    )
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "tool_call_update")
     return result
 
 
@@ -3033,29 +2772,23 @@ def encode_session_update_tool_call_update(value: types.SessionUpdateToolCallUpd
         data["rawOutput"] = value.raw_output
     if value.capabilities is not UNSET:
         data["capabilities"] = None if value.capabilities is None else encode_tool_call_capabilities(value.capabilities)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_terminal_update(raw: Any) -> types.SessionUpdateTerminalUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateTerminalUpdate)
-    result.session_update = (
-        "terminal_update"
-        if data.get("sessionUpdate") == "terminal_update"
-        else constant_at(data, "sessionUpdate", "terminal_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "terminal_update")
     result.terminal_id = string_at(data, "terminalId")
-    result.command = lenient_string(data, "command") if "command" in data else UNSET
-    result.cwd = lenient_string(data, "cwd") if "cwd" in data else UNSET
+    result.command = lenient(data, "command", string) if "command" in data else UNSET
+    result.cwd = lenient(data, "cwd", string) if "cwd" in data else UNSET
     result.output = lenient(data, "output", decode_terminal_output) if "output" in data else UNSET
     result.exit_status = lenient(data, "exitStatus", decode_terminal_exit_status) if "exitStatus" in data else UNSET
     result.size = lenient(data, "size", decode_terminal_size) if "size" in data else UNSET
     result.capabilities = (
         lenient(data, "capabilities", decode_terminal_capabilities) if "capabilities" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3074,66 +2807,48 @@ def encode_session_update_terminal_update(value: types.SessionUpdateTerminalUpda
         data["size"] = None if value.size is None else encode_terminal_size(value.size)
     if value.capabilities is not UNSET:
         data["capabilities"] = None if value.capabilities is None else encode_terminal_capabilities(value.capabilities)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_terminal_output_chunk(raw: Any) -> types.SessionUpdateTerminalOutputChunk:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateTerminalOutputChunk)
-    result.session_update = (
-        "terminal_output_chunk"
-        if data.get("sessionUpdate") == "terminal_output_chunk"
-        else constant_at(data, "sessionUpdate", "terminal_output_chunk")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "terminal_output_chunk")
     result.terminal_id = string_at(data, "terminalId")
     result.data = string_at(data, "data")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.SessionUpdateTerminalOutputChunk, decode_session_update_terminal_output_chunk)
 def encode_session_update_terminal_output_chunk(value: types.SessionUpdateTerminalOutputChunk) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "terminalId": value.terminal_id, "data": value.data}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdatePlanUpdate)
-    result.session_update = (
-        "plan_update"
-        if data.get("sessionUpdate") == "plan_update"
-        else constant_at(data, "sessionUpdate", "plan_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "plan_update")
     result.plan = at(data, "plan", decode_plan_update_content)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.SessionUpdatePlanUpdate, decode_session_update_plan_update)
 def encode_session_update_plan_update(value: types.SessionUpdatePlanUpdate) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "plan": _ENCODERS[value.plan.__class__](value.plan)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_available_commands_update(raw: Any) -> types.SessionUpdateAvailableCommandsUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAvailableCommandsUpdate)
-    result.session_update = (
-        "available_commands_update"
-        if data.get("sessionUpdate") == "available_commands_update"
-        else constant_at(data, "sessionUpdate", "available_commands_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "available_commands_update")
     result.available_commands = at(
         data, "availableCommands", lambda value: valid_items(value, decode_available_command)
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3145,21 +2860,15 @@ def encode_session_update_available_commands_update(
         "sessionUpdate": value.session_update,
         "availableCommands": [_ENCODERS[item.__class__](item) for item in value.available_commands],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateConfigOptionUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateConfigOptionUpdate)
-    result.session_update = (
-        "config_option_update"
-        if data.get("sessionUpdate") == "config_option_update"
-        else constant_at(data, "sessionUpdate", "config_option_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "config_option_update")
     result.config_options = at(data, "configOptions", lambda value: valid_items(value, decode_session_config_option))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3169,22 +2878,16 @@ def encode_session_update_config_option_update(value: types.SessionUpdateConfigO
         "sessionUpdate": value.session_update,
         "configOptions": [_ENCODERS[item.__class__](item) for item in value.config_options],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_session_info_update(raw: Any) -> types.SessionUpdateSessionInfoUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateSessionInfoUpdate)
-    result.session_update = (
-        "session_info_update"
-        if data.get("sessionUpdate") == "session_info_update"
-        else constant_at(data, "sessionUpdate", "session_info_update")
-    )
-    result.title = lenient_string(data, "title") if "title" in data else UNSET
-    result.updated_at = lenient_string(data, "updatedAt") if "updatedAt" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.session_update = constant_at(data, "sessionUpdate", "session_info_update")
+    result.title = lenient(data, "title", string) if "title" in data else UNSET
+    result.updated_at = lenient(data, "updatedAt", string) if "updatedAt" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3195,23 +2898,17 @@ def encode_session_update_session_info_update(value: types.SessionUpdateSessionI
         data["title"] = value.title
     if value.updated_at is not UNSET:
         data["updatedAt"] = value.updated_at
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUsageUpdate)
-    result.session_update = (
-        "usage_update"
-        if data.get("sessionUpdate") == "usage_update"
-        else constant_at(data, "sessionUpdate", "usage_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "usage_update")
     result.used = at(data, "used", integer_from_0)
     result.size = at(data, "size", integer_from_0)
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3220,21 +2917,17 @@ def encode_session_update_usage_update(value: types.SessionUpdateUsageUpdate) ->
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "used": value.used, "size": value.size}
     if value.cost is not UNSET:
         data["cost"] = None if value.cost is None else encode_cost(value.cost)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_notice(raw: Any) -> types.SessionUpdateNotice:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateNotice)
-    result.session_update = (
-        "notice" if data.get("sessionUpdate") == "notice" else constant_at(data, "sessionUpdate", "notice")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "notice")
     result.severity = string_at(data, "severity")
     result.title = at(data, "title", string_from_1)
-    result.description = lenient_string(data, "description") if "description" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.description = lenient(data, "description", string) if "description" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3243,24 +2936,18 @@ def encode_session_update_notice(value: types.SessionUpdateNotice) -> dict[str, 
     data: dict[str, Any] = {"sessionUpdate": value.session_update, "severity": value.severity, "title": value.title}
     if value.description is not UNSET:
         data["description"] = value.description
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_compaction_update(raw: Any) -> types.SessionUpdateCompactionUpdate:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionUpdate)
-    result.session_update = (
-        "compaction_update"
-        if data.get("sessionUpdate") == "compaction_update"
-        else constant_at(data, "sessionUpdate", "compaction_update")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "compaction_update")
     result.compaction_id = string_at(data, "compactionId")
     result.status = string_at(data, "status")
     result.summary = lenient_items(data, "summary", decode_content_block) if "summary" in data else UNSET
-    result.error = lenient_string(data, "error") if "error" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.error = lenient(data, "error", string) if "error" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3275,22 +2962,16 @@ def encode_session_update_compaction_update(value: types.SessionUpdateCompaction
         data["summary"] = None if value.summary is None else [_ENCODERS[item.__class__](item) for item in value.summary]
     if value.error is not UNSET:
         data["error"] = value.error
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpdateCompactionSummaryChunk:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateCompactionSummaryChunk)
-    result.session_update = (
-        "compaction_summary_chunk"
-        if data.get("sessionUpdate") == "compaction_summary_chunk"
-        else constant_at(data, "sessionUpdate", "compaction_summary_chunk")
-    )
+    result.session_update = constant_at(data, "sessionUpdate", "compaction_summary_chunk")
     result.compaction_id = string_at(data, "compactionId")
     result.content = at(data, "content", decode_content_block)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3301,9 +2982,7 @@ def encode_session_update_compaction_summary_chunk(value: types.SessionUpdateCom
         "compactionId": value.compaction_id,
         "content": _ENCODERS[value.content.__class__](value.content),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
@@ -3376,35 +3055,31 @@ def decode_session_update(raw: Any) -> types.SessionUpdate:
 def decode_background_work_terminal(raw: Any) -> types.BackgroundWorkTerminal:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BackgroundWorkTerminal)
-    result.type = "terminal" if data.get("type") == "terminal" else constant_at(data, "type", "terminal")
+    result.type = constant_at(data, "type", "terminal")
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.BackgroundWorkTerminal, decode_background_work_terminal)
 def encode_background_work_terminal(value: types.BackgroundWorkTerminal) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_background_work_tool_call(raw: Any) -> types.BackgroundWorkToolCall:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.BackgroundWorkToolCall)
-    result.type = "tool_call" if data.get("type") == "tool_call" else constant_at(data, "type", "tool_call")
+    result.type = constant_at(data, "type", "tool_call")
     result.tool_call_id = string_at(data, "toolCallId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.BackgroundWorkToolCall, decode_background_work_tool_call)
 def encode_background_work_tool_call(value: types.BackgroundWorkToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "toolCallId": value.tool_call_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_background_work_other(raw: Any) -> types.BackgroundWorkOther:
@@ -3441,24 +3116,22 @@ def decode_terminal_output(raw: Any) -> types.TerminalOutput:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalOutput)
     result.data = string_at(data, "data")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.TerminalOutput, decode_terminal_output)
 def encode_terminal_output(value: types.TerminalOutput) -> dict[str, Any]:
     data: dict[str, Any] = {"data": value.data}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
     result.exit_code = lenient(data, "exitCode", integer) if "exitCode" in data else UNSET
-    result.signal = lenient_string(data, "signal") if "signal" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.signal = lenient(data, "signal", string) if "signal" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3469,9 +3142,7 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
         data["exitCode"] = value.exit_code
     if value.signal is not UNSET:
         data["signal"] = value.signal
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_size(raw: Any) -> types.TerminalSize:
@@ -3479,23 +3150,21 @@ def decode_terminal_size(raw: Any) -> types.TerminalSize:
     result = new(types.TerminalSize)
     result.cols = at(data, "cols", integer_1_to_65535)
     result.rows = at(data, "rows", integer_1_to_65535)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.TerminalSize, decode_terminal_size)
 def encode_terminal_size(value: types.TerminalSize) -> dict[str, Any]:
     data: dict[str, Any] = {"cols": value.cols, "rows": value.rows}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_capabilities(raw: Any) -> types.TerminalCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalCapabilities)
     result.cancel = lenient(data, "cancel", decode_terminal_cancel_capabilities) if "cancel" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3504,15 +3173,13 @@ def encode_terminal_capabilities(value: types.TerminalCapabilities) -> dict[str,
     data: dict[str, Any] = {}
     if value.cancel is not UNSET:
         data["cancel"] = None if value.cancel is None else encode_terminal_cancel_capabilities(value.cancel)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_cancel_capabilities(raw: Any) -> types.TerminalCancelCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalCancelCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3524,10 +3191,10 @@ def encode_terminal_cancel_capabilities(value: types.TerminalCancelCapabilities)
 def decode_plan_update_content_items(raw: Any) -> types.PlanUpdateContentItems:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.PlanUpdateContentItems)
-    result.type = "items" if data.get("type") == "items" else constant_at(data, "type", "items")
+    result.type = constant_at(data, "type", "items")
     result.plan_id = string_at(data, "planId")
     result.entries = at(data, "entries", lambda value: valid_items(value, decode_plan_entry))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3538,9 +3205,7 @@ def encode_plan_update_content_items(value: types.PlanUpdateContentItems) -> dic
         "planId": value.plan_id,
         "entries": [encode_plan_entry(item) for item in value.entries],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_plan_update_content_other(raw: Any) -> types.PlanUpdateContentOther:
@@ -3579,16 +3244,14 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
     result.content = string_at(data, "content")
     result.priority = string_at(data, "priority")
     result.status = string_at(data, "status")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.PlanEntry, decode_plan_entry)
 def encode_plan_entry(value: types.PlanEntry) -> dict[str, Any]:
     data: dict[str, Any] = {"content": value.content, "priority": value.priority, "status": value.status}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_cost(raw: Any) -> types.Cost:
@@ -3596,32 +3259,28 @@ def decode_cost(raw: Any) -> types.Cost:
     result = new(types.Cost)
     result.amount = at(data, "amount", number)
     result.currency = string_at(data, "currency")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.Cost, decode_cost)
 def encode_cost(value: types.Cost) -> dict[str, Any]:
     data: dict[str, Any] = {"amount": value.amount, "currency": value.currency}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_complete_elicitation_notification(raw: Any) -> types.CompleteElicitationNotification:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CompleteElicitationNotification)
     result.elicitation_id = string_at(data, "elicitationId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CompleteElicitationNotification, decode_complete_elicitation_notification)
 def encode_complete_elicitation_notification(value: types.CompleteElicitationNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"elicitationId": value.elicitation_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
@@ -3630,7 +3289,7 @@ def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
     result.info = at(data, "info", decode_implementation)
     result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3641,9 +3300,7 @@ def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:
         "info": encode_implementation(value.info),
         "capabilities": encode_client_capabilities(value.capabilities),
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
@@ -3653,7 +3310,7 @@ def decode_client_capabilities(raw: Any) -> types.ClientCapabilities:
     result.elicitation = (
         lenient(data, "elicitation", decode_elicitation_capabilities) if "elicitation" in data else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3664,16 +3321,14 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
         data["auth"] = None if value.auth is None else encode_client_auth_capabilities(value.auth)
     if value.elicitation is not UNSET:
         data["elicitation"] = None if value.elicitation is None else encode_elicitation_capabilities(value.elicitation)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_client_auth_capabilities(raw: Any) -> types.ClientAuthCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ClientAuthCapabilities)
     result.terminal = lenient(data, "terminal", decode_terminal_auth_capabilities) if "terminal" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3682,15 +3337,13 @@ def encode_client_auth_capabilities(value: types.ClientAuthCapabilities) -> dict
     data: dict[str, Any] = {}
     if value.terminal is not UNSET:
         data["terminal"] = None if value.terminal is None else encode_terminal_auth_capabilities(value.terminal)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_terminal_auth_capabilities(raw: Any) -> types.TerminalAuthCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalAuthCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3704,7 +3357,7 @@ def decode_elicitation_capabilities(raw: Any) -> types.ElicitationCapabilities:
     result = new(types.ElicitationCapabilities)
     result.form = lenient(data, "form", decode_elicitation_form_capabilities) if "form" in data else UNSET
     result.url = lenient(data, "url", decode_elicitation_url_capabilities) if "url" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3715,15 +3368,13 @@ def encode_elicitation_capabilities(value: types.ElicitationCapabilities) -> dic
         data["form"] = None if value.form is None else encode_elicitation_form_capabilities(value.form)
     if value.url is not UNSET:
         data["url"] = None if value.url is None else encode_elicitation_url_capabilities(value.url)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_elicitation_form_capabilities(raw: Any) -> types.ElicitationFormCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationFormCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3735,7 +3386,7 @@ def encode_elicitation_form_capabilities(value: types.ElicitationFormCapabilitie
 def decode_elicitation_url_capabilities(raw: Any) -> types.ElicitationUrlCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationUrlCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3748,22 +3399,20 @@ def decode_login_auth_request(raw: Any) -> types.LoginAuthRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LoginAuthRequest)
     result.method_id = string_at(data, "methodId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.LoginAuthRequest, decode_login_auth_request)
 def encode_login_auth_request(value: types.LoginAuthRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"methodId": value.method_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_logout_auth_request(raw: Any) -> types.LogoutAuthRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LogoutAuthRequest)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3782,7 +3431,7 @@ def decode_new_session_request(raw: Any) -> types.NewSessionRequest:
     result.mcp_servers = (
         array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3793,19 +3442,17 @@ def encode_new_session_request(value: types.NewSessionRequest) -> dict[str, Any]
         data["additionalDirectories"] = value.additional_directories
     if value.mcp_servers is not UNSET:
         data["mcpServers"] = [_ENCODERS[item.__class__](item) for item in value.mcp_servers]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_http(raw: Any) -> types.McpServerHttp:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = constant_at(data, "type", "http")
     result.name = string_at(data, "name")
     result.url = string_at(data, "url")
     result.headers = array_at(data, "headers", decode_http_header) if data.get("headers") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3814,20 +3461,18 @@ def encode_mcp_server_http(value: types.McpServerHttp) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type, "name": value.name, "url": value.url}
     if value.headers is not UNSET:
         data["headers"] = [encode_http_header(item) for item in value.headers]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
-    result.type = "stdio" if data.get("type") == "stdio" else constant_at(data, "type", "stdio")
+    result.type = constant_at(data, "type", "stdio")
     result.name = string_at(data, "name")
     result.command = string_at(data, "command")
     result.args = array_at(data, "args", string) if data.get("args") is not None else UNSET
     result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3838,9 +3483,7 @@ def encode_mcp_server_stdio(value: types.McpServerStdio) -> dict[str, Any]:
         data["args"] = value.args
     if value.env is not UNSET:
         data["env"] = [encode_env_variable(item) for item in value.env]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
@@ -3878,16 +3521,14 @@ def decode_http_header(raw: Any) -> types.HttpHeader:
     result = new(types.HttpHeader)
     result.name = string_at(data, "name")
     result.value = string_at(data, "value")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.HttpHeader, decode_http_header)
 def encode_http_header(value: types.HttpHeader) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name, "value": value.value}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
@@ -3895,7 +3536,7 @@ def decode_list_sessions_request(raw: Any) -> types.ListSessionsRequest:
     result = new(types.ListSessionsRequest)
     result.cwd = nullable_at(data, "cwd", string) if "cwd" in data else UNSET
     result.cursor = nullable_at(data, "cursor", string) if "cursor" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3906,25 +3547,21 @@ def encode_list_sessions_request(value: types.ListSessionsRequest) -> dict[str, 
         data["cwd"] = value.cwd
     if value.cursor is not UNSET:
         data["cursor"] = value.cursor
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_delete_session_request(raw: Any) -> types.DeleteSessionRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DeleteSessionRequest)
     result.session_id = string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.DeleteSessionRequest, decode_delete_session_request)
 def encode_delete_session_request(value: types.DeleteSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
@@ -3939,7 +3576,7 @@ def decode_resume_session_request(raw: Any) -> types.ResumeSessionRequest:
         array_at(data, "mcpServers", decode_mcp_server) if data.get("mcpServers") is not None else UNSET
     )
     result.replay_from = nullable_at(data, "replayFrom", decode_replay_from) if "replayFrom" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -3954,25 +3591,21 @@ def encode_resume_session_request(value: types.ResumeSessionRequest) -> dict[str
         data["replayFrom"] = (
             None if value.replay_from is None else _ENCODERS[value.replay_from.__class__](value.replay_from)
         )
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_replay_from_start(raw: Any) -> types.ReplayFromStart:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReplayFromStart)
-    result.type = "start" if data.get("type") == "start" else constant_at(data, "type", "start")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.type = constant_at(data, "type", "start")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.ReplayFromStart, decode_replay_from_start)
 def encode_replay_from_start(value: types.ReplayFromStart) -> dict[str, Any]:
     data: dict[str, Any] = {"type": value.type}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
@@ -4008,16 +3641,14 @@ def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CloseSessionRequest)
     result.session_id = string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CloseSessionRequest, decode_close_session_request)
 def encode_close_session_request(value: types.CloseSessionRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
@@ -4025,16 +3656,14 @@ def decode_cancel_tool_call_request(raw: Any) -> types.CancelToolCallRequest:
     result = new(types.CancelToolCallRequest)
     result.session_id = string_at(data, "sessionId")
     result.tool_call_id = string_at(data, "toolCallId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CancelToolCallRequest, decode_cancel_tool_call_request)
 def encode_cancel_tool_call_request(value: types.CancelToolCallRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "toolCallId": value.tool_call_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
@@ -4042,16 +3671,14 @@ def decode_cancel_terminal_request(raw: Any) -> types.CancelTerminalRequest:
     result = new(types.CancelTerminalRequest)
     result.session_id = string_at(data, "sessionId")
     result.terminal_id = string_at(data, "terminalId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CancelTerminalRequest, decode_cancel_terminal_request)
 def encode_cancel_terminal_request(value: types.CancelTerminalRequest) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id, "terminalId": value.terminal_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionConfigOptionRequestId:
@@ -4059,8 +3686,8 @@ def decode_set_session_config_option_request_id(raw: Any) -> types.SetSessionCon
     result = new(types.SetSessionConfigOptionRequestId)
     result.session_id = string_at(data, "sessionId")
     result.config_id = string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "id" if data.get("type") == "id" else constant_at(data, "type", "id")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.type = constant_at(data, "type", "id")
     result.value = string_at(data, "value")
     return result
 
@@ -4073,9 +3700,7 @@ def encode_set_session_config_option_request_id(value: types.SetSessionConfigOpt
         "type": value.type,
         "value": value.value,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessionConfigOptionRequestBoolean:
@@ -4083,8 +3708,8 @@ def decode_set_session_config_option_request_boolean(raw: Any) -> types.SetSessi
     result = new(types.SetSessionConfigOptionRequestBoolean)
     result.session_id = string_at(data, "sessionId")
     result.config_id = string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.type = "boolean" if data.get("type") == "boolean" else constant_at(data, "type", "boolean")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.type = constant_at(data, "type", "boolean")
     result.value = at(data, "value", boolean)
     return result
 
@@ -4099,9 +3724,7 @@ def encode_set_session_config_option_request_boolean(
         "type": value.type,
         "value": value.value,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
@@ -4111,7 +3734,7 @@ def decode_set_session_config_option_request_other(raw: Any) -> types.SetSession
     result = new(types.SetSessionConfigOptionRequestOther)
     result.session_id = string_at(data, "sessionId")
     result.config_id = string_at(data, "configId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.type = string_at(data, "type")
     result.value = at(data, "value", anything)
     result.extra = {
@@ -4129,9 +3752,7 @@ def encode_set_session_config_option_request_other(value: types.SetSessionConfig
         "type": value.type,
         "value": value.value,
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.SetSessionConfigOptionRequest]]] = {
@@ -4154,7 +3775,7 @@ def decode_prompt_request(raw: Any) -> types.PromptRequest:
     result = new(types.PromptRequest)
     result.session_id = string_at(data, "sessionId")
     result.prompt = at(data, "prompt", lambda value: long_array(value, decode_content_block, 1))
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -4164,58 +3785,50 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
         "sessionId": value.session_id,
         "prompt": [_ENCODERS[item.__class__](item) for item in value.prompt],
     }
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
     result.outcome = at(data, "outcome", decode_request_permission_outcome)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.RequestPermissionResponse, decode_request_permission_response)
 def encode_request_permission_response(value: types.RequestPermissionResponse) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": _ENCODERS[value.outcome.__class__](value.outcome)}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_cancelled(raw: Any) -> types.RequestPermissionOutcomeCancelled:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeCancelled)
-    result.outcome = "cancelled" if data.get("outcome") == "cancelled" else constant_at(data, "outcome", "cancelled")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.outcome = constant_at(data, "outcome", "cancelled")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.RequestPermissionOutcomeCancelled, decode_request_permission_outcome_cancelled)
 def encode_request_permission_outcome_cancelled(value: types.RequestPermissionOutcomeCancelled) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": value.outcome}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermissionOutcomeSelected:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionOutcomeSelected)
-    result.outcome = "selected" if data.get("outcome") == "selected" else constant_at(data, "outcome", "selected")
+    result.outcome = constant_at(data, "outcome", "selected")
     result.option_id = string_at(data, "optionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.RequestPermissionOutcomeSelected, decode_request_permission_outcome_selected)
 def encode_request_permission_outcome_selected(value: types.RequestPermissionOutcomeSelected) -> dict[str, Any]:
     data: dict[str, Any] = {"outcome": value.outcome, "optionId": value.option_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
@@ -4251,8 +3864,8 @@ def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcom
 def decode_create_elicitation_response_accept(raw: Any) -> types.CreateElicitationResponseAccept:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseAccept)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "accept" if data.get("action") == "accept" else constant_at(data, "action", "accept")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.action = constant_at(data, "action", "accept")
     result.content = (
         nullable_at(data, "content", lambda value: mapping(value, decode_elicitation_content_value))
         if "content" in data
@@ -4266,41 +3879,35 @@ def encode_create_elicitation_response_accept(value: types.CreateElicitationResp
     data: dict[str, Any] = {"action": value.action}
     if value.meta is not UNSET:
         data["_meta"] = value.meta
-    if value.content is not UNSET:
-        data["content"] = value.content
-    return data
+    return data if value.content is UNSET else {**data, "content": value.content}
 
 
 def decode_create_elicitation_response_decline(raw: Any) -> types.CreateElicitationResponseDecline:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseDecline)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "decline" if data.get("action") == "decline" else constant_at(data, "action", "decline")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.action = constant_at(data, "action", "decline")
     return result
 
 
 @codec_of(types.CreateElicitationResponseDecline, decode_create_elicitation_response_decline)
 def encode_create_elicitation_response_decline(value: types.CreateElicitationResponseDecline) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_response_cancel(raw: Any) -> types.CreateElicitationResponseCancel:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CreateElicitationResponseCancel)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
-    result.action = "cancel" if data.get("action") == "cancel" else constant_at(data, "action", "cancel")
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
+    result.action = constant_at(data, "action", "cancel")
     return result
 
 
 @codec_of(types.CreateElicitationResponseCancel, decode_create_elicitation_response_cancel)
 def encode_create_elicitation_response_cancel(value: types.CreateElicitationResponseCancel) -> dict[str, Any]:
     data: dict[str, Any] = {"action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitationResponseOther:
@@ -4308,7 +3915,7 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
     if data.get("action") in ("accept", "decline", "cancel"):
         raise unfit("CreateElicitationResponseOther, from which this object is excluded", raw)
     result = new(types.CreateElicitationResponseOther)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     result.action = string_at(data, "action")
     result.extra = {name: item for name, item in data.items() if name not in {"_meta", "action"}}
     return result
@@ -4317,9 +3924,7 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
 @codec_of(types.CreateElicitationResponseOther, decode_create_elicitation_response_other)
 def encode_create_elicitation_response_other(value: types.CreateElicitationResponseOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "action": value.action}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 _CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Callable[[Any], types.CreateElicitationResponse]]] = {
@@ -4356,38 +3961,34 @@ def decode_cancel_session_notification(raw: Any) -> types.CancelSessionNotificat
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelSessionNotification)
     result.session_id = string_at(data, "sessionId")
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CancelSessionNotification, decode_cancel_session_notification)
 def encode_cancel_session_notification(value: types.CancelSessionNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"sessionId": value.session_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_cancel_request_notification(raw: Any) -> types.CancelRequestNotification:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.CancelRequestNotification)
     result.request_id = at(data, "requestId", decode_request_id)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
 @codec_of(types.CancelRequestNotification, decode_cancel_request_notification)
 def encode_cancel_request_notification(value: types.CancelRequestNotification) -> dict[str, Any]:
     data: dict[str, Any] = {"requestId": value.request_id}
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_status_capabilities(raw: Any) -> types.AuthStatusCapabilities:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthStatusCapabilities)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -4399,7 +4000,7 @@ def encode_auth_status_capabilities(value: types.AuthStatusCapabilities) -> dict
 def decode_auth_status_request(raw: Any) -> types.AuthStatusRequest:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.AuthStatusRequest)
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -4417,7 +4018,7 @@ def decode_auth_status_response(raw: Any) -> types.AuthStatusResponse:
         if "accounts" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -4426,9 +4027,7 @@ def encode_auth_status_response(value: types.AuthStatusResponse) -> dict[str, An
     data: dict[str, Any] = {"state": value.state}
     if value.accounts is not UNSET:
         data["accounts"] = [encode_auth_account(item) for item in value.accounts]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_status_update_notification(raw: Any) -> types.AuthStatusUpdateNotification:
@@ -4440,7 +4039,7 @@ def decode_auth_status_update_notification(raw: Any) -> types.AuthStatusUpdateNo
         if "accounts" in data
         else UNSET
     )
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -4449,9 +4048,7 @@ def encode_auth_status_update_notification(value: types.AuthStatusUpdateNotifica
     data: dict[str, Any] = {"state": value.state}
     if value.accounts is not UNSET:
         data["accounts"] = [encode_auth_account(item) for item in value.accounts]
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_auth_account(raw: Any) -> types.AuthAccount:
@@ -4459,10 +4056,10 @@ def decode_auth_account(raw: Any) -> types.AuthAccount:
     result = new(types.AuthAccount)
     result.label = string_at(data, "label")
     result.active = lenient(data, "active", boolean) if "active" in data else UNSET
-    result.name = lenient_string(data, "name") if "name" in data else UNSET
-    result.email = lenient_string(data, "email") if "email" in data else UNSET
-    result.organization = lenient_string(data, "organization") if "organization" in data else UNSET
-    result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
+    result.name = lenient(data, "name", string) if "name" in data else UNSET
+    result.email = lenient(data, "email", string) if "email" in data else UNSET
+    result.organization = lenient(data, "organization", string) if "organization" in data else UNSET
+    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
     return result
 
 
@@ -4477,9 +4074,7 @@ def encode_auth_account(value: types.AuthAccount) -> dict[str, Any]:
         data["email"] = value.email
     if value.organization is not UNSET:
         data["organization"] = value.organization
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

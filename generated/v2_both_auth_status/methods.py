@@ -26,6 +26,7 @@ PROTOCOL_INFO: Final = ProtocolInfo(
 )
 """The rules that the runtime follows."""
 
+
 AGENT_METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(
         name="initialize",
@@ -174,6 +175,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
     ),
 }
 """What the agent handles, by the name on the wire."""
+
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {
     "session/request_permission": Method(

@@ -37,12 +37,12 @@ FAULTS: dict[str, Plant] = {
         "codec", "integer", lambda read: lambda raw: int(raw) if type(raw) is float else read(raw)
     ),
     "bounds are forgotten": instead(
-        "codec", "bounded_integer", lambda read: lambda raw, low, high: read(raw, None, None)
+        "codec", "bounded", lambda read: lambda raw, low, high: read(raw, None, None)
     ),
     "a maximum is one too high": instead(
-        "codec", "bounded_integer", lambda read: lambda raw, low, high: read(raw, low, high and high + 1)
+        "codec", "bounded", lambda read: lambda raw, low, high: read(raw, low, high and high + 1)
     ),
-    "an unknown constant is taken": instead("codec", "choice_at", lambda read: lambda raw, key, known: raw[key]),
+    "an unknown constant is taken": instead("codec", "choice", lambda read: lambda raw, known: raw),
     "null becomes absent": instead(
         "codec", "nullable_at", lambda read: lambda raw, key, inner: "" if raw[key] is None else read(raw, key, inner)
     ),

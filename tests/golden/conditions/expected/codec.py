@@ -70,9 +70,7 @@ def encode_target(value: types.Target) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if value.name is not UNSET:
         data["name"] = value.name
-    if value.number is not UNSET:
-        data["number"] = value.number
-    return data
+    return data if value.number is UNSET else {**data, "number": value.number}
 
 
 def decode_bare(raw: Any) -> types.Bare:

@@ -23,7 +23,6 @@ from ._decode import (
     at,
     boolean,
     choice,
-    choice_at,
     constant,
     constants,
     integer,
@@ -104,7 +103,7 @@ def decode_choice_items_item(raw: Any) -> types.ChoiceItemsItem:
 def decode_choice(raw: Any) -> types.Choice:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Choice)
-    result.colour = choice_at(data, "colour", _COLOUR_VALUES)
+    result.colour = at(data, "colour", decode_colour)
     result.mode = string_at(data, "mode") if "mode" in data else "fast"
     result.inline = nullable_at(data, "inline", decode_choice_inline) if "inline" in data else UNSET
     result.items = array_at(data, "items", decode_choice_items_item) if "items" in data else UNSET
@@ -126,9 +125,7 @@ def encode_choice(value: types.Choice) -> dict[str, Any]:
         data["constants"] = value.constants
     if value.or_null is not UNSET:
         data["or_null"] = value.or_null
-    if value.list is not UNSET:
-        data["list"] = value.list
-    return data
+    return data if value.list is UNSET else {**data, "list": value.list}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

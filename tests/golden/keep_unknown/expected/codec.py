@@ -59,7 +59,7 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
-    result.type = "circle" if data.get("type") == "circle" else constant_at(data, "type", "circle")
+    result.type = constant_at(data, "type", "circle")
     result.radius = at(data, "radius", number)
     result.extra = {name: item for name, item in data.items() if name not in {"type", "radius"}}
     return result
@@ -73,7 +73,7 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
-    result.type = "point" if data.get("type") == "point" else constant_at(data, "type", "point")
+    result.type = constant_at(data, "type", "point")
     result.extra = {name: item for name, item in data.items() if name not in {"type"}}
     return result
 
@@ -122,16 +122,14 @@ def decode_named(raw: Any) -> types.Named:
 @codec_of(types.Named, decode_named)
 def encode_named(value: types.Named) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra}
-    if value.name is not UNSET:
-        data["name"] = value.name
-    return data
+    return data if value.name is UNSET else {**data, "name": value.name}
 
 
 def decode_labelled_a(raw: Any) -> types.LabelledA:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LabelledA)
     result.name = string_at(data, "name") if "name" in data else UNSET
-    result.type = "a" if data.get("type") == "a" else constant_at(data, "type", "a")
+    result.type = constant_at(data, "type", "a")
     result.extra = {name: item for name, item in data.items() if name not in {"name", "type"}}
     return result
 
@@ -139,16 +137,14 @@ def decode_labelled_a(raw: Any) -> types.LabelledA:
 @codec_of(types.LabelledA, decode_labelled_a)
 def encode_labelled_a(value: types.LabelledA) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "type": value.type}
-    if value.name is not UNSET:
-        data["name"] = value.name
-    return data
+    return data if value.name is UNSET else {**data, "name": value.name}
 
 
 def decode_labelled_b(raw: Any) -> types.LabelledB:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.LabelledB)
     result.name = string_at(data, "name") if "name" in data else UNSET
-    result.type = "b" if data.get("type") == "b" else constant_at(data, "type", "b")
+    result.type = constant_at(data, "type", "b")
     result.extra = {name: item for name, item in data.items() if name not in {"name", "type"}}
     return result
 
@@ -156,9 +152,7 @@ def decode_labelled_b(raw: Any) -> types.LabelledB:
 @codec_of(types.LabelledB, decode_labelled_b)
 def encode_labelled_b(value: types.LabelledB) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "type": value.type}
-    if value.name is not UNSET:
-        data["name"] = value.name
-    return data
+    return data if value.name is UNSET else {**data, "name": value.name}
 
 
 _LABELLED_TAGS: Final[dict[str, Callable[[Any], types.Labelled]]] = {

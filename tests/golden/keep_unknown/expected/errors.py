@@ -22,13 +22,7 @@ class RequestError(Exception):
     is_from_peer: bool = False
     """Whether the peer has sent it."""
 
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        code: int | None = None,
-        data: Any = UNSET,
-    ) -> None:
+    def __init__(self, message: str | None = None, *, code: int | None = None, data: Any = UNSET) -> None:
         self.message = self.title if message is None else message
         super().__init__(self.message)
         if code is not None:

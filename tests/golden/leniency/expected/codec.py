@@ -22,10 +22,10 @@ from ._decode import (
     boolean,
     integer,
     json_object,
+    lenient,
     lenient_list,
     lenient_or,
     lenient_or_made,
-    lenient_string,
     number,
     reporting_drops,
     string,
@@ -63,7 +63,7 @@ def decode_tolerant(raw: Any) -> types.Tolerant:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Tolerant)
     result.size = lenient_or(data, "size", integer, 3) if "size" in data else 3
-    result.note = lenient_string(data, "note") if "note" in data else UNSET
+    result.note = lenient(data, "note", string) if "note" in data else UNSET
     result.flag = lenient_or(data, "flag", boolean, UNSET) if "flag" in data else UNSET
     result.names = lenient_list(data, "names", string)
     result.strict_names = at(data, "strict_names", lambda value: valid_items(value, string))
@@ -89,9 +89,7 @@ def encode_tolerant(value: types.Tolerant) -> dict[str, Any]:
     }
     if value.note is not UNSET:
         data["note"] = value.note
-    if value.flag is not UNSET:
-        data["flag"] = value.flag
-    return data
+    return data if value.flag is UNSET else {**data, "flag": value.flag}
 
 
 def decode_settings(raw: Any) -> types.Settings:

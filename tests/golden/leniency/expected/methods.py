@@ -18,8 +18,10 @@ PROTOCOL_INFO: Final = ProtocolInfo(
 )
 """The rules that the runtime follows."""
 
+
 AGENT_METHODS: Final[Mapping[str, Method]] = {}
 """What the agent handles, by the name on the wire."""
+
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {}
 """What the client handles, by the name on the wire."""

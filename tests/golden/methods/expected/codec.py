@@ -196,9 +196,7 @@ def encode_failure(value: types.Failure) -> dict[str, Any]:
     data: dict[str, Any] = {"code": value.code, "message": value.message}
     if value.data is not UNSET:
         data["data"] = value.data
-    if value.retry is not UNSET:
-        data["retry"] = value.retry
-    return data
+    return data if value.retry is UNSET else {**data, "retry": value.retry}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

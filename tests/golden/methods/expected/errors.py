@@ -44,14 +44,8 @@ class RequestError(Exception):
 
     def to_json(self) -> dict[str, Any]:
         """The `error` member of the response."""
-        return codec.encode_failure(
-            types.Failure(
-                code=self.code,
-                message=self.message,
-                data=self.data,
-                retry=self.retry,
-            )
-        )
+        error = types.Failure(code=self.code, message=self.message, data=self.data, retry=self.retry)
+        return codec.encode_failure(error)
 
     @staticmethod
     def from_json(raw: Any) -> RequestError:
@@ -64,12 +58,7 @@ class RequestError(Exception):
         except DecodeError:
             return InternalError("the peer sent a malformed error", data=raw)
         kind = ERROR_CLASSES.get(error.code, RequestError)
-        return kind(
-            error.message,
-            code=error.code,
-            data=error.data,
-            retry=error.retry,
-        )
+        return kind(error.message, code=error.code, data=error.data, retry=error.retry)
 
 
 class ParseError(RequestError):

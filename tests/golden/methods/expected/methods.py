@@ -19,6 +19,7 @@ PROTOCOL_INFO: Final = ProtocolInfo(
 )
 """The rules that the runtime follows."""
 
+
 AGENT_METHODS: Final[Mapping[str, Method]] = {
     "file/open": Method(
         name="file/open",
@@ -58,6 +59,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
     ),
 }
 """What the agent handles, by the name on the wire."""
+
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {
     "file/didChange": Method(

@@ -61,7 +61,7 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
-    result.type = "circle" if data.get("type") == "circle" else constant_at(data, "type", "circle")
+    result.type = constant_at(data, "type", "circle")
     result.radius = at(data, "radius", number)
     return result
 
@@ -74,7 +74,7 @@ def encode_shape_circle(value: types.ShapeCircle) -> dict[str, Any]:
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
-    result.type = "point" if data.get("type") == "point" else constant_at(data, "type", "point")
+    result.type = constant_at(data, "type", "point")
     return result
 
 
@@ -128,9 +128,7 @@ def encode_holder(value: types.Holder) -> dict[str, Any]:
     data: dict[str, Any] = {"shape": _ENCODERS[value.shape.__class__](value.shape), "size": value.size}
     if value.color is not UNSET:
         data["color"] = value.color
-    if value.mood is not UNSET:
-        data["mood"] = value.mood
-    return data
+    return data if value.mood is UNSET else {**data, "mood": value.mood}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
 def decode_server_http(raw: Any) -> types.ServerHttp:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ServerHttp)
-    result.type = "http" if data.get("type") == "http" else constant_at(data, "type", "http")
+    result.type = constant_at(data, "type", "http")
     result.url = string_at(data, "url")
     return result
 
@@ -84,9 +84,7 @@ def decode_server_other(raw: Any) -> types.ServerOther:
 @codec_of(types.ServerOther, decode_server_other)
 def encode_server_other(value: types.ServerOther) -> dict[str, Any]:
     data: dict[str, Any] = {**value.extra, "type": value.type}
-    if value.url is not UNSET:
-        data["url"] = value.url
-    return data
+    return data if value.url is UNSET else {**data, "url": value.url}
 
 
 def decode_stdio_server(raw: Any) -> types.StdioServer:

@@ -101,7 +101,7 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureNod)
-    result.type = "nod" if data.get("type") == "nod" else constant_at(data, "type", "nod")
+    result.type = constant_at(data, "type", "nod")
     return result
 
 
@@ -152,9 +152,7 @@ def encode_hat(value: types.Hat) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if value.color is not UNSET:
         data["color"] = value.color
-    if value.lifted is not UNSET:
-        data["lifted"] = value.lifted
-    return data
+    return data if value.lifted is UNSET else {**data, "lifted": value.lifted}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

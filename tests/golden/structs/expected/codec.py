@@ -22,7 +22,7 @@ from ._decode import (
     array_at,
     at,
     boolean,
-    bounded_integer,
+    bounded,
     integer,
     json_object,
     long_array,
@@ -62,7 +62,7 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
 
 
 def integer_from_1(value: Any) -> int:
-    return bounded_integer(value, 1, None)
+    return bounded(integer(value), 1, None)
 
 
 def string_from_1(value: Any) -> str:
@@ -80,9 +80,7 @@ def decode_document_position(raw: Any) -> types.DocumentPosition:
 @codec_of(types.DocumentPosition, decode_document_position)
 def encode_document_position(value: types.DocumentPosition) -> dict[str, Any]:
     data: dict[str, Any] = {"page": value.page}
-    if value.when is not UNSET:
-        data["when"] = value.when
-    return data
+    return data if value.when is UNSET else {**data, "when": value.when}
 
 
 def decode_document(raw: Any) -> types.Document:
@@ -125,9 +123,7 @@ def encode_document(value: types.Document) -> dict[str, Any]:
         data["anything"] = value.anything
     if value.position is not UNSET:
         data["position"] = encode_document_position(value.position)
-    if value.meta is not UNSET:
-        data["_meta"] = value.meta
-    return data
+    return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
 def decode_author(raw: Any) -> types.Author:
@@ -141,9 +137,7 @@ def decode_author(raw: Any) -> types.Author:
 @codec_of(types.Author, decode_author)
 def encode_author(value: types.Author) -> dict[str, Any]:
     data: dict[str, Any] = {"name": value.name}
-    if value.mail is not UNSET:
-        data["mail"] = value.mail
-    return data
+    return data if value.mail is UNSET else {**data, "mail": value.mail}
 
 
 def decode_settings(raw: Any) -> types.Settings:
@@ -170,7 +164,7 @@ def encode_empty(value: types.Empty) -> dict[str, Any]:
 
 
 def decode_revision(raw: Any) -> types.Revision:
-    return bounded_integer(raw, 1, 65535)
+    return bounded(integer(raw), 1, 65535)
 
 
 def decode_labels(raw: Any) -> types.Labels:

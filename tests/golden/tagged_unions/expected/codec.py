@@ -59,7 +59,7 @@ def codec_of(kind: type[T], decode: Callable[[Any], T]) -> Callable[[Encode], En
 def decode_shape_circle(raw: Any) -> types.ShapeCircle:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeCircle)
-    result.type = "circle" if data.get("type") == "circle" else constant_at(data, "type", "circle")
+    result.type = constant_at(data, "type", "circle")
     result.radius = at(data, "radius", number)
     return result
 
@@ -85,7 +85,7 @@ def decode_shape_filled_square(raw: Any) -> types.ShapeFilledSquare:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeFilledSquare)
     result.side = at(data, "side", number)
-    result.type = "filled_square" if data.get("type") == "filled_square" else constant_at(data, "type", "filled_square")
+    result.type = constant_at(data, "type", "filled_square")
     return result
 
 
@@ -98,9 +98,7 @@ def decode_shape_outlined_square(raw: Any) -> types.ShapeOutlinedSquare:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapeOutlinedSquare)
     result.side = at(data, "side", number)
-    result.type = (
-        "outlined_square" if data.get("type") == "outlined_square" else constant_at(data, "type", "outlined_square")
-    )
+    result.type = constant_at(data, "type", "outlined_square")
     return result
 
 
@@ -112,7 +110,7 @@ def encode_shape_outlined_square(value: types.ShapeOutlinedSquare) -> dict[str, 
 def decode_shape_point(raw: Any) -> types.ShapePoint:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ShapePoint)
-    result.type = "point" if data.get("type") == "point" else constant_at(data, "type", "point")
+    result.type = constant_at(data, "type", "point")
     return result
 
 
@@ -142,7 +140,7 @@ def decode_step_move(raw: Any) -> types.StepMove:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.StepMove)
     result.note = string_at(data, "note") if "note" in data else UNSET
-    result.kind = "move" if data.get("kind") == "move" else constant_at(data, "kind", "move")
+    result.kind = constant_at(data, "kind", "move")
     result.by = at(data, "by", number)
     return result
 
@@ -150,16 +148,14 @@ def decode_step_move(raw: Any) -> types.StepMove:
 @codec_of(types.StepMove, decode_step_move)
 def encode_step_move(value: types.StepMove) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": value.kind, "by": value.by}
-    if value.note is not UNSET:
-        data["note"] = value.note
-    return data
+    return data if value.note is UNSET else {**data, "note": value.note}
 
 
 def decode_step_draw(raw: Any) -> types.StepDraw:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.StepDraw)
     result.note = string_at(data, "note") if "note" in data else UNSET
-    result.kind = "draw" if data.get("kind") == "draw" else constant_at(data, "kind", "draw")
+    result.kind = constant_at(data, "kind", "draw")
     result.shape = at(data, "shape", decode_shape)
     return result
 
@@ -167,9 +163,7 @@ def decode_step_draw(raw: Any) -> types.StepDraw:
 @codec_of(types.StepDraw, decode_step_draw)
 def encode_step_draw(value: types.StepDraw) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": value.kind, "shape": _ENCODERS[value.shape.__class__](value.shape)}
-    if value.note is not UNSET:
-        data["note"] = value.note
-    return data
+    return data if value.note is UNSET else {**data, "note": value.note}
 
 
 _STEP_TAGS: Final[dict[str, Callable[[Any], types.Step]]] = {

@@ -133,9 +133,7 @@ def encode_holder(value: types.Holder) -> dict[str, Any]:
     data: dict[str, Any] = {"value": encode(value.value)}
     if value.inline is not UNSET:
         data["inline"] = value.inline
-    if value.several is not UNSET:
-        data["several"] = value.several
-    return data
+    return data if value.several is UNSET else {**data, "several": value.several}
 
 
 # --- Any type --------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def encode_client_capabilities(value: types.ClientCapabilities) -> dict[str, Any
 def decode_gesture_nod(raw: Any) -> types.GestureNod:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureNod)
-    result.type = "nod" if data.get("type") == "nod" else constant_at(data, "type", "nod")
+    result.type = constant_at(data, "type", "nod")
     return result
 
 
@@ -110,7 +110,7 @@ def encode_gesture_nod(value: types.GestureNod) -> dict[str, Any]:
 def decode_gesture_wave(raw: Any) -> types.GestureWave:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.GestureWave)
-    result.type = "wave" if data.get("type") == "wave" else constant_at(data, "type", "wave")
+    result.type = constant_at(data, "type", "wave")
     return result
 
 
