@@ -75,6 +75,9 @@ def _type(expression: TypeExpr) -> PlainSchema:
             return {"type": "object", "additionalProperties": _type(value)}
         case AnyJson() | Nullable(AnyJson()):
             return {}
+        case Nullable(Scalar() | ListOf() | MapOf(AnyJson()) as inner):  # the generator is slow at `anyOf`
+            known = _type(inner)
+            return {**known, "type": [known["type"], Primitive.NULL.value]}
         case Nullable(inner):
             return {"anyOf": [_type(inner), {"type": Primitive.NULL.value}]}
 
