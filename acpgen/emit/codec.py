@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from acpgen.emit.classes import alias_target
 from acpgen.emit.hints import hint
-from acpgen.emit.literals import Code, enclosed, identifier, literal, tuple_of
+from acpgen.emit.literals import Code, assigned, enclosed, identifier, literal, tuple_of
 from acpgen.emit.properties import Properties
 from acpgen.emit.reading import TYPES, NamedReader, Reading, constant, decoder, encoder
 from acpgen.emit.writing import Writing
@@ -35,6 +35,11 @@ class FieldLine:
     name: Code
     expression: Code
 
+    @property
+    def assignment(self) -> Code:
+        """The statement that sets the attribute of the result."""
+        return assigned(f"result.{self.name}", self.expression, indent=4)
+
 
 @dataclass(frozen=True, slots=True)
 class OptionalLine:
@@ -43,6 +48,11 @@ class OptionalLine:
     name: Code
     wire: Code
     expression: Code
+
+    @property
+    def assignment(self) -> Code:
+        """The statement that adds it to the dict."""
+        return assigned(f"data[{self.wire}]", self.expression, indent=8)
 
 
 class DefinitionView:

@@ -112,6 +112,15 @@ def enclosed(start: str, items: Sequence[str], end: str, *, indent: int) -> Code
     return Code(f"{start}\n{margin}    {one}\n{margin}{end}")
 
 
+def assigned(target: str, expression: str, *, indent: int) -> Code:
+    """The assignment at `indent`; a conditional expression that makes it too long is put into brackets, as black does."""
+    line, margin = f"{target} = {expression}", " " * indent
+    fits_inside = indent + 4 + len(expression) <= LINE_LENGTH < indent + len(line)
+    if fits_inside and " if " in expression and " else " in expression:
+        line = f"{target} = (\n{margin}    {expression}\n{margin})"
+    return Code(line)
+
+
 def _doc_line(line: str) -> str:
     escaped = line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     if escaped.isascii() and escaped.isprintable():
