@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from acpgen.build import survey
 from acpgen.config import BuildOptions
-from acpgen.digests import digest, with_plain_ends
 from acpgen.output import LOCK_NAME, Kind, Manifest, Plan, unchanged, usable_manifest
 from acpgen.output.manifest import same_head
 from acpgen.output.paths import MOST_READ, ObstacleError, read_below, real_root, unreadable
-from acpgen.output.planning import has_marker
+from acpgen.output.plan import has_marker
+from acpgen.pipeline import survey
+from acpgen.text import digest, with_plain_ends
 
 
 class Flaw(Enum):

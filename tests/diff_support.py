@@ -17,9 +17,8 @@ from acpgen.config import Sources
 from acpgen.diff.compare import compare
 from acpgen.diff.findings import Comparison, Finding, Wire, worst_wire
 from acpgen.diff.rules import RULES
-from acpgen.ir.messages import messages_of
-from acpgen.ir.model import Model, Ref
-from acpgen.ir.role import Role
+from acpgen.ir.methods import messages_of
+from acpgen.ir.model import Model, Ref, Role
 from tests.fidelity.schemas import same
 from tests.fidelity.subjects import Subject
 from tests.support import Packages, model_of

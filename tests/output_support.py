@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from acpgen.diagnostics import Diagnostic, InputError, Severity
-from acpgen.marker import MARKER
 from acpgen.output import LOCK_NAME, Plan, apply, plan
+from acpgen.output.manifest import MARKER
 
 HEAD: dict[str, object] = {"acpgen": "0.1.0", "options": {"role": "agent"}, "extensions": []}
 OLD = {"__init__.py": f"{MARKER}\nold\n", "sub/codec.py": f"{MARKER}\nold\n", "gone.py": f"{MARKER}\n", "py.typed": ""}

@@ -15,18 +15,15 @@ from typing import Any
 
 import pytest
 
-from acpgen.compiling import compile_model
 from acpgen.config import Sources
 from acpgen.diagnostics import Diagnostic
 from acpgen.emit.package import emit
-from acpgen.inputs import find_inputs
-from acpgen.ir.model import Model
-from acpgen.ir.options import Options
-from acpgen.ir.role import Role
+from acpgen.ir.model import Model, Options, Role
+from acpgen.pipeline import Timings, compile_model
 from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release
 from acpgen.schema.compose import summarise
 from acpgen.schema.data import data_folder
-from acpgen.timings import Timings
+from acpgen.sources.inputs import find_inputs
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"

@@ -232,14 +232,14 @@ def test_verbose_tells_files_stages_and_the_outcome_on_stderr(folder: Folder) ->
 def test_a_second_build_is_skipped_by_the_manifest(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.build()
     before = folder.times()
-    monkeypatch.setattr("acpgen.compiling.compile_model", None)
+    monkeypatch.setattr("acpgen.pipeline.compile_model", None)
     ran = folder.build("plain.json", "--verbose")
     assert ran.code == 0
     assert ran.stderr.endswith("out: up to date\n")
     assert folder.times() == before
 
 
-HEAVY = {"acpgen.compiling", "black", "datamodel_code_generator", "jinja2", "jsonschema", "pydantic"}
+HEAVY = {"acpgen.pipeline", "black", "datamodel_code_generator", "jinja2", "jsonschema", "pydantic"}
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "json"), ("--protocol", "1", "--role=agent", "--no-strict")])
@@ -277,7 +277,7 @@ def test_full_compiles_and_leaves_equal_files_alone(folder: Folder, monkeypatch:
     before = folder.times()
     assert folder.build("plain.json", "--full").code == 0
     assert folder.times() == before
-    monkeypatch.setattr("acpgen.compiling.compile_model", None)
+    monkeypatch.setattr("acpgen.pipeline.compile_model", None)
     assert folder.build("plain.json", "--full").code == 3
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import Sources
-from acpgen.ir.options import Options
+from acpgen.ir.model import Options
 from tests.runtime_support import V1
 from tests.support import Packages, schema_of
 

@@ -29,6 +29,7 @@ from acpgen.ir.model import (
     MapOf,
     Model,
     Nullable,
+    Options,
     Primitive,
     Ref,
     Scalar,
@@ -37,7 +38,6 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
 )
-from acpgen.ir.options import Options
 from tests.support import Packages, model_of, schema_of
 from tests.test_probes import contains
 

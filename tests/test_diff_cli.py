@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from acpgen.diff.markdown import code, escaped
+from acpgen.diff.formats import code, escaped
 from acpgen.schema.bundled import find_release
 from tests.diff_running import LARGER, SMALL, data, diff, rules, write
 from tests.diff_schemas import TEXT, asking, constants, holding, message, thing, with_x

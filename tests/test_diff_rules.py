@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from acpgen.diff.findings import Source, Use
+from acpgen.diff.report import headline, summary
 from acpgen.diff.rules import RULES
-from acpgen.diff.sections import headline, summary
 from tests.diff_cases import CASES
 from tests.diff_cases_methods import ANNOUNCING, asking_twice
 from tests.diff_schemas import Case

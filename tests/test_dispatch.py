@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from acpgen.config import Sources
-from acpgen.ir.model import Kind, Method, Ref
-from acpgen.ir.role import Role
+from acpgen.ir.model import Kind, Method, Ref, Role
 from tests.support import UPSTREAM, Packages, require, schema_of
 from tests.test_dataclasses import SOURCES, Samples, model_for
 from tests.test_probes import contains

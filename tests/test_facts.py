@@ -16,8 +16,7 @@ from acpgen.config import Sources
 from acpgen.diagnostics import Report, Severity
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
-from acpgen.schema.facts import fitting_facts, read_facts
-from acpgen.schema.negotiation import Negotiation, Unsupported, check_negotiation, read_negotiation
+from acpgen.schema.facts import Negotiation, Unsupported, check_negotiation, fitting_facts, read_facts, read_negotiation
 from tests.command_line import build_package, run_acpgen
 from tests.support import UPSTREAM, Packages, model_of, require
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acpgen.diagnostics import InternalError
-from acpgen.emit.literals import docstring, literal
-from acpgen.format import format_files
+from acpgen.emit.format import format_files
+from acpgen.emit.source import docstring, literal
 from tests.support import REPOSITORY
 
 MODE = black.Mode(target_versions={black.TargetVersion.PY310}, line_length=120)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from acpgen.marker import MARKER
 from acpgen.output import LOCK_NAME
+from acpgen.output.manifest import MARKER
 from tests.command_line import build_package, tree
 from tests.golden_cases import (
     CASES,

@@ -18,10 +18,10 @@ from typing import Any, TypeVar, get_args
 import black
 import pytest
 
-from acpgen.build import build
 from acpgen.config import BuildOptions, Sources
 from acpgen.diagnostics import InputError
-from acpgen.ir.role import Role
+from acpgen.ir.model import Role
+from acpgen.pipeline import build
 from tests.command_line import run_acpgen
 from tests.golden_cases import RUNTIME
 from tests.support import REPOSITORY, import_folder, model_of, package_files, schema_of, write_package

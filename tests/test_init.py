@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-import acpgen.project
+import acpgen.scaffold
 from acpgen.config import Sources
-from acpgen.ir.role import Role
-from acpgen.project import Project, project_files
+from acpgen.ir.model import Role
+from acpgen.scaffold import Project, project_files
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen, tree
 from tests.project_support import read_toml
@@ -151,7 +151,7 @@ def test_compiled_files_of_the_templates_are_left_out(tmp_path: Path, monkeypatc
     for name in ("templates/project", "schema/projects"):
         shutil.copytree(data_folder() / name, tmp_path / name)
     compileall.compile_dir(tmp_path, quiet=1)
-    monkeypatch.setattr(acpgen.project, "data_folder", lambda: tmp_path)
+    monkeypatch.setattr(acpgen.scaffold, "data_folder", lambda: tmp_path)
     project = Project(folder=tmp_path / "my-agent", role=Role.AGENT, sources=Sources())
     assert {path for path, _ in project_files(project)} == COMMON | OWN["agent"]
 

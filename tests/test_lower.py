@@ -9,7 +9,6 @@ import pytest
 
 from acpgen.config import Sources
 from acpgen.diagnostics import InputError, Report, Severity
-from acpgen.ir.lower import lower
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -28,18 +27,19 @@ from acpgen.ir.model import (
     MapValue,
     Model,
     Nullable,
+    Options,
     OtherVariant,
     Primitive,
     Ref,
+    Role,
     Scalar,
     Struct,
     TaggedUnion,
     TypeExpr,
     UntaggedUnion,
     Variant,
+    lower,
 )
-from acpgen.ir.options import Options
-from acpgen.ir.role import Role
 from acpgen.schema.compose import compose
 from acpgen.schema.dialect import check_dialect
 from acpgen.schema.document import parse_document

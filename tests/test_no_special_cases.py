@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from acpgen.compiling import load_model
 from acpgen.config import Sources
-from acpgen.ir.role import Role
+from acpgen.ir.model import Role
+from acpgen.pipeline import load_model
 from acpgen.schema.bundled import list_releases
 from acpgen.schema.data import data_folder
 from tests.support import REPOSITORY, foreign_imports, package_files

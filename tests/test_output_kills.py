@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from acpgen.diagnostics import InputError
-from acpgen.digests import digest
 from acpgen.output import LOCK_NAME, STAGE_PREFIX, apply, plan, replacing, unchanged
 from acpgen.output.exchange import exchange
+from acpgen.text import digest
 from tests.output_faults import CASES, FAULTS, tree
 from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_package, snapshot
 from tests.support import REPOSITORY
@@ -220,7 +220,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from acpgen.diagnostics import InputError
-from acpgen.marker import MARKER
+from acpgen.output.manifest import MARKER
 from acpgen.output import apply, plan
 
 number, folder = sys.argv[1], Path(sys.argv[2])

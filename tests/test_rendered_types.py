@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 from acpgen.config import Sources
-from acpgen.emit.classes import alias_target, bounds
-from acpgen.emit.hints import field_hint, hint
-from acpgen.emit.types import render_types
-from acpgen.emit.values import value
-from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Scalar, Struct
-from acpgen.ir.options import Options
+from acpgen.emit.source import field_hint, hint, value
+from acpgen.emit.types import alias_target, bounds, render_types
+from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Options, Scalar, Struct
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
 from tests.support import (

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from acpgen.compiling import load_base
 from acpgen.config import Sources
-from acpgen.inputs import find_inputs
+from acpgen.pipeline import load_base
 from acpgen.schema.compose import compose
+from acpgen.schema.equality import same_shape
 from acpgen.schema.fragment import load_fragments
-from acpgen.schema.sameness import same_shape
+from acpgen.sources.inputs import find_inputs
 from tests.support import SHARED, UPSTREAM, Packages, require
 from tests.test_dataclasses import Samples, model_for
 from tests.test_probes import contains

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from acpgen.schema.data import data_folder
-from acpgen.schema.fragment import load_fragment
-from acpgen.schema.marks import find_marks
-from acpgen.schema.pointer import split
+from acpgen.schema.document import split
+from acpgen.schema.fragment import find_marks, load_fragment
 from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
 from tests.command_line import Outcome, run_acpgen
 from tests.support import REPOSITORY, SHARED, require

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from acpgen.diagnostics import InputError
 from acpgen.rfd.source import MAX_BYTES, MAX_LINES
-from acpgen.schema.marks import find_marks
+from acpgen.schema.fragment import find_marks
 from tests.command_line import run_acpgen
 from tests.rfd_support import extraction
 

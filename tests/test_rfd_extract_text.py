@@ -13,7 +13,7 @@ from acpgen.rfd.blocks import Block, Kind, find_blocks
 from acpgen.rfd.messages import belongs_to
 from acpgen.rfd.metadata import read_metadata
 from acpgen.rfd.source import Findings, Source
-from acpgen.schema.marks import find_marks
+from acpgen.schema.fragment import find_marks
 from tests.rfd_support import base, extraction, findings_of
 
 TS = "```ts\ninterface Thing { a: string }\n```\n"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import Sources
-from acpgen.ir.role import Role
+from acpgen.ir.model import Role
 from tests.runtime_support import (
     EVERY_BASE,
     OLD,

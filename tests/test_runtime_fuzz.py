@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.ir.model import Kind
-from acpgen.ir.role import Role
+from acpgen.ir.model import Kind, Role
 from tests.runtime_support import run, started, unchecked
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES, Samples, model_for

@@ -10,17 +10,15 @@ from typing import Any
 
 import pytest
 
-from acpgen.compiling import load_composed
 from acpgen.config import Sources
 from acpgen.emit.signatures import Signature, Signatures
-from acpgen.ir.options import Options
+from acpgen.ir.model import Options
+from acpgen.pipeline import load_composed
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
-from acpgen.show.data import render_json
-from acpgen.show.describe import Describer
+from acpgen.show.describe import Describer, find
+from acpgen.show.display import COLUMNS, LINES, render_json, render_text
 from acpgen.show.entries import MethodEntry, TypeEntry
-from acpgen.show.lookup import find
-from acpgen.show.text import COLUMNS, LINES, render_text
 from tests.command_line import Outcome, run_acpgen
 from tests.golden_cases import GENERATED, builds
 from tests.support import fitting_fragments, package_files, schema_of

@@ -18,7 +18,7 @@ import pytest
 from acpgen.config import Sources
 from acpgen.ir.model import Model, Struct
 from acpgen.schema.bundled import find_release
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 from acpgen.schema.walk import referenced_definition, walk
 from tests.support import DEEP, model_of
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from acpgen.config import Sources
-from acpgen.ir.options import Options
-from acpgen.ir.role import Role
+from acpgen.ir.model import Options, Role
 from acpgen.schema.bundled import Release, list_releases
 from tests.support import REPOSITORY, Packages, fitting_fragments, package_files, require, write_package
 

@@ -20,8 +20,7 @@ from acpgen.schema.bundled import Release, bundled_fragments, find_release, load
 from acpgen.schema.compose import Composed, compose, summarise
 from acpgen.schema.document import read_document
 from acpgen.schema.fragment import Fragment
-from acpgen.schema.layers import schema_list, schema_map
-from acpgen.schema.walk import referenced_definition, walk
+from acpgen.schema.walk import referenced_definition, schema_list, schema_map, walk
 from tests.runtime_support import agent_of, client_of, pair, run
 from tests.support import UPSTREAM, Packages, model_of, package_files, require
 from tests.test_compose_upstream import unordered, without_prose

@@ -26,12 +26,12 @@ from acpgen.ir.model import (
     MapOf,
     Model,
     Nullable,
+    Role,
     Struct,
     TaggedUnion,
     TypeExpr,
     UntaggedUnion,
 )
-from acpgen.ir.role import Role
 from acpgen.schema.document import read_document
 from acpgen.schema.walk import walk
 from tests.support import (

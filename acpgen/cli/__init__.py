@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from acpgen.cli.app import make_app
-from acpgen.cli.printing import print_diagnostics
+from acpgen.cli.console import print_diagnostics
 from acpgen.diagnostics import AcpgenError, input_error, internal_error
-from acpgen.printable import printable
+from acpgen.text import printable
 
 
 def main() -> None:

@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from acpgen.build import Built, build
 from acpgen.cli import completion, options
-from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
-from acpgen.cli.tables import print_data
-from acpgen.config.resolve import Output
+from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
+from acpgen.config.settings import Output
 from acpgen.diagnostics import AcpgenError, Diagnostic
+from acpgen.emit.aliases import check_new_names
 from acpgen.output import Kind, Plan
-from acpgen.printable import printable
-from acpgen.renames import check_new_names
-from acpgen.timings import Timings
+from acpgen.pipeline import Built, Timings, build
+from acpgen.text import printable
 
 EXAMPLES = """
 **Examples**

@@ -11,12 +11,11 @@ import typer
 
 from acpgen.check import Checked, Flaw, check, unified_diff
 from acpgen.cli import completion, options
-from acpgen.cli.printing import CAP, DiagnosticFormat, annotation, print_diagnostics
-from acpgen.cli.tables import print_data
-from acpgen.config.resolve import Output
+from acpgen.cli.console import CAP, DiagnosticFormat, annotation, print_data, print_diagnostics
+from acpgen.config.settings import Output
 from acpgen.diagnostics import AcpgenError
-from acpgen.printable import printable
-from acpgen.renames import check_new_names
+from acpgen.emit.aliases import check_new_names
+from acpgen.text import printable
 
 FINDINGS = 1
 """The exit code for findings."""

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import typer
 
 from acpgen.config.pyproject import find_config, read_config
-from acpgen.config.resolve import outputs_to_build, sources_in_effect
-from acpgen.inputs import find_inputs
+from acpgen.config.settings import outputs_to_build, sources_in_effect
 from acpgen.schema.bundled import fragment_specs, list_releases
+from acpgen.sources.inputs import find_inputs
 
 Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 

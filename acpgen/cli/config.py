@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from acpgen.cli import completion, options
-from acpgen.cli.tables import print_data, print_table
+from acpgen.cli.console import print_data, print_table
 from acpgen.config.keys import config_schema
-from acpgen.config.resolve import Output
+from acpgen.config.settings import Output
 
 COLUMNS = ("output", "key", "value", "from")
 

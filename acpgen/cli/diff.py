@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from acpgen.cli import completion, options
-from acpgen.cli.printing import print_diagnostics
-from acpgen.cli.tables import print_data
+from acpgen.cli.console import print_data, print_diagnostics
 
 if TYPE_CHECKING:
     from acpgen.diff.findings import Comparison
@@ -107,7 +106,7 @@ def diff_command(
     - `acpgen diff src/editor/acp new/schema.json --fail-on source`
     - `acpgen diff main:src/editor/acp src/editor/acp --format markdown`
     """
-    from acpgen.diff.printing import failures, render
+    from acpgen.diff.formats import failures, render
 
     both = extension or []
     extensions = [*both, *(old_extension or [])], [*both, *(new_extension or [])]
@@ -126,10 +125,10 @@ def _compared(
     sources: Sequence[str],
 ) -> Comparison:
     """Compile what two specs stand for, tell what there is to say of that, and compare it."""
-    from acpgen.compiling import compile_loaded
     from acpgen.diff.compare import compare
-    from acpgen.ir.options import Options
-    from acpgen.specs import read_candidates, read_files, resolve_both
+    from acpgen.ir.model import Options
+    from acpgen.pipeline import compile_loaded
+    from acpgen.sources.revisions import read_candidates, read_files, resolve_both
 
     files = {**read_candidates(_candidates(specs)), **read_files(sources)}
     subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, files=files)
@@ -145,7 +144,7 @@ def _candidates(specs: Sequence[str]) -> list[str]:
 
     Packages may have been built from them. A configuration that cannot be used names none.
     """
-    from acpgen.specs import is_release
+    from acpgen.sources.revisions import is_release
 
     if all(map(is_release, specs)):
         return []

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import options
-from acpgen.cli.tables import print_data, print_table
-from acpgen.compiling import load_base
-from acpgen.inputs import find_inputs
+from acpgen.cli.console import print_data, print_table
+from acpgen.pipeline import load_base
 from acpgen.schema.bundled import bundled_fragments, known_facts
 from acpgen.schema.compose import Summary, summarise
 from acpgen.schema.fragment import fragment_schema
+from acpgen.sources.inputs import find_inputs
 
 COLUMNS = ("extension", "here", "title", "status", "adds")
 

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import options
-from acpgen.cli.printing import print_diagnostics
+from acpgen.cli.console import print_diagnostics
 from acpgen.config import DEFAULT_PROTOCOL, Sources
-from acpgen.ir.role import Role
+from acpgen.ir.model import Role
 from acpgen.output import apply
-from acpgen.printable import printable
-from acpgen.project import Project, plan_project
+from acpgen.scaffold import Project, plan_project
+from acpgen.text import printable
 
 
 class ProjectRole(str, Enum):

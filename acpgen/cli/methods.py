@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import options
-from acpgen.cli.printing import print_diagnostics
-from acpgen.cli.tables import print_data, print_table
-from acpgen.compiling import load_model
+from acpgen.cli.console import print_data, print_diagnostics, print_table
 from acpgen.ir.model import Method, Ref, TypeExpr
+from acpgen.pipeline import load_model
 
 COLUMNS = ("method", "side", "kind", "params", "result", "capability", "origin")
 

@@ -16,11 +16,10 @@ import typer
 from acpgen.cli import completion
 from acpgen.config import Sources
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
-from acpgen.config.resolve import Output, outputs_to_build, sources_in_effect, types_in_effect
+from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError
-from acpgen.inputs import user_files
-from acpgen.ir.options import Options
-from acpgen.ir.role import Role
+from acpgen.ir.model import Options, Role
+from acpgen.sources.inputs import user_files
 
 
 class RoleChoice(str, Enum):

@@ -12,15 +12,14 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import options
-from acpgen.cli.printing import DiagnosticFormat, print_diagnostics
-from acpgen.cli.tables import print_data
-from acpgen.compiling import load_base
+from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
 from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
-from acpgen.inputs import find_inputs
 from acpgen.output import write_file
+from acpgen.pipeline import load_base
 from acpgen.schema.bundled import known_facts
-from acpgen.schema.layers import schema_map
-from acpgen.schema.marks import find_marks
+from acpgen.schema.fragment import find_marks
+from acpgen.schema.walk import schema_map
+from acpgen.sources.inputs import find_inputs
 
 _CAP = 500
 """Each finding is about another place in the text: none explains the others. So many are enough for any real one."""

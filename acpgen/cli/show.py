@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import completion, options
-from acpgen.cli.printing import print_diagnostics
-from acpgen.cli.tables import print_data
-from acpgen.compiling import load_composed
+from acpgen.cli.console import print_data, print_diagnostics
+from acpgen.pipeline import load_composed
 
 
 @options.takes_sources
@@ -39,10 +38,8 @@ def show_command(
     # imported here: other commands need no templates
     from acpgen.emit.signatures import Signatures
     from acpgen.schema.data import data_folder
-    from acpgen.show.data import render_json
-    from acpgen.show.describe import Describer
-    from acpgen.show.lookup import find
-    from acpgen.show.text import render_text
+    from acpgen.show.describe import Describer, find
+    from acpgen.show.display import render_json, render_text
 
     composed, model, diagnostics = load_composed(asked.sources(), asked.types())
     print_diagnostics(diagnostics, notes=False)

@@ -3,12 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from keyword import iskeyword, kwlist
+from pathlib import Path
 from typing import Any
 
-from acpgen.config.options import DEFAULT_PROTOCOL
+from acpgen.ir.model import Options, Role
+
+DEFAULT_PROTOCOL = 1
+
+
+def is_open_by_default(roles: tuple[Role, ...]) -> bool:
+    """Whether a package takes values that are not known yet: agents of tomorrow talk to the clients of today."""
+    return Role.CLIENT in roles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Which schema to read: a bundled one by `protocol` and `release`, or the file `schema`, and the extensions."""
+
+    protocol: int = DEFAULT_PROTOCOL
+    release: str | None = None
+    schema: Path | None = None
+    extensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """Everything that decides the bytes of the output, and where it goes.
+
+    `runtime` adds the modules that talk JSON-RPC. `renames` has pairs of a name that the package had, and the name that
+    it has now. `strict` turns warnings into errors; it decides whether there is an
+    output, not what is in it.
+    """
+
+    sources: Sources
+    roles: tuple[Role, ...]
+    out: Path
+    types: Options = field(default_factory=Options)
+    runtime: bool = True
+    renames: tuple[tuple[str, str], ...] = ()
+    strict: bool = False
+
 
 _TAKEN = {"TYPE_CHECKING"}
 """What the package itself uses."""
@@ -142,11 +179,6 @@ def _is_name(value: object) -> bool:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
-
-
-def is_path(spec: str) -> bool:
-    """Whether the text that names an extension is the path of a file, and not the name of a bundled one."""
-    return "/" in spec or "\\" in spec or spec.endswith(".json")
 
 
 _TEXT: dict[str, object] = {"type": "string", "pattern": "^[^~\u0000][^\u0000]*$"}

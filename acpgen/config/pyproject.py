@@ -12,8 +12,8 @@ from typing import Any
 
 from acpgen.config.keys import FORMER, KEYS, OUTPUTS, flaw
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input_error
-from acpgen.schema.pointer import join
-from acpgen.suggest import did_you_mean
+from acpgen.schema.document import join
+from acpgen.text import did_you_mean
 
 NAME = "pyproject.toml"
 TABLE = ("tool", "acpgen")

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Set
 
 from acpgen.diagnostics import input_error
 from acpgen.diff.context import Context
-from acpgen.diff.definitions import added, compare_definitions, removed
+from acpgen.diff.definition_changes import added, compare_definitions, removed
 from acpgen.diff.findings import Change, Comparison, Direction, Effect, Finding, Wire, worst_wire
-from acpgen.diff.methods import Routed, compare_methods, compare_protocols, states_gates
+from acpgen.diff.method_changes import Routed, compare_methods, compare_protocols, states_gates
 from acpgen.diff.pairing import pair
 from acpgen.diff.uses import Uses, uses_of
-from acpgen.ir.messages import Message
-from acpgen.ir.model import Definition, Model
-from acpgen.ir.role import Role
+from acpgen.ir.methods import Message
+from acpgen.ir.model import Definition, Model, Role
 
 
 def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> Comparison:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acpgen.diff.acceptance import Acceptance
 from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire
 from acpgen.diff.pairing import Pairs
 from acpgen.diff.python_types import PythonTypes, alike
 from acpgen.diff.spelling import shown, shown_annotations, spelled
+from acpgen.diff.wire import Acceptance
 from acpgen.ir.model import AnyJson, Model, Nullable, TypeExpr
 
 FINE = Effect(forward=Wire.OK, backward=Wire.OK)

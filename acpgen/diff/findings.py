@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from acpgen.ir.role import Role
+from acpgen.ir.model import Role
 
 
 class Wire(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from acpgen.diff.acceptance import resolved
+from acpgen.diff.wire import resolved
 from acpgen.ir import names
 from acpgen.ir.model import (
     Alias,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from acpgen.emit.hints import hint
+from acpgen.emit.source import hint
 from acpgen.ir.model import (
     Choice,
     Const,
@@ -21,7 +21,7 @@ from acpgen.ir.model import (
     TypeExpr,
     Value,
 )
-from acpgen.printable import cut
+from acpgen.text import cut
 
 
 def shown(expression: TypeExpr) -> str:

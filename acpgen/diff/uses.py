@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from acpgen.diff.acceptance import Acceptance, forgives, leaves_out_items
 from acpgen.diff.findings import Wire
-from acpgen.ir.messages import Message, messages
+from acpgen.diff.wire import Acceptance, forgives, leaves_out_items
+from acpgen.ir.methods import Message, messages
 from acpgen.ir.model import (
     Alias,
     Candidate,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from acpgen.emit.classes import alias_target
-from acpgen.emit.hints import hint
-from acpgen.emit.literals import Code, assigned, enclosed, identifier, literal, tuple_of
-from acpgen.emit.properties import Properties
-from acpgen.emit.reading import TYPES, NamedReader, Reading, constant, decoder, encoder
-from acpgen.emit.writing import Writing
+from acpgen.emit.fields import TYPES, NamedReader, Properties, Reading, Writing, constant, decoder, encoder
+from acpgen.emit.source import Code, assigned, enclosed, hint, identifier, literal, tuple_of
+from acpgen.emit.types import alias_target
 from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
 from acpgen.ir.model import (
     EXTRA_FIELD,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acpgen.emit.hints import field_hint
-from acpgen.emit.literals import Code, docstring, identifier, literal
-from acpgen.emit.reading import TYPES, decoder, encoder
+from acpgen.emit.fields import TYPES, decoder, encoder
+from acpgen.emit.source import Code, docstring, field_hint, identifier, literal
 from acpgen.ir.model import EXTRA_FIELD, Field, Model, Struct
 
 _OWN = ("code", "message", "data")

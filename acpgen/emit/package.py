@@ -15,16 +15,14 @@ from typing import Any
 from jinja2 import Environment
 
 from acpgen.emit.codec import codec_view
-from acpgen.emit.environment import make_environment
 from acpgen.emit.errors import ErrorsView
-from acpgen.emit.literals import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.routing import MethodView, RoleView, methods_of, methods_table
-from acpgen.emit.runtime import copied, copied_modules
+from acpgen.emit.roles import MethodView, RoleView, methods_of, methods_table
+from acpgen.emit.runtime import copied, copied_modules, make_environment
+from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.types import render_types
-from acpgen.ir.model import Model
-from acpgen.ir.role import Role
-from acpgen.marker import MARKER
+from acpgen.ir.model import Model, Role
+from acpgen.output.manifest import MARKER
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
 """The same in every file and for every version, so that an upgrade touches only what it changes."""

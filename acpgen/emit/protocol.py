@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acpgen.emit.literals import Code, identifier, literal
-from acpgen.emit.values import value
+from acpgen.emit.source import Code, identifier, literal, value
 from acpgen.ir.least import least_members
 from acpgen.ir.model import Model
 

@@ -4,9 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from acpgen.emit.literals import Code
-from acpgen.ir.role import Role
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from acpgen.diagnostics import internal_error
+from acpgen.emit.source import Code
+from acpgen.ir.model import Role
+
+
+def only_code(value: Any) -> str:
+    """`value`, which must be `Code`: text that did not go through `literals` never reaches a generated file."""
+    if not isinstance(value, Code):
+        raise internal_error(f"a template prints {value!r}, which is not Code")
+    return value
+
+
+def make_environment(templates: Path) -> Environment:
+    """The environment for the templates in the folder `templates`."""
+    return Environment(
+        loader=FileSystemLoader(templates),
+        undefined=StrictUndefined,
+        finalize=only_code,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
 
 FOLDER = "runtime"
 """Where they are, below the templates."""

@@ -11,17 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from acpgen.emit.classes import AliasView, ClassView, alias_target
-from acpgen.emit.environment import make_environment
-from acpgen.emit.hints import hint
-from acpgen.emit.literals import Code, identifier
+from acpgen.emit.format import format_files
 from acpgen.emit.package import HEADER
-from acpgen.emit.plain import own_fields
-from acpgen.emit.routing import RoleView
-from acpgen.emit.types import first_line
-from acpgen.format import format_files
-from acpgen.ir.model import Definition, Method, Model, Struct
-from acpgen.ir.role import Role
+from acpgen.emit.roles import RoleView
+from acpgen.emit.runtime import make_environment
+from acpgen.emit.source import Code, hint, identifier
+from acpgen.emit.types import AliasView, ClassView, alias_target, first_line, own_fields
+from acpgen.ir.model import Definition, Method, Model, Role, Struct
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from acpgen.diagnostics import Report
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 
 
 @dataclass(frozen=True, slots=True)

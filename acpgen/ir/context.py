@@ -8,9 +8,8 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
-from acpgen.ir.model import Definition, Enum, Struct, TaggedUnion, UntaggedUnion
-from acpgen.ir.options import Options
-from acpgen.ir.shapes import Definitions
+from acpgen.ir.model import Definition, Enum, Options, Struct, TaggedUnion, UntaggedUnion
+from acpgen.ir.objects import Definitions
 from acpgen.schema.walk import definition_pointer
 
 MAX_SYNTHESISED = 5000

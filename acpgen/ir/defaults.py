@@ -31,7 +31,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Value,
 )
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 
 
 def stand_in(field: Field, expression: object) -> Value | None:

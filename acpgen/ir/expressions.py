@@ -18,7 +18,7 @@ from acpgen.ir.model import (
     Scalar,
     TypeExpr,
 )
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 from acpgen.schema.walk import referenced_definition
 
 DefineInline = Callable[[Any, str, str], None]

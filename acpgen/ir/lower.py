@@ -7,19 +7,29 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
-from acpgen.ir.check import check_model
 from acpgen.ir.conditions import AllOf, Condition, condition
 from acpgen.ir.context import Context
 from acpgen.ir.defaults import fill_defaults
-from acpgen.ir.envelope import lower_envelope
-from acpgen.ir.errors import lower_errors
 from acpgen.ir.expressions import Expressions, refines
+from acpgen.ir.jsonrpc import lower_envelope, lower_errors
 from acpgen.ir.methods import lower_methods
-from acpgen.ir.model import EXTRA_FIELD, Alias, Choice, Definition, Enum, EnumMember, Field, Leniency, Model, Struct
-from acpgen.ir.options import Options
+from acpgen.ir.model import (
+    EXTRA_FIELD,
+    Alias,
+    Choice,
+    Definition,
+    Enum,
+    EnumMember,
+    Field,
+    Leniency,
+    Model,
+    Options,
+    Struct,
+)
+from acpgen.ir.objects import Definitions, Property, Shape
 from acpgen.ir.order import in_dependency_order
-from acpgen.ir.shapes import Definitions, Property, Shape
 from acpgen.ir.unions import Unions
+from acpgen.ir.validate import check_model
 from acpgen.ir.vendor import check_vendor_methods
 from acpgen.schema.compose import Composed
 from acpgen.schema.walk import definition_pointer, description

@@ -14,9 +14,33 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from acpgen.ir.conditions import Condition
-from acpgen.ir.role import Role
+from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
-from acpgen.schema.negotiation import Negotiation
+
+
+class Role(PythonEnum):
+    """The two peers of a connection."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+
+    @property
+    def peer(self) -> Role:
+        """The one at the other end."""
+        return Role.CLIENT if self is Role.AGENT else Role.AGENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a user may choose about the types.
+
+    `open` lets closed unions take unknown tags, and closed enumerations unknown values. `keep_unknown` gives every
+    class `extra`.
+    """
+
+    open: bool = False
+    keep_unknown: bool = False
+
 
 # --- Types of values ------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from acpgen.ir.conditions import condition, excluded_values
 from acpgen.ir.context import Context
 from acpgen.ir.expressions import Expressions
 from acpgen.ir.model import Candidate, Definition, OtherVariant, Ref, TaggedUnion, UntaggedUnion, Variant
-from acpgen.ir.shapes import Exclusion, Member, Property, Shape
-from acpgen.schema.pointer import join
+from acpgen.ir.objects import Exclusion, Member, Property, Shape
+from acpgen.schema.document import join
 from acpgen.schema.walk import description, referenced_definition
 
 OTHER_SUFFIX = "Other"

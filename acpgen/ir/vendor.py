@@ -6,10 +6,10 @@ from collections import defaultdict
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
-from acpgen.ir.messages import messages_of
+from acpgen.ir.methods import messages_of
 from acpgen.ir.model import Kind, Method, Ref
 from acpgen.schema.compose import Composed
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 
 PREFIX = "_"
 """What names of methods start with that no release of the protocol will ever use."""

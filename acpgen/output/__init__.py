@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from acpgen.output.manifest import Manifest, read_manifest, unchanged, usable_manifest
 from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX
-from acpgen.output.planning import Change, Kind, Plan, plan
+from acpgen.output.plan import Change, Kind, Plan, plan
 
 if TYPE_CHECKING:
     from acpgen.output.applying import apply, check_writable, write_file

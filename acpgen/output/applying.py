@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.output.guards import check_folders_writable
 from acpgen.output.paths import LOCK_NAME, real_root
-from acpgen.output.planning import Change, Kind, Plan, compare
+from acpgen.output.plan import Change, Kind, Plan, check_folders_writable, compare
 from acpgen.output.replacing import CannotReplaceError, replace_folder
 from acpgen.output.staging import make_folders, make_stage, remove_folder, remove_tree, sweep, write_new, writing_alone
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from acpgen.output.exchange import exchange
-from acpgen.output.planning import Plan
+from acpgen.output.plan import Plan
 from acpgen.output.staging import make_stage, remove_tree
 from acpgen.output.twin import Twin, foreign_files
 

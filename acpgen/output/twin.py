@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acpgen.output.paths import prefixes
-from acpgen.output.planning import Kind, Plan
+from acpgen.output.plan import Kind, Plan
 from acpgen.output.staging import write_new
 
 

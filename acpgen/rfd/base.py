@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from acpgen.ir.role import Role
+from acpgen.ir.model import Role
+from acpgen.schema.document import split
 from acpgen.schema.gates import Gate
-from acpgen.schema.layers import layers, schema_list, schema_map
-from acpgen.schema.pointer import split
-from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+from acpgen.schema.walk import definition_pointer, layers, referenced_definition, schema_list, schema_map, walk
 
 _HANDSHAKE = "initialize"
 """The one method whose messages hold capabilities."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from acpgen.compiling import check_composed
 from acpgen.diagnostics import Diagnostic, InputError
+from acpgen.pipeline import check_composed
 from acpgen.schema.compose import compose
 from acpgen.schema.document import Document, parse_document
 from acpgen.schema.fragment import load_fragment

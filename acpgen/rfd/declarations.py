@@ -13,7 +13,7 @@ from acpgen.rfd.source import Findings
 from acpgen.rfd.syntax import Declaration, Member, OneOf, Record, Reference, TypeNode
 from acpgen.rfd.types import Conversion, convert, convert_member, is_required
 from acpgen.rfd.typescript import parse_typescript
-from acpgen.schema.layers import schema_list, schema_map
+from acpgen.schema.walk import schema_list, schema_map
 
 _PASSES = 5
 """Defaults of a capability hold those of the capabilities in it: so deep do they nest."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input_error
+from acpgen.ir.model import Role
 from acpgen.ir.names import pascal
-from acpgen.ir.role import Role
 from acpgen.rfd.base import Base, Slot, capability_slots
 from acpgen.rfd.blocks import Block, Kind, find_blocks
 from acpgen.rfd.declarations import Declared, convert_declarations, read_declarations
@@ -22,9 +22,9 @@ from acpgen.rfd.metadata import Metadata, read_metadata
 from acpgen.rfd.methods import Method, find_gate, find_leaves, find_methods, new_slots, side_of
 from acpgen.rfd.source import Findings, Source
 from acpgen.rfd.style import styled
-from acpgen.schema.layers import schema_map
-from acpgen.schema.marks import find_marks, mark
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
+from acpgen.schema.fragment import find_marks, mark
+from acpgen.schema.walk import schema_map
 
 MAX_DEFINITIONS = 500
 """More than this is a schema, not an RFD."""

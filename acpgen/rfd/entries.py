@@ -16,10 +16,9 @@ from acpgen.rfd.looks import looks_like_schema
 from acpgen.rfd.messages import is_message
 from acpgen.rfd.source import Findings
 from acpgen.rfd.style import styled
-from acpgen.schema.layers import schema_list, schema_map
-from acpgen.schema.pointer import join
-from acpgen.schema.sameness import same_shape
-from acpgen.schema.walk import walk
+from acpgen.schema.document import join
+from acpgen.schema.equality import same_shape
+from acpgen.schema.walk import schema_list, schema_map, walk
 
 _BESIDE = frozenset({"$schema", "$id", "$comment", "title", "description"})
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,99}")

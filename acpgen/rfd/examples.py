@@ -14,11 +14,11 @@ from acpgen.rfd.jsonblocks import Piece
 from acpgen.rfd.messages import Message, MessageKind
 from acpgen.rfd.source import Findings, Source
 from acpgen.rfd.style import reference, styled, without_prose
-from acpgen.schema.layers import layers, schema_list, schema_map
-from acpgen.schema.marks import mark
-from acpgen.schema.pointer import join
-from acpgen.schema.sameness import json_text
-from acpgen.schema.unions import find_union, type_of_constant
+from acpgen.schema.alternatives import find_union, type_of_constant
+from acpgen.schema.document import join
+from acpgen.schema.equality import json_text
+from acpgen.schema.fragment import mark
+from acpgen.schema.walk import layers, schema_list, schema_map
 
 _OPTIONAL = re.compile(r"\boptional\b", re.IGNORECASE)
 _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from acpgen.diagnostics import Location
 from acpgen.rfd.source import Findings
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
 _STRUCTURE = frozenset(

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from acpgen.diagnostics import Location
+from acpgen.ir.model import Role
 from acpgen.ir.names import words
-from acpgen.ir.role import Role
 from acpgen.rfd.jsonblocks import Piece
 from acpgen.rfd.source import Source
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Location, input_error
-from acpgen.ir.role import Role
+from acpgen.ir.model import Role
 from acpgen.rfd.base import Base, Slot, capability_slots
 from acpgen.rfd.entries import Entry
 from acpgen.rfd.messages import Message, MessageKind, belongs_to, lower_words
-from acpgen.schema.layers import layers, schema_map
+from acpgen.schema.walk import layers, schema_map
 
 ENDINGS = ("Request", "Response", "Notification")
 MAX_METHODS = 500

@@ -23,9 +23,9 @@ from acpgen.rfd.syntax import (
     Reference,
     TypeNode,
 )
-from acpgen.schema.layers import schema_map
-from acpgen.schema.marks import mark
-from acpgen.schema.unions import type_of_constant
+from acpgen.schema.alternatives import type_of_constant
+from acpgen.schema.fragment import mark
+from acpgen.schema.walk import schema_map
 
 _SIMPLE: Mapping[str, dict[str, Any]] = {
     **{name: {"type": name} for name in ("string", "number", "boolean", "null", "object")},

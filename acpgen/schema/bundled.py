@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acpgen.config.keys import is_path
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.data import data_folder
-from acpgen.suggest import did_you_mean
+from acpgen.text import did_you_mean
 
 if TYPE_CHECKING:
     from acpgen.schema.document import Document
@@ -163,6 +162,11 @@ def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Frag
     return load_fragment(path, label=label)
 
 
+def is_path(spec: str) -> bool:
+    """Whether the text that names an extension is the path of a file, and not the name of a bundled one."""
+    return "/" in spec or "\\" in spec or spec.endswith(".json")
+
+
 def is_bare(spec: str) -> bool:
     """Whether a user names an extension without its revision."""
     return not is_path(spec) and "@" not in spec
@@ -211,7 +215,7 @@ def revisions_of(name: str, protocol: int) -> tuple[str, ...]:
 
 def releases_defining(name: str, protocol: int) -> tuple[str, ...]:
     """The bundled releases of a protocol whose schema has the definition `name`, oldest first."""
-    from acpgen.schema.layers import schema_map
+    from acpgen.schema.walk import schema_map
 
     return tuple(
         release.name

@@ -11,11 +11,11 @@ from acpgen.schema.bundled import BUNDLED, Catalogue
 from acpgen.schema.document import Document
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.gates import Gate
-from acpgen.schema.layers import schema_map
+from acpgen.schema.walk import schema_map
 from acpgen.schema.merge import Merger
-from acpgen.schema.negotiation import Negotiation
+from acpgen.schema.facts import Negotiation
 from acpgen.schema.origins import Source, find_source
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer, referenced_definition, walk
 
 

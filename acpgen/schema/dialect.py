@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from acpgen.diagnostics import Report
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, walk
-from acpgen.suggest import MOST_HINTS, did_you_mean
+from acpgen.text import MOST_HINTS, did_you_mean
 
 MAX_CHAIN = 50
 """How many definitions may stand behind one another before an object is entered; published schemas have five."""

@@ -5,15 +5,41 @@ from __future__ import annotations
 import json
 import math
 import re
+from acpgen.diagnostics import Location, input_error
+from acpgen.text import digest
 from bisect import bisect
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from acpgen.digests import digest
-from acpgen.diagnostics import Location, input_error
-from acpgen.schema import pointer as pointers
+
+def join(pointer: str, *tokens: str | int) -> str:
+    """`pointer` extended by reference tokens, each escaped."""
+    return pointer + "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def split(pointer: str) -> list[str]:
+    """The unescaped reference tokens of `pointer`; raises `ValueError` where it does not start with `/`."""
+    if pointer == "":
+        return []
+    if not pointer.startswith("/"):
+        raise ValueError(f"not a JSON pointer: {pointer!r}")
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
+
+
+def resolve(root: Any, pointer: str) -> Any:
+    """The value in `root` that `pointer` names; raises `LookupError` where there is none."""
+    node = root
+    for token in split(pointer):
+        if isinstance(node, dict):
+            node = node[token]
+        elif isinstance(node, list) and token.isdecimal():
+            node = node[int(token)]
+        else:
+            raise LookupError(pointer)
+    return node
+
 
 MAX_BYTES = 32 * 1024 * 1024
 """The largest schema ever published is below 1 MiB; more than this is not a schema but an accident."""
@@ -71,7 +97,7 @@ class Places:
         """The place of the value at `pointer`, or of its last part that exists."""
         if pointer not in self._found:
             offset = 0
-            for token in pointers.split(pointer):
+            for token in split(pointer):
                 if offset not in self._children:
                     self._children[offset] = _offsets_of_children(self._text, offset)
                 if token not in self._children[offset]:

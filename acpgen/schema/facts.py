@@ -2,14 +2,106 @@
 
 from __future__ import annotations
 
+from acpgen.diagnostics import Report
+from acpgen.schema.gates import Gate, check_gates, read_gates
+from acpgen.schema.walk import definition_pointer, find_property, layers, schema_map
+from acpgen.text import did_you_mean
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from acpgen.diagnostics import Report
-from acpgen.schema.gates import Gate, check_gates, read_gates
-from acpgen.schema.layers import schema_map
-from acpgen.schema.negotiation import Negotiation, check_negotiation, check_unsupported, read_negotiation
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupported:
+    """The error for a version that cannot be met: its code, the definition of its `data`, and two properties of that.
+
+    `requested` holds the version asked for, `supported` the array of those that there are.
+    """
+
+    code: int
+    definition: str
+    requested: str
+    supported: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negotiation:
+    """The `method` that negotiates, and the property of its params that holds the version.
+
+    Without `unsupported`, a version that cannot be met is answered with another one.
+    """
+
+    method: str
+    version: str
+    unsupported: Unsupported | None
+
+
+def read_negotiation(raw: Mapping[str, Any]) -> Negotiation:
+    """The negotiation from its notation in JSON."""
+    error = raw.get("unsupported")
+    return Negotiation(
+        method=raw["method"],
+        version=raw["version"],
+        unsupported=error
+        and Unsupported(
+            code=error["code"],
+            definition=error["data"],
+            requested=error["requested"],
+            supported=error["supported"],
+        ),
+    )
+
+
+def check_negotiation(root: dict[str, Any], negotiation: Negotiation, report: Report) -> None:
+    """Report what `negotiation` names and the composed schema `root` does not have."""
+    definitions = schema_map(root, "$defs")
+    _check_method(negotiation, definitions, report)
+    if negotiation.unsupported is not None:
+        check_unsupported(root, negotiation.unsupported, report)
+
+
+def _check_method(negotiation: Negotiation, definitions: Mapping[str, Any], report: Report) -> None:
+    methods = {
+        str(node["x-method"]): name
+        for name, node in definitions.items()
+        if isinstance(node, dict) and "x-method" in node and name.endswith("Request")
+    }
+    params = methods.get(negotiation.method)
+    if params is None:
+        report.error(
+            "negotiation-method",
+            f"the version is negotiated by the request {negotiation.method!r}, which the schema does not have",
+            at="",
+            hint=did_you_mean(negotiation.method, methods),
+        )
+    else:
+        _check_property(params, negotiation.version, "integer", definitions=definitions, report=report)
+
+
+def check_unsupported(root: dict[str, Any], unsupported: Unsupported, report: Report) -> None:
+    """Report what the error for a version that cannot be met names and the schema `root` does not have."""
+    definitions = schema_map(root, "$defs")
+    if unsupported.definition not in definitions:
+        report.error(
+            "negotiation-data",
+            f"the data of the error {unsupported.code} is {unsupported.definition}, which the schema does not have",
+            at="",
+            hint=did_you_mean(unsupported.definition, definitions),
+        )
+        return
+    _check_property(unsupported.definition, unsupported.requested, "integer", definitions=definitions, report=report)
+    _check_property(unsupported.definition, unsupported.supported, "array", definitions=definitions, report=report)
+
+
+def _check_property(owner: str, wire: str, kind: str, *, definitions: Mapping[str, Any], report: Report) -> None:
+    pointer = definition_pointer(owner)
+    found = find_property(definitions[owner], pointer, wire, definitions)
+    if found is None or not any(layer.get("type") == kind for _, layer in layers(found[1], found[0], definitions)):
+        report.error(
+            "negotiation-property",
+            f"the negotiation of the version needs the property {wire!r} of {owner}, of the type {kind}",
+            at=pointer,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

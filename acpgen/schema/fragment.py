@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import json
+from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.schema.data import data_folder
+from acpgen.schema.document import Document, join, read_document
+from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
+from acpgen.schema.walk import schema_map
+from acpgen.text import did_you_mean
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TYPE_CHECKING
 
-from acpgen.diagnostics import Diagnostic, InputError, Severity
-from acpgen.schema.data import data_folder
-from acpgen.schema.document import Document, read_document
-from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
-from acpgen.schema.layers import schema_map
-from acpgen.schema.marks import find_marks
-from acpgen.schema.pointer import join
-from acpgen.suggest import did_you_mean
+_START = "<fill in: "
+
+
+def mark(wanted: str) -> str:
+    """The text that stands for what is `wanted`."""
+    return f"{_START}{wanted}>"
+
+
+def read_mark(value: Any) -> str | None:
+    """What the mark `value` wants; None for everything that is no mark."""
+    if isinstance(value, str) and value.startswith(_START) and value.endswith(">"):
+        return value[len(_START) : -1]
+    return None
+
+
+def find_marks(node: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
+    """The pointers of all marks in a JSON value, names of members among them, and what each wants."""
+    if (wanted := read_mark(node)) is not None:
+        yield pointer, wanted
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in items:
+        if (wanted := read_mark(key)) is not None:
+            yield join(pointer, key), wanted
+        yield from find_marks(child, join(pointer, key))
+
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acpgen.diagnostics import Report
-from acpgen.schema.layers import find_property, layers, schema_map
-from acpgen.schema.pointer import join
+from acpgen.schema.walk import find_property, layers, schema_map
+from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer
-from acpgen.suggest import did_you_mean
+from acpgen.text import did_you_mean
 
 _LEAVES = frozenset({"boolean", "object", "array"})
 """The types whose values can say yes: true, an object (even an empty one), an array with something in it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from acpgen.schema.document import Document
-from acpgen.schema.pointer import join
+from acpgen.schema.document import join
 
 Source: TypeAlias = tuple[Document, str]
 """A document and a pointer into it."""

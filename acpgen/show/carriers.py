@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 
-from acpgen.ir.messages import messages
+from acpgen.ir.methods import messages
 from acpgen.ir.model import Alias, Definition, Enum, Model, Struct, TaggedUnion, UntaggedUnion
 from acpgen.ir.order import needs, references
 from acpgen.show.entries import Carrier, Step, Uses

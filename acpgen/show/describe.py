@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
+from typing import TypeAlias
 
-from acpgen.emit.hints import field_hint, hint
-from acpgen.emit.literals import literal
-from acpgen.emit.reading import Reading
+from acpgen.diagnostics import InputError, input_error
+from acpgen.emit.fields import Reading
 from acpgen.emit.signatures import Signatures
-from acpgen.emit.values import value
+from acpgen.emit.source import field_hint, hint, literal, value
 from acpgen.ir import names
 from acpgen.ir.model import (
     Alias,
@@ -29,13 +31,12 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
 )
+from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
-from acpgen.ir.shapes import Definitions
 from acpgen.schema.compose import Composed
+from acpgen.schema.document import resolve
 from acpgen.schema.gates import Gate
-from acpgen.schema.layers import schema_map
-from acpgen.schema.pointer import resolve
-from acpgen.schema.walk import definition_pointer
+from acpgen.schema.walk import definition_pointer, schema_map
 from acpgen.show.carriers import Users
 from acpgen.show.entries import (
     Entry,
@@ -49,7 +50,55 @@ from acpgen.show.entries import (
     Uses,
     ValueEntry,
 )
-from acpgen.show.lookup import Subject, Untyped
+
+_LENGTH = 100
+"""How much of a name is compared and quoted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untyped:
+    """A definition of the schema that the package has no type for."""
+
+    name: str
+
+
+Subject: TypeAlias = Definition | Method | Untyped
+
+
+def find(name: str, composed: Composed, model: Model) -> list[Subject]:
+    """Everything that `name` is: a type by either of its names, then methods by wire name or handler.
+
+    Raises `InputError` with the nearest names where it is nothing.
+    """
+    found: list[Subject] = []
+    definitions = schema_map(composed.root, "$defs")
+    python_name = names.class_name(name) if name in definitions else name
+    if python_name in model.by_name:
+        found.append(model.by_name[python_name])
+    elif name in definitions:
+        found.append(Untyped(name))
+    found += [method for method in model.methods if name in (method.wire, method.name)]
+    if not found:
+        raise _unknown(name, _known(composed, model))
+    return found
+
+
+def _known(composed: Composed, model: Model) -> set[str]:
+    methods = {name for method in model.methods for name in (method.wire, method.name)}
+    return {*model.by_name, *schema_map(composed.root, "$defs"), *methods}
+
+
+def _unknown(name: str, known: Iterable[str]) -> InputError:
+    folded: dict[str, str] = {}
+    for each in sorted(known):
+        folded.setdefault(each[:_LENGTH].casefold(), each)
+    near = [folded[each] for each in get_close_matches(name[:_LENGTH].casefold(), folded, n=3)]
+    hint = f"did you mean {' or '.join(map(_short, near))}?" if near else "`acpgen methods` lists the methods"
+    return input_error("unknown-name", f"{_short(name)} is no type and no method here", hint=hint)
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= _LENGTH else name[: _LENGTH - 1] + "…")
 
 
 class Describer:

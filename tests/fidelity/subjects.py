@@ -8,14 +8,14 @@ from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
-from acpgen.compiling import load_base
 from acpgen.config import Sources
-from acpgen.inputs import find_inputs
-from acpgen.ir.options import Options
+from acpgen.ir.model import Options
+from acpgen.pipeline import load_base
 from acpgen.schema.bundled import find_fragment, find_release, list_releases, load_facts
 from acpgen.schema.compose import compose
 from acpgen.schema.fragment import load_fragments
 from acpgen.schema.walk import definition_pointer
+from acpgen.sources.inputs import find_inputs
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
 from tests.fidelity.expecting import Expecting
 from tests.fidelity.making import Maker

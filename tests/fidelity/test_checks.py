@@ -36,9 +36,7 @@ FAULTS: dict[str, Plant] = {
     "a fraction is cut off": instead(
         "codec", "integer", lambda read: lambda raw: int(raw) if type(raw) is float else read(raw)
     ),
-    "bounds are forgotten": instead(
-        "codec", "bounded", lambda read: lambda raw, low, high: read(raw, None, None)
-    ),
+    "bounds are forgotten": instead("codec", "bounded", lambda read: lambda raw, low, high: read(raw, None, None)),
     "a maximum is one too high": instead(
         "codec", "bounded", lambda read: lambda raw, low, high: read(raw, low, high and high + 1)
     ),

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from acpgen.config import Sources
 from acpgen.diagnostics import InputError
+from acpgen.emit.format import format_files
 from acpgen.emit.package import emit
-from acpgen.format import format_files
-from acpgen.ir.role import Role
+from acpgen.ir.model import Role
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen
 from tests.hostile import subject

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from acpgen.config import Sources
-from acpgen.ir.options import Options
+from acpgen.ir.model import Options
 from acpgen.schema.bundled import list_releases
 from tests.support import fitting_fragments, package_files
 

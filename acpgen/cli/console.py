@@ -1,0 +1,167 @@
+"""Printing to the terminal: diagnostics, plans and tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+
+from acpgen.diagnostics import Diagnostic, Severity
+from acpgen.text import printable
+
+CAP = 20
+"""More diagnostics than this are counted, not shown: the first ones explain the rest, mostly."""
+
+
+_LONGEST = 2000
+"""Characters of a message; those of names are in it as often as it says them."""
+
+
+class DiagnosticFormat(str, Enum):
+    """How diagnostics are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+
+
+def print_diagnostics(
+    diagnostics: Iterable[Diagnostic],
+    form: DiagnosticFormat = DiagnosticFormat.TEXT,
+    *,
+    notes: bool = True,
+    cap: int = CAP,
+) -> None:
+    """Print `diagnostics` to stderr by place; notes only where they were asked for, and as text no more than `cap`."""
+    shown = sorted(
+        {found for found in diagnostics if notes or found.severity is not Severity.NOTE},
+        key=lambda found: found.sort_key,
+    )
+    match form:
+        case DiagnosticFormat.TEXT:
+            lines = _text(shown, cap)
+        case DiagnosticFormat.JSON:
+            lines = [json.dumps([_as_json(found) for found in shown], indent=2)]
+        case DiagnosticFormat.GITHUB:
+            lines = [_annotation(found) for found in shown]
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def _text(diagnostics: Sequence[Diagnostic], cap: int) -> list[str]:
+    lines = [line for found in diagnostics[:cap] for line in _paragraph(found)]
+    if len(diagnostics) > cap:
+        lines.append(f"… and {len(diagnostics) - cap} more")
+    return lines
+
+
+def _paragraph(found: Diagnostic) -> list[str]:
+    where = f"{printable(str(found.location))}: " if found.location else ""
+    lines = [f"{where}{found.severity.value}: {_short(found.message)} [{found.code}]"]
+    if found.location and found.location.excerpt.strip(" {["):
+        lines.append(f"  {found.location.line} | {printable(found.location.excerpt.strip())}")
+    if found.pointer:
+        lines.append(f"  at {_short(found.pointer)}")
+    if found.hint:
+        lines.append(f"  hint: {_short(found.hint)}")
+    return lines
+
+
+def _short(text: str) -> str:
+    """`text` for people, who read no message of thousands of characters; `--format json` has all of it."""
+    return printable(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
+
+
+def _as_json(found: Diagnostic) -> dict[str, object]:
+    place = found.location
+    return {
+        "code": found.code,
+        "severity": found.severity.value,
+        "message": found.message,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "pointer": found.pointer,
+        "hint": found.hint,
+    }
+
+
+_GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def _annotation(found: Diagnostic) -> str:
+    place = found.location
+    where = [("file", place.file), ("line", str(place.line)), ("col", str(place.column))] if place else []
+    lines = [_short(found.message), *([f"hint: {_short(found.hint)}"] if found.hint else [])]
+    return annotation(_GITHUB_LEVELS[found.severity], [*where, ("title", found.code)], lines)
+
+
+def _in_repository(file: str) -> str:
+    """The path of a file as GitHub wants it: from the top of the repository, wherever a step of a job runs."""
+    if not (top := os.environ.get("GITHUB_WORKSPACE")):
+        return file
+    path, folder = Path(file).resolve(), Path(top).resolve()
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file
+
+
+def annotation(level: str, properties: Iterable[tuple[str, str]], lines: Iterable[str]) -> str:
+    """A workflow command, as GitHub Actions reads it from a log."""
+    shown = ((key, _in_repository(value) if key == "file" else value) for key, value in properties)
+    where = ",".join(f"{key}={_escaped(value, in_property=True)}" for key, value in shown)
+    return f"::{level} {where}::{'%0A'.join(map(_escaped, lines))}"
+
+
+def _escaped(text: str, *, in_property: bool = False) -> str:
+    text = printable(text).replace("%", "%25")
+    return text.replace(":", "%3A").replace(",", "%2C") if in_property else text
+
+
+def print_data(text: str) -> None:
+    """Print `text` on stdout; a reader that has gone away (`| head`) is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # or the interpreter tries once more when it ends, and complains
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print `rows` under `head`."""
+    clean = [[printable(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_drawn(head, clean)
+    else:
+        _print_plain(head, clean)
+
+
+def _print_drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table where every word of it fits into its column, else each row in lines of its own."""
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table
+    from rich.text import Text
+
+    console, table = Console(), Table(*head)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    if Measurement.get(console, console.options.update(max_width=sys.maxsize), table).minimum <= console.width:
+        console.print(table)
+    else:
+        print_data("\n".join(line for row in rows for line in _stacked(head, row)))
+
+
+def _stacked(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
+    """The first cell as a title; then the others that are not empty, each with the head of its column."""
+    width = max(map(len, head))
+    yield row[0]
+    yield from (f"  {name.ljust(width)}  {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell != "-")
+
+
+def _print_plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    print_data("\n".join(line.rstrip() for line in padded))

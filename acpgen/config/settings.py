@@ -1,0 +1,253 @@
+"""Put together what the command line says, what a file says and what holds by default: the outputs to build."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, Kind, Sources, is_open_by_default
+from acpgen.config.package_name import check_package_name
+from acpgen.config.pyproject import ConfigFile, from_here
+from acpgen.diagnostics import InputError, input_error
+from acpgen.ir.model import Options, Role
+from acpgen.schema.bundled import is_path
+from acpgen.text import did_you_mean
+
+COMMAND_LINE = "command line"
+DEFAULT = "default"
+
+_NO_OUTPUT = 'name the folder with --out, or write it to [tool.acpgen] in pyproject.toml: out = "src/my_agent/acp"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A value that is in effect, and where it comes from: a place in a file, the command line, or the default."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One package to build; `name` is None where it has none of its own."""
+
+    name: str | None
+    settings: Mapping[str, Setting]
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a key."""
+        return self.settings[key].value
+
+    def is_default(self, key: str) -> bool:
+        """Whether nobody said what the key is."""
+        return self.settings[key].origin == DEFAULT
+
+    @property
+    def sources(self) -> Sources:
+        """Which schema to read, and which extensions."""
+        return Sources(
+            protocol=self["protocol"],
+            release=self["release"],
+            schema=self["schema"],
+            extensions=tuple(self["extensions"]),
+        )
+
+    @property
+    def types(self) -> Options:
+        """What the user chose about the types."""
+        return Options(open=self["open"], keep_unknown=self["keep-unknown"])
+
+    @property
+    def options(self) -> BuildOptions:
+        """What `build` is to be asked for."""
+        return BuildOptions(
+            sources=self.sources,
+            roles=_roles(self["role"]),
+            out=self["out"],
+            types=self.types,
+            runtime=self["runtime"],
+            strict=self["strict"],
+            renames=tuple(sorted(self["renames"].items())),
+        )
+
+
+def _roles(role: str) -> tuple[Role, ...]:
+    return tuple(Role) if role == "both" else (Role(role),)
+
+
+def outputs_to_build(
+    config: ConfigFile | None, wishes: Mapping[str, Any], names: Sequence[str] = ()
+) -> tuple[Output, ...]:
+    """The outputs that a command is about, in the order of the file.
+
+    `wishes` are what the command line says, by key; a value of None is not said. `names` are those of outputs of the
+    file; with none, all are meant, or the one whose folder the command line names. Raises `InputError` for names that
+    are not there, for outputs without a folder, and for two with the same one.
+    """
+    wishes = {key: value for key, value in wishes.items() if value is not None}
+    configured = _configured(config)
+    chosen: list[tuple[str | None, _Levels]]
+    if names:
+        chosen = [(name, _named(name, configured)) for name in dict.fromkeys(names)]
+    elif "out" in wishes:
+        chosen = [
+            next((each for each in configured.items() if _is_at(each[1], wishes["out"])), (None, _shared(config)))
+        ]
+    else:
+        chosen = list(configured.items())
+    outputs = tuple(_output(name, levels, wishes) for name, levels in chosen)
+    if not outputs:
+        raise input_error("no-output", "there is no output to build", hint=_NO_OUTPUT)
+    _check_folders(outputs)
+    return outputs
+
+
+def sources_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Sources:
+    """The schema and the extensions that a command looks at: those of the output `name`, or of all that there are.
+
+    What the command line says wins. Raises `InputError` if the outputs have different ones and none is named.
+    """
+    found = {output.sources for output in _looked_at(config, wishes, name)}
+    return _only(found, "schemas", config)
+
+
+def types_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Options:
+    """What a user chose about the types, of the same outputs; raises `InputError` as `sources_in_effect` does."""
+    outputs = _looked_at(config, wishes, name)
+    found = {output.types for output in outputs}
+    if len(found) > 1:  # a default, which differs between roles, is no choice
+        found = {replace(each.types, open=each["open"] and not each.is_default("open")) for each in outputs}
+    return _only(found, "choices of `open` or `keep-unknown`", config)
+
+
+def _looked_at(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None) -> list[Output]:
+    wishes = {key: value for key, value in wishes.items() if value is not None}
+    configured = _configured(config)
+    levels = [_named(name, configured)] if name is not None else list(configured.values()) or [_shared(config)]
+    return [_output(None, each, wishes) for each in levels]
+
+
+_T = TypeVar("_T")
+
+
+def _only(found: set[_T], what: str, config: ConfigFile | None) -> _T:
+    if len(found) > 1:
+        hint = f"say which one is meant: --output {' or '.join(filter(None, _configured(config)))}"
+        raise input_error("several-outputs", f"the outputs of pyproject.toml have different {what}", hint=hint)
+    return found.pop()
+
+
+_Levels = tuple[Mapping[str, Setting], ...]
+"""Settings from one place each, the nearest place first."""
+
+
+def _shared(config: ConfigFile | None) -> _Levels:
+    if config is None:
+        return ()
+    # the folder of one output is not that of another
+    return (_level(config, {key: value for key, value in config.shared.items() if key != "out"}),)
+
+
+def _configured(config: ConfigFile | None) -> dict[str | None, _Levels]:
+    if config is None:
+        return {}
+    if "out" in config.shared:
+        return {None: (_level(config, config.shared),)}
+    return {name: (_level(config, table, (OUTPUTS, name)), *_shared(config)) for name, table in config.outputs.items()}
+
+
+def _level(config: ConfigFile, table: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, Setting]:
+    return {
+        key: Setting(key=key, value=_value(KEYS[key], value, config), origin=_origin(config, (*above, key)))
+        for key, value in table.items()
+    }
+
+
+def _origin(config: ConfigFile, keys: tuple[str, ...]) -> str:
+    place = config.place(*keys)
+    return f"{place.file}:{place.line}"
+
+
+def _value(key: Key, value: Any, config: ConfigFile) -> Any:
+    match key.kind:
+        case Kind.PATH:
+            return _path(value, config)
+        case Kind.SPECS:
+            return tuple(_spec(each, config) for each in value)
+        case _:
+            return value
+
+
+def _path(value: str, config: ConfigFile) -> Path:
+    return Path(value) if Path(value).is_absolute() else from_here(config.folder) / value
+
+
+def _spec(value: str, config: ConfigFile) -> str:
+    if not is_path(value):
+        return value
+    path = _path(value, config).as_posix()
+    return path if is_path(path) else f"./{path}"
+
+
+def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Output:
+    said = {key: Setting(key=key, value=value, origin=COMMAND_LINE) for key, value in wishes.items()}
+    settings = {key: Setting(key=key, value=spec.default, origin=DEFAULT) for key, spec in KEYS.items()}
+    for level in (*reversed(levels), said):
+        for key, setting in level.items():
+            excluded = KEYS[key].excludes
+            if excluded and excluded not in level:  # what is nearer says which of the two it is
+                settings[excluded] = Setting(key=excluded, value=KEYS[excluded].default, origin=DEFAULT)
+            settings[key] = _merged(settings[key], setting) if KEYS[key].kind is Kind.NAMES else setting
+    if settings["open"].value is None:
+        is_open = is_open_by_default(_roles(settings["role"].value))
+        settings["open"] = Setting(key="open", value=is_open, origin=DEFAULT)
+    return Output(name=name, settings=settings)
+
+
+def _merged(far: Setting, near: Setting) -> Setting:
+    """A table of names adds to that of the level above it."""
+    origin = near.origin if far.origin == DEFAULT else f"{far.origin}, {near.origin}"
+    return Setting(key=near.key, value={**far.value, **near.value}, origin=origin)
+
+
+def _named(name: str, configured: Mapping[str | None, _Levels]) -> _Levels:
+    if name in configured:
+        return configured[name]
+    known = [each for each in configured if each is not None]
+    if known:
+        hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+    else:
+        hint = "outputs with names are tables [tool.acpgen.outputs.NAME] in pyproject.toml"
+    raise input_error("unknown-output", f"no output {name!r} is configured", hint=hint)
+
+
+def _is_at(levels: _Levels, out: Path) -> bool:
+    found: Path = next(level["out"].value for level in levels if "out" in level)
+    return os.path.realpath(found) == os.path.realpath(out)
+
+
+def _check_folders(outputs: Iterable[Output]) -> None:
+    seen: dict[Path, Output] = {}
+    for output in outputs:
+        if output["out"] is None:
+            raise input_error("no-output", "it is not said where the package is to be", hint=_NO_OUTPUT)
+        check_package_name(output["out"])
+        real = Path(os.path.normcase(os.path.realpath(output["out"])))
+        for known, other in seen.items():
+            if known == real or known in real.parents or real in known.parents:
+                raise _same_folder(other, output)
+        seen[real] = output
+
+
+def _same_folder(first: Output, second: Output) -> InputError:
+    what = "have the same folder" if first["out"] == second["out"] else "have folders one in the other:"
+    folders = " and ".join(dict.fromkeys(each["out"].as_posix() for each in (first, second)))
+    return input_error(
+        "same-folder",
+        f"the outputs {first.name!r} and {second.name!r} {what} {folders}",
+        hint="give each package a folder of its own, or name the one output that is meant",
+    )

@@ -1,0 +1,364 @@
+"""Expressions that decode and encode values: any type, and the properties of an object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acpgen.emit.source import Code, hint, identifier, literal, value
+from acpgen.ir import names
+from acpgen.ir.defaults import stand_in
+from acpgen.ir.model import (
+    Alias,
+    AnyJson,
+    Choice,
+    Const,
+    Construct,
+    Definition,
+    Enum,
+    Field,
+    ListOf,
+    ListValue,
+    Literal,
+    MapOf,
+    MapValue,
+    Model,
+    Nullable,
+    Primitive,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+    Value,
+)
+from acpgen.ir.order import members
+
+_READERS = {
+    Primitive.STRING: "string",
+    Primitive.INTEGER: "integer",
+    Primitive.NUMBER: "number",
+    Primitive.BOOLEAN: "boolean",
+    Primitive.NULL: "null",
+}
+TYPES = "types."
+"""How generated modules qualify what `types.py` defines."""
+
+
+def decoder(name: str) -> Code:
+    """The function that decodes the definition `name`."""
+    return identifier(f"decode_{names.snake(name)}")
+
+
+def encoder(name: str) -> Code:
+    """The function that encodes the definition `name`."""
+    return identifier(f"encode_{names.snake(name)}")
+
+
+def constant(prefix: str, name: str, suffix: str = "") -> Code:
+    """The name of a module constant about the definition `name`."""
+    return identifier(f"{prefix}{names.snake(name).upper()}{suffix}")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedReader:
+    """A function that decodes a scalar within bounds: its name, what it returns, and its expression for `value`."""
+
+    name: Code
+    hint: Code
+    call: Code
+
+
+class Reading:
+    """Builds decode expressions for the types of one model."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.named: dict[Code, NamedReader] = {}
+        """The functions for scalars within bounds that were asked for, by their names."""
+
+    def read(self, expression: TypeExpr, source: str) -> Code:
+        """The expression that decodes `source`."""
+        match self.resolved(expression):
+            case AnyJson() | Nullable(AnyJson()):
+                return Code(source)
+            case Scalar() as scalar:
+                return _read_scalar(scalar, source)
+            case Const(only):
+                return Code(f"constant({source}, {literal(only)})")
+            case Choice(open=True, primitive=primitive):
+                return Code(f"{_READERS[primitive]}({source})")
+            case Choice(values=values):
+                return Code(f"choice({source}, constants({', '.join(map(literal, values))}))")
+            case ListOf(item=item, min_items=0):
+                return Code(f"array({source}, {self.reader(item)})")
+            case ListOf(item=item, min_items=min_items):
+                return Code(f"long_array({source}, {self.reader(item)}, {min_items})")
+            case MapOf(AnyJson()):
+                return Code(f"json_object({source})")
+            case MapOf(inner):
+                return Code(f"mapping({source}, {self.reader(inner)})")
+            case Nullable(inner):
+                return Code(f"nullable({source}, {self.reader(inner)})")
+            case Ref(name):
+                definition = self._model.by_name[name]
+                if isinstance(definition, Enum) and definition.open:  # one call less
+                    return Code(f"{_READERS[definition.primitive]}({source})")
+                return Code(f"{decoder(name)}({source})")
+
+    def reader(self, expression: TypeExpr) -> Code:
+        """A callable that decodes its argument: a function where there is one, else a lambda."""
+        call = self.read(expression, "value")
+        function, _, rest = call.partition("(")
+        if not rest:
+            return Code("anything")
+        if rest == "value)":
+            return Code(function)
+        match expression:
+            case Ref(name):
+                return decoder(self._last_alias(name))
+            case Scalar():
+                return self._named(expression, call)
+            case _:
+                return Code(f"lambda value: {call}")
+
+    def has_decoder(self, name: str) -> bool:
+        """Whether the definition `name` needs a function: not where that of another type does the same."""
+        return self.reader(Ref(name)) == decoder(name)
+
+    def _last_alias(self, name: str) -> str:
+        """The alias that `name` leads to and whose type has no name."""
+        definition = self._model.by_name[name]
+        while isinstance(definition, Alias) and isinstance(definition.type, Ref):
+            definition = self._model.by_name[definition.type.name]
+        return definition.name
+
+    def _named(self, scalar: Scalar, call: Code) -> Code:
+        """The function for a scalar within bounds; it has to be printed, as `named` says."""
+        low, high = map(_word, (scalar.minimum if scalar.min_length is None else scalar.min_length, scalar.maximum))
+        limits = f"{low}_to_{high}" if low and high else f"from_{low}" if low else f"up_to_{high}"
+        name = identifier(f"{scalar.primitive.value}_{limits}")
+        self.named[name] = NamedReader(name, hint(scalar), call)
+        return name
+
+    def resolved(self, expression: TypeExpr) -> TypeExpr:
+        """The type behind aliases."""
+        while isinstance(expression, Ref):
+            definition = self._model.by_name[expression.name]
+            if not isinstance(definition, Alias):
+                break
+            expression = definition.type
+        return expression
+
+
+def _read_scalar(scalar: Scalar, source: str) -> Code:
+    read = _READERS[scalar.primitive]
+    if scalar.primitive is Primitive.STRING and scalar.min_length:
+        return Code(f"long_string({source}, {scalar.min_length})")
+    if (scalar.minimum, scalar.maximum) != (None, None) and scalar.primitive in (Primitive.INTEGER, Primitive.NUMBER):
+        return Code(f"bounded({read}({source}), {literal(scalar.minimum)}, {literal(scalar.maximum)})")
+    return Code(f"{read}({source})")
+
+
+def _word(limit: float | None) -> str:
+    """A limit as part of a name; empty where there is none."""
+    text = "" if limit is None else literal(limit)
+    return text.replace("-", "minus_").replace("+", "").replace(".", "_point_")
+
+
+class Writing:
+    """Builds encode expressions for the types of one model."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._plain: dict[str, bool] = {}
+
+    def write(self, expression: TypeExpr, source: str) -> Code:
+        """The expression that encodes `source`; the same object where its JSON is itself."""
+        if self.is_plain(expression):
+            return Code(source)
+        match expression:
+            case Ref(name):
+                return self._write_definition(self._model.by_name[name], source)
+            case ListOf(item=item):
+                return Code(f"[{self.write(item, 'item')} for item in {source}]")
+            case MapOf(inner):
+                return Code(f"{{name: {self.write(inner, 'item')} for name, item in {source}.items()}}")
+            case Nullable(inner):
+                return Code(f"None if {source} is None else {self.write(inner, source)}")
+            case _:
+                return Code(source)
+
+    def _write_definition(self, definition: Definition, source: str) -> Code:
+        match definition:
+            case Struct():
+                return Code(f"{encoder(definition.name)}({source})")
+            case Alias():
+                return self.write(definition.type, source)
+            case _ if self.is_object(definition):
+                return Code(f"_ENCODERS[{source}.__class__]({source})")
+            case _:
+                return Code(f"encode({source})")
+
+    def is_plain(self, expression: TypeExpr) -> bool:
+        """Whether values of the type are JSON as they are."""
+        match expression:
+            case Ref(name):
+                if name not in self._plain:  # memoised: the number of paths is exponential
+                    self._plain[name] = self._is_plain_definition(self._model.by_name[name])
+                return self._plain[name]
+            case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+                return self.is_plain(inner)
+            case _:
+                return True
+
+    def is_object(self, definition: Definition) -> bool:
+        """Whether every value is an instance of a class."""
+        if isinstance(definition, UntaggedUnion):
+            found = [self._model.by_name[each.name] for each in members(definition) if isinstance(each, Ref)]
+            return len(found) == len(members(definition)) and all(map(self.is_object, found))
+        return isinstance(definition, (Struct, TaggedUnion))
+
+    def _is_plain_definition(self, definition: Definition) -> bool:
+        match definition:
+            case Alias(type=target):
+                return self.is_plain(target)
+            case Enum():
+                return True
+            case Struct():
+                return False
+            case _:
+                return all(self.is_plain(member) for member in members(definition))
+
+
+class Properties:
+    """Builds the expressions for the properties of the object `data`, for the types of one model."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+
+    def read(self, field: Field) -> Code:
+        """The expression that decodes the property `field`."""
+        return self._required(field) if field.required else self._optional(field)
+
+    def _required(self, field: Field) -> Code:
+        expression, key = self._reading.resolved(field.type), literal(field.wire)
+        fallback = stand_in(field, expression)
+        present = self._present(field, fallback)
+        if fallback is not None and field.leniency.default_on_null:
+            return Code(f"{value(fallback, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
+        return present
+
+    def _optional(self, field: Field) -> Code:
+        key = literal(field.wire)
+        present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field, field.default)
+        if self._is_made_if_absent(field) and not field.leniency.default_on_null:
+            return present
+        test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
+        absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
+        return Code(f"{present} if {test} else {absent}")
+
+    def _present(self, field: Field, fallback: Value | None) -> Code:
+        """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""
+        skips = field.leniency.skip_invalid_items
+        if self._is_lenient(field, fallback):
+            return self._lenient(field, fallback, skips=skips)
+        return self._strict(field.type, literal(field.wire), skips=skips)
+
+    def _is_lenient(self, field: Field, fallback: Value | None) -> bool:
+        """Whether a property that does not fit is dropped."""
+        has_fallback = fallback is not None or not field.required
+        return field.leniency.default_on_error and has_fallback and not self._takes_anything(field)
+
+    def _is_made_if_absent(self, field: Field) -> bool:
+        """Whether `lenient_or_made` reads the property, the one reader that takes an absent one."""
+        if field.required or not self._is_lenient(field, field.default):
+            return False
+        match field.default, self._reading.resolved(field.type):
+            case (None | Literal(), _):
+                return False
+            case ListValue(()), ListOf(min_items=0) if field.leniency.skip_invalid_items:
+                return False
+            case _:
+                return True
+
+    def _takes_anything(self, field: Field) -> bool:
+        return isinstance(self._reading.resolved(field.type), AnyJson)
+
+    def _strict(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
+        """The call for a property that has to fit."""
+        read = self._item_reader(expression, skips=skips)
+        match self._reading.resolved(expression):
+            case Const(str(only)):
+                return Code(f"constant_at(data, {key}, {literal(only)})")
+            case _ if read == "string":
+                return Code(f"string_at(data, {key})")
+            case ListOf(item=item, min_items=0) if not skips:
+                return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
+            case Nullable(inner):
+                return Code(f"nullable_at(data, {key}, {self._item_reader(inner, skips=skips)})")
+            case _:
+                return Code(f"at(data, {key}, {read})")
+
+    def _lenient(self, field: Field, fallback: Value | None, *, skips: bool) -> Code:
+        """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
+        key, read = literal(field.wire), self._item_reader(field.type, skips=skips)
+        match fallback, self._reading.resolved(field.type):
+            case None, Nullable(ListOf(item=item, min_items=0)) if skips:
+                return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
+            case None, Nullable(inner):
+                return Code(f"lenient(data, {key}, {self._item_reader(inner, skips=skips)})")
+            case None, _:
+                return Code(f"lenient_or(data, {key}, {read}, UNSET)")
+            case ListValue(()), ListOf(item=item, min_items=0) if skips:
+                return Code(f"lenient_list(data, {key}, {self._reading.reader(item)})")
+            case Literal(), _:
+                return Code(f"lenient_or(data, {key}, {read}, {value(fallback)})")
+            case _ if self._is_made_if_absent(field):
+                return Code(f"lenient_or_made(data, {key}, {read}, {_maker(fallback)})")
+            case _:
+                return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
+
+    def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
+        """A callable that decodes its argument, without the items that do not fit if it `skips` these."""
+        found = self._reading.resolved(expression)
+        if skips and isinstance(found, (ListOf, MapOf, Nullable)):
+            return Code(f"lambda value: {self._skipping(found, 'value')}")
+        return self._reading.reader(expression)
+
+    def _skipping(self, expression: TypeExpr, source: str) -> Code:
+        match expression:
+            case Nullable(inner):
+                reader = self._item_reader(inner, skips=True)
+                return Code(f"nullable({source}, {reader})")
+            case ListOf(item=item, min_items=min_items):
+                least = f", {min_items}" if min_items else ""
+                return Code(f"valid_items({source}, {self._reading.reader(item)}{least})")
+            case MapOf(inner):
+                return Code(f"valid_members({source}, {self._reading.reader(inner)})")
+            case _:
+                return self._reading.read(expression, source)
+
+
+def _maker(fallback: Value) -> Code:
+    """A callable that makes `fallback` anew."""
+    match fallback:
+        case ListValue(()):
+            return Code("list")
+        case MapValue(()):
+            return Code("dict")
+        case Construct(name, ()):
+            return identifier(TYPES + name)
+        case _:
+            return Code(f"lambda: {value(fallback, module=TYPES)}")
+
+
+def _made(fallback: Value) -> Code:
+    """The expression that makes `fallback` anew; type checkers infer nothing from an empty literal."""
+    match fallback:
+        case ListValue(()):
+            return Code("list[Any]()")
+        case MapValue(()):
+            return Code("dict[str, Any]()")
+        case _:
+            return value(fallback, module=TYPES)

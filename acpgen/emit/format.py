@@ -1,0 +1,63 @@
+"""Format generated files with black, in a fixed mode that no configuration of the user can change.
+
+Templates print what black would. Only a definition with a line that does not fit goes through black.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from unicodedata import east_asian_width
+
+from acpgen.diagnostics import internal_error
+from acpgen.emit.source import LINE_LENGTH
+
+_APART = re.compile(r"\n\n\n(?=[^\s)\]}])")
+"""Two empty lines before a line that is not indented. Docstrings have none, so a definition starts here."""
+
+
+def format_files(files: Mapping[str, str]) -> dict[str, str]:
+    """`files` with every Python file formatted; raises `InternalError` for one that is not Python."""
+    return {path: _format(path, text) if path.endswith(".py") else text for path, text in files.items()}
+
+
+def _format(path: str, text: str) -> str:
+    whole = text.rstrip("\n")
+    if not has_long_line(whole):
+        return f"{whole}\n"
+    run = _black()
+    return "\n\n\n".join(_format_part(path, part, run) for part in _APART.split(whole)) + "\n"
+
+
+def _format_part(path: str, part: str, run: Callable[[str], str]) -> str:
+    from black.parsing import InvalidInput
+
+    if not has_long_line(part):
+        return part
+    try:
+        return run(part).rstrip("\n")
+    except InvalidInput as error:
+        kept = Path(tempfile.mkdtemp(prefix="acpgen-")) / Path(path).name
+        kept.write_text(part, encoding="utf-8")
+        raise internal_error(f"the generated {path} is not Python: {error}; see {kept}") from None
+
+
+def _black() -> Callable[[str], str]:
+    # imported here: an unchanged build needs no formatter
+    import black
+    from black.mode import TargetVersion
+
+    return partial(black.format_str, mode=black.Mode(target_versions={TargetVersion.PY310}, line_length=LINE_LENGTH))
+
+
+def has_long_line(text: str) -> bool:
+    """Whether a line does not fit."""
+    return any(_width(line) > LINE_LENGTH for line in text.split("\n"))
+
+
+def _width(line: str) -> int:
+    """The columns of a line, as black counts them: characters of East Asian scripts take two."""
+    return len(line) if line.isascii() else sum(2 if east_asian_width(char) in "FW" else 1 for char in line)

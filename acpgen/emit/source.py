@@ -1,0 +1,245 @@
+"""The only place that turns a value, a type or a text into Python source."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import math
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from acpgen.diagnostics import internal_error
+from acpgen.ir.model import (
+    AnyJson,
+    Choice,
+    Const,
+    Construct,
+    Field,
+    ListOf,
+    ListValue,
+    Literal,
+    MapOf,
+    MapValue,
+    Nullable,
+    Primitive,
+    Ref,
+    Scalar,
+    TypeExpr,
+    Value,
+)
+
+LINE_LENGTH = 120
+"""Of generated code, formatting included."""
+_MOST_MARKS = 30
+
+
+class Code(str):
+    """Python source that is safe to print as it is."""
+
+    __slots__ = ()
+
+
+def identifier(name: str) -> Code:
+    """A plain ASCII identifier, dotted or not; anything else is a bug in the naming."""
+    for part in name.split("."):
+        if not (part.isascii() and part.isidentifier()) or keyword.iskeyword(part):
+            raise internal_error(f"{name!r} is no identifier")
+    return Code(name)
+
+
+def literal(value: str | int | float | bool | None) -> Code:
+    """The literal of a scalar; characters that an editor would not show as they are, escaped."""
+    if isinstance(value, str):
+        return _string(value)
+    if value is None or isinstance(value, (bool, int)):
+        return Code(repr(value))
+    if not math.isfinite(value):
+        raise internal_error(f"{value!r} is no JSON number")
+    return Code(repr(value).replace("e+", "e"))  # as black writes it
+
+
+def _string(text: str) -> Code:
+    quoted = json.dumps(text, ensure_ascii=False)  # JSON's escapes are Python's, for every character that it escapes
+    if text.count("'") < text.count('"'):  # as black does, to have fewer escapes
+        body = re.sub(r"\\.|'", _single_quoted, quoted[1:-1])
+        quoted = f"'{body}'"
+    return Code("".join(char if _is_plain(char) else _escape(char) for char in quoted))
+
+
+def _single_quoted(found: re.Match[str]) -> str:
+    return {'\\"': '"', "'": "\\'"}.get(found[0], found[0])
+
+
+def _is_plain(char: str) -> bool:
+    """Whether `char` shows as itself: no control, format (bidi marks, zero width), separator or private character.
+
+    Asked of a fixed version of Unicode, so that every Python gives the same answer.
+    """
+    return char == " " or unicodedata.ucd_3_2_0.category(char)[0] not in "CZ"
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+@lru_cache(maxsize=4096)
+def docstring(text: str, indent: int = 4) -> Code:
+    """`text` as a docstring literal, wrapped to the line length, to be printed after `indent` spaces.
+
+    Empty where there is nothing to say. Paragraphs and list items keep their line; the literal is escaped rather than
+    raw, whatever the text holds.
+    """
+    body = wrapped(text, LINE_LENGTH - indent - len('"""'))
+    if not body:
+        return Code("")
+    if len(body) == 1:  # the closing quotes need their place, too
+        body = wrapped(text, LINE_LENGTH - indent - len('"""' * 2))
+    first, *more = [_doc_line(line) for line in body]
+    start = '""" ' if first.startswith('"') else '"""'
+    if not more:
+        return Code(f'{start}{first} """' if first.endswith('"') else f'{start}{first}"""')
+    margin = " " * indent
+    rest = "\n".join(margin + line if line else "" for line in more)
+    return Code(f'{start}{first}\n{rest}\n{margin}"""')
+
+
+def tuple_of(items: Iterable[Code]) -> Code:
+    """The tuple of `items`."""
+    first, *more = items
+    return Code(f"({', '.join((first, *more))})" if more else f"({first},)")
+
+
+def enclosed(start: str, items: Sequence[str], end: str, *, indent: int) -> Code:
+    """A call or display at `indent`, laid out as black does, which takes about 5 ms for a definition with a long line.
+
+    On one line if it fits; else with its items on a line, if it is a call and they fit; else with a line for each.
+    """
+    one, margin = ", ".join(items), " " * indent
+    if indent + len(start) + len(one) + len(end) <= LINE_LENGTH or not items:
+        return Code(f"{start}{one}{end}")
+    if indent + 4 + len(one) > LINE_LENGTH or not start.endswith("("):
+        one = f",\n{margin}    ".join(items) + ","
+    return Code(f"{start}\n{margin}    {one}\n{margin}{end}")
+
+
+def assigned(target: str, expression: str, *, indent: int) -> Code:
+    """The assignment at `indent`; brackets around a conditional expression that does not fit, as black has them."""
+    line, margin = f"{target} = {expression}", " " * indent
+    fits_inside = indent + 4 + len(expression) <= LINE_LENGTH < indent + len(line)
+    if fits_inside and " if " in expression and " else " in expression:
+        line = f"{target} = (\n{margin}    {expression}\n{margin})"
+    return Code(line)
+
+
+def _doc_line(line: str) -> str:
+    escaped = line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if escaped.isascii() and escaped.isprintable():
+        return escaped
+    return "".join(char if _is_plain(char) else _escape(char) for char in escaped)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of `text`: paragraphs apart, and wrapped anew, but for the items of lists."""
+    normal = _normal(text).replace("\r\n", "\n").replace("\r", "\n")
+    lines: list[str] = []
+    for paragraph in normal.split("\n\n"):
+        block = [line for part in _items(paragraph) for line in _wrap(part, width)]
+        if block:
+            lines += ["", *block] if lines else block
+    return lines
+
+
+def _normal(text: str) -> str:
+    """`text` in the form NFC; as it is where it has more marks upon one letter than any language puts there.
+
+    To order the marks takes as many steps as the square of their number (UAX #15, 13, "Stream-Safe Text Format").
+    """
+    marks = 0
+    for char in "" if text.isascii() else text:
+        marks = marks + 1 if unicodedata.ucd_3_2_0.combining(char) else 0
+        if marks > _MOST_MARKS:
+            return text
+    return unicodedata.ucd_3_2_0.normalize("NFC", text)
+
+
+def _items(paragraph: str) -> list[str]:
+    """The lines of a list one by one; the lines of prose as one, to be wrapped anew."""
+    items: list[str] = []
+    for line in paragraph.split("\n"):
+        stripped = line.strip()
+        if items and not stripped.startswith(("- ", "* ")) and stripped:
+            items[-1] += " " + stripped
+        elif stripped:
+            items.append(stripped)
+    return items
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    indent = "  " if text.startswith(("- ", "* ")) else ""
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+SCALARS = {
+    Primitive.STRING: "str",
+    Primitive.INTEGER: "int",
+    Primitive.NUMBER: "float",
+    Primitive.BOOLEAN: "bool",
+    Primitive.NULL: "None",
+}
+
+
+def hint(expression: TypeExpr, *, module: str = "") -> Code:
+    """The annotation for a value of `expression`; `module` is what definitions are qualified with ("types.")."""
+    match expression:
+        case Ref(name):
+            return identifier(module + name)
+        case Scalar(primitive=primitive):
+            return Code(SCALARS[primitive])
+        case Const(value):
+            return Code(f"Literal[{literal(value)}]")
+        case Choice():
+            return _choice(expression)
+        case ListOf(item=item):
+            return Code(f"list[{hint(item, module=module)}]")
+        case MapOf(value):
+            return Code(f"dict[str, {hint(value, module=module)}]")
+        case Nullable(AnyJson()) | AnyJson():
+            return Code("Any")
+        case Nullable(inner):
+            return Code(f"{hint(inner, module=module)} | None")
+
+
+def _choice(choice: Choice) -> Code:
+    constants = ", ".join(map(literal, choice.values))
+    rest = f" | {SCALARS[choice.primitive]}" if choice.open else ""
+    return Code(f"Literal[{constants}]{rest}")
+
+
+def field_hint(field: Field, *, module: str = "") -> Code:
+    """The annotation for the attribute: UNSET is possible where the key may be absent."""
+    known = hint(field.type, module=module)
+    return Code(f"{known} | UnsetType") if field.may_be_unset else known
+
+
+def value(known: Value, *, module: str = "") -> Code:
+    """The expression that makes `known` anew each time it is evaluated."""
+    match known:
+        case Literal(scalar):
+            return literal(scalar)
+        case ListValue(items):
+            return Code(f"[{', '.join(value(item, module=module) for item in items)}]")
+        case MapValue(items):
+            members = (f"{literal(key)}: {value(item, module=module)}" for key, item in items)
+            return Code("{" + ", ".join(members) + "}")
+        case Construct(name, arguments):
+            passed = (f"{identifier(key)}={value(item, module=module)}" for key, item in arguments)
+            return Code(f"{identifier(module + name)}({', '.join(passed)})")
+
+
+def is_immutable(known: Value) -> bool:
+    """Whether one evaluation can serve every caller, as the default of a parameter does."""
+    return isinstance(known, Literal)

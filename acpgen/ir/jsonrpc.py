@@ -1,0 +1,146 @@
+"""JSON-RPC in the schema: the envelope definitions, and the error object with its codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from acpgen.ir import names
+from acpgen.ir.context import Context
+from acpgen.ir.model import Cancel, Enum, Envelope, ErrorCode, Errors, Field, Kind, Method, Ref, Role, Struct
+from acpgen.schema.document import join
+from acpgen.schema.walk import referenced_definition, walk
+
+
+def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method, ...]) -> Envelope:
+    """The rules for messages, found by structure in the envelopes of the schema. Warns if the root allows batches."""
+    batches = [pointer for pointer, branch in _branches(root) if branch.get("type") == "array"]
+    if batches:
+        context.report.warning(
+            "batches",
+            "batches are no part of ACP: packages answer an array of messages with one error",
+            at=batches[0],
+            hint="send each message on its own",
+        )
+    ids = set(_id_definitions(context))
+    return Envelope(
+        cancel=next((found for method in methods if (found := _cancel(context, method, ids))), None),
+        null_ids=not ids or any(_takes_null(context.definitions.nodes[name]) for name in ids),
+        null_error_ids=_has_null_error_ids(context),
+    )
+
+
+def _has_null_error_ids(context: Context) -> bool:
+    """Whether the id beside an `error` may be null, as JSON-RPC has it where nothing else is said."""
+    found = [
+        [node["properties"]["id"], *(context.definitions.nodes[name] for name in _targets(node["properties"]["id"]))]
+        for envelope in context.definitions.envelopes
+        for _, node in walk(context.definitions.nodes[envelope])
+        if isinstance(node, dict) and {"id", "error"} <= node.get("properties", {}).keys()
+    ]
+    return not found or any(_takes_null(node) for nodes in found for node in nodes)
+
+
+def _id_definitions(context: Context) -> Iterator[str]:
+    """The definitions that type the `id` of requests."""
+    for envelope in context.definitions.envelopes:
+        for pointer, node in walk(context.definitions.nodes[envelope]):
+            if pointer.endswith("/properties/id"):
+                yield from _targets(node)
+
+
+def _targets(node: Any) -> Iterator[str]:
+    for part in [node, *node.get("allOf", [])] if isinstance(node, dict) else []:
+        if (target := referenced_definition(part)) is not None:
+            yield target
+
+
+def _cancel(context: Context, method: Method, ids: set[str]) -> Cancel | None:
+    """The method that cancels requests: a notification of both peers that must name one thing, the id of a request."""
+    params = context.lowered.get(method.params.name) if isinstance(method.params, Ref) else None
+    if method.kind is not Kind.NOTIFICATION or set(method.handlers) != set(Role) or not isinstance(params, Struct):
+        return None
+    required = [field for field in params.fields if field.required]
+    if len(required) != 1 or not isinstance(required[0].type, Ref):
+        return None
+    if required[0].type.name not in {context.class_name(name) for name in ids}:
+        return None
+    return Cancel(method=method.wire, key=required[0].wire)
+
+
+def _branches(node: Any, pointer: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """`node` and the alternatives of its unions, at any depth, each with its pointer below `node`."""
+    if isinstance(node, dict):
+        yield pointer, node
+        for key in ("anyOf", "oneOf"):
+            for index, branch in enumerate(node.get(key, [])):
+                yield from _branches(branch, join(pointer, key, index))
+
+
+def _takes_null(node: Any) -> bool:
+    return any("null" in (kind, *(kind if isinstance(kind, list) else ())) for kind in _types(node))
+
+
+def _types(node: Any) -> Iterator[Any]:
+    return (branch.get("type") for _, branch in _branches(node))
+
+
+_JSON_RPC_CODES = (
+    (-32700, "Parse error", "What arrived is not JSON."),
+    (-32600, "Invalid request", "What arrived is JSON, yet no request object."),
+    (-32601, "Method not found", "The peer does not offer the method."),
+    (-32602, "Invalid params", "The parameters do not fit the method."),
+    (-32603, "Internal error", "The peer failed while it handled the request."),
+)
+"""The codes that JSON-RPC 2.0 itself defines (section 5.1)."""
+
+
+def lower_errors(context: Context) -> Errors:
+    """The error object and codes of the schema; where it has none, those of JSON-RPC 2.0 alone."""
+    found = next(_error_objects(context), None)
+    codes = {code: _error_code(code, title, doc) for code, title, doc in _JSON_RPC_CODES}
+    for named in _named_codes(context, found) if found else ():
+        if named.code in codes:
+            # other modules import these classes: the schema may describe them, not rename them
+            codes[named.code] = replace(named, name=codes[named.code].name)
+        elif _is_free(named.name, {code.name for code in codes.values()}, context):
+            codes[named.code] = named
+    return Errors(object=found.name if found else None, codes=tuple(codes.values()))
+
+
+def _is_free(name: str, taken: set[str], context: Context) -> bool:
+    """Whether a code may have a class of that name; without one it is a plain `RequestError`."""
+    is_taken = name in taken or name in context.lowered or name in names.RESERVED_CLASSES
+    return name.isidentifier() and not is_taken
+
+
+def _error_objects(context: Context) -> Iterator[Struct]:
+    for name in context.definitions.nodes:
+        if name not in context.definitions.envelopes:
+            continue
+        for pointer, node in walk(context.definitions.nodes[name]):
+            if not pointer.endswith("/properties/error") or not isinstance(node, dict):
+                continue
+            for part in [node, *node.get("allOf", [])]:
+                target = referenced_definition(part)
+                definition = context.lowered.get(context.class_name(target)) if target else None
+                if isinstance(definition, Struct) and {"code", "message", "data"} <= {
+                    field.wire for field in definition.fields
+                }:
+                    yield definition
+
+
+def _named_codes(context: Context, error: Struct) -> Iterator[ErrorCode]:
+    code: Field = next(field for field in error.fields if field.wire == "code")
+    enum = context.lowered.get(code.type.name) if isinstance(code.type, Ref) else None
+    if not isinstance(enum, Enum):
+        return
+    for member in enum.members:
+        if isinstance(member.value, int) and member.title and names.pascal(member.title):
+            yield _error_code(member.value, member.title, member.doc)
+
+
+def _error_code(code: int, title: str, doc: str) -> ErrorCode:
+    name = names.pascal(title)
+    return ErrorCode(code=code, name=name if name.endswith("Error") else name + "Error", title=title, doc=doc)

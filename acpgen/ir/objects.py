@@ -1,0 +1,227 @@
+"""Flatten a schema node to what it says about objects: layers of properties, and branches still to be chosen from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from acpgen.schema.document import join
+from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """One entry of `properties`, with the definitions that were entered on the way to it, outermost first."""
+
+    wire: str
+    node: Any
+    pointer: str
+    required: bool
+    owners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member of a `oneOf` or `anyOf`."""
+
+    node: Any
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """A `not` of an object."""
+
+    node: Any
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a node says about objects.
+
+    `branches` are the unions that an instance has to satisfy besides, each a choice of members. `owners` are the
+    definitions that the shape is made of. `required` names may be declared by a shape that this one is added to. An
+    `open` one says that other properties are expected.
+    """
+
+    properties: tuple[Property, ...] = ()
+    branches: tuple[tuple[Member, ...], ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    owners: tuple[str, ...] = ()
+    docs: tuple[str, ...] = ()
+    required: frozenset[str] = frozenset()
+    open: bool = False
+
+    def __add__(self, inner: Shape) -> Shape:
+        """Both at once: this shape around `inner`, whose branches are chosen from first."""
+        required = self.required | inner.required
+        properties = _distinct(self.properties + inner.properties, lambda each: each.pointer)
+        return Shape(
+            properties=tuple(replace(each, required=each.wire in required) for each in properties),
+            branches=_distinct(inner.branches + self.branches, lambda each: each[0].pointer),
+            exclusions=_distinct(self.exclusions + inner.exclusions, lambda each: each.pointer),
+            owners=_distinct(self.owners + inner.owners, lambda each: each),
+            docs=self.docs + tuple(doc for doc in inner.docs if doc not in self.docs),
+            required=required,
+            open=self.open or inner.open,
+        )
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """The definitions of a composed schema, and who uses whom."""
+
+    nodes: Mapping[str, Any]
+    _objects: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _nulls: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _shapes: dict[str, Shape] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def shape(self, node: Any, pointer: str, owners: tuple[str, ...] = ()) -> Shape:
+        """The shape of `node`; `$ref` and `allOf` are followed, `oneOf` and `anyOf` become branches."""
+        if not isinstance(node, dict):
+            return Shape()
+        shape = Shape(
+            properties=_own_properties(node, pointer, owners),
+            branches=tuple(
+                tuple(Member(node=member, pointer=join(pointer, key, index)) for index, member in enumerate(node[key]))
+                for key in ("oneOf", "anyOf")
+                if key in node
+            ),
+            exclusions=(Exclusion(node=node["not"], pointer=join(pointer, "not")),) if "not" in node else (),
+            owners=owners[-1:],
+            docs=(node["description"],) if node.get("description") else (),
+            required=frozenset(node.get("required", ())),
+            open=any(node.get(key) is True for key in ("additionalProperties", "unevaluatedProperties")),
+        )
+        parts = [shape, *(self._conjunct(part, where, owners) for part, where in _conjuncts(node, pointer))]
+        while len(parts) > 1:  # neighbours by neighbours: one after the other takes the square of their number
+            parts = [parts[at] + parts[at + 1] if at + 1 < len(parts) else parts[at] for at in range(0, len(parts), 2)]
+        return parts[0]
+
+    def _conjunct(self, node: Any, pointer: str, owners: tuple[str, ...]) -> Shape:
+        name = referenced_definition(node)
+        if name is None:
+            return self.shape(node, pointer, owners)
+        shape = self.definition_shape(name)
+        properties = (replace(each, owners=(*owners, *each.owners)) for each in shape.properties)
+        return replace(shape, properties=tuple(properties))
+
+    def definition_shape(self, name: str) -> Shape:
+        """The shape of a definition, itself being the outermost owner."""
+        if name not in self._shapes:
+            self._shapes[name] = self.shape(self.nodes[name], definition_pointer(name), (name,))
+        return self._shapes[name]
+
+    def is_object(self, node: Any) -> bool:
+        """Whether every instance of `node` is an object with names that acpgen knows or a union of such."""
+        if not isinstance(node, dict):
+            return False
+        if (name := referenced_definition(node)) is not None:
+            if name not in self._objects:
+                self._objects[name] = self.is_object(self.nodes[name])
+            return self._objects[name]
+        if "properties" in node:
+            return True
+        if node.get("type", "object") != "object":
+            return False
+        unions = [node[key] for key in ("oneOf", "anyOf") if key in node]
+        parts = node.get("allOf", [])
+        if unions or parts:
+            return all(all(map(self.is_object, union)) for union in unions) and all(map(self.is_object, parts))
+        return False
+
+    def is_null(self, node: Any) -> bool:
+        """Whether null is the only instance of `node`, as far as its types, constants and unions say."""
+        if not isinstance(node, dict):
+            return False
+        if (name := referenced_definition(node)) is not None:
+            if name not in self._nulls:
+                self._nulls[name] = self.is_null(self.nodes[name])
+            return self._nulls[name]
+        if "const" in node:
+            return node["const"] is None
+        members = [member for key in ("oneOf", "anyOf", "allOf") for member in node.get(key, [])]
+        return node.get("type") == "null" or (bool(members) and all(map(self.is_null, members)))
+
+    @cached_property
+    def envelopes(self) -> frozenset[str]:
+        """The definitions that describe JSON-RPC messages: marked `x-docs-ignore`, and used by such alone."""
+        marked = {name for name, node in self.nodes.items() if isinstance(node, dict) and node.get("x-docs-ignore")}
+        used = {target for name, node in self.nodes.items() if name not in marked for target in references(node)}
+        return frozenset(marked - used)
+
+    @cached_property
+    def absorbed(self) -> frozenset[str]:
+        """The definitions that only serve as the payload of one union member, and so need no class of their own."""
+        uses = Counter(
+            target for name, node in self.nodes.items() if name not in self.envelopes for target in references(node)
+        )
+        payloads = {
+            target for name, node in self.nodes.items() if name not in self.envelopes for target in _payloads(node)
+        }
+        return frozenset(
+            name
+            for name in payloads
+            if uses[name] == 1 and self.is_object(self.nodes[name]) and "x-method" not in self.nodes[name]
+        )
+
+    def base_of(self, owners: tuple[str, ...]) -> str | None:
+        """The first of `owners` that is a class of its own, free to be inherited from."""
+        for name in owners:
+            if name not in self.absorbed and not self.definition_shape(name).branches:
+                return name
+        return None
+
+
+def _distinct(parts: tuple[T, ...], key: Callable[[T], str]) -> tuple[T, ...]:
+    """The parts in order, each once: what several paths lead to is there once, however many paths there are."""
+    found: dict[str, T] = {}
+    for part in parts:
+        found.setdefault(key(part), part)
+    return tuple(found.values())
+
+
+def references(node: Any) -> Iterator[str]:
+    """The definitions that `node` refers to, once for each `$ref`."""
+    for _, child in walk(node):
+        if (name := referenced_definition(child)) is not None:
+            yield name
+
+
+def _conjuncts(node: dict[str, Any], pointer: str) -> Iterator[tuple[Any, str]]:
+    if "$ref" in node:
+        yield {"$ref": node["$ref"]}, pointer
+    for index, part in enumerate(node.get("allOf", [])):
+        yield part, join(pointer, "allOf", index)
+
+
+def _own_properties(node: dict[str, Any], pointer: str, owners: tuple[str, ...]) -> tuple[Property, ...]:
+    required = node.get("required", [])
+    return tuple(
+        Property(
+            wire=wire,
+            node=child,
+            pointer=join(pointer, "properties", wire),
+            required=wire in required,
+            owners=owners,
+        )
+        for wire, child in node.get("properties", {}).items()
+    )
+
+
+def _payloads(definition: Any) -> Iterator[str]:
+    """The definitions that union members in `definition` add properties to: their own, or those around the union."""
+    for _, node in walk(definition):
+        if not isinstance(node, dict):
+            continue
+        for key in ("oneOf", "anyOf"):
+            for member in node.get(key, []):
+                if isinstance(member, dict) and ("properties" in node or "properties" in member):
+                    parts = [member, *member.get("allOf", [])]
+                    yield from (target for part in parts if (target := referenced_definition(part)) is not None)

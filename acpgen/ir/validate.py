@@ -1,0 +1,176 @@
+"""Look over a finished model for what can only be seen in the whole: clashing names, union members out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from acpgen.diagnostics import Report
+from acpgen.ir import names
+from acpgen.ir.defaults import stand_in
+from acpgen.ir.model import (
+    Alias,
+    Candidate,
+    Definition,
+    Enum,
+    Field,
+    ListOf,
+    MapOf,
+    Model,
+    Nullable,
+    Ref,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+)
+from acpgen.ir.order import members
+from acpgen.ir.relations import Coverage
+
+MAX_MEMBERS = 400
+"""Of one union; Python parses `A | B | …` as deep as it is long. Published unions have some twenty."""
+
+MAX_VALUES = 10_000
+"""Of one enumeration; black takes half a millisecond for each. Published ones have some ten."""
+MAX_PROPERTIES = 10_000
+"""Of one object, formatted in one piece of 70 MiB a thousand. Published ones have some ten."""
+MAX_READINGS = 10_000
+"""Of one value as one type: the members of a union, of the unions among its members, and so on. Published unions have
+some thirty. Decoders try them in turn, and Python hashes each at import.
+"""
+
+
+def check_model(model: Model, report: Report) -> None:
+    """Report clashing names (errors) and union members that no value reaches (warnings).
+
+    Where one value may fit several members, a note says so: the first one in the schema takes it.
+    """
+    _check_names(model, report)
+    _check_gates(model, report)
+    _check_readings(model, report)
+    coverage = Coverage(model)
+    for definition in model.definitions:
+        match definition:
+            case definition if _is_too_wide(definition, report):
+                pass
+            case Struct():
+                for field in definition.fields:
+                    _check_leniency(field, coverage, report)
+            case UntaggedUnion(members=candidates):
+                _check_candidates(definition, candidates, coverage, report)
+            case TaggedUnion():
+                _check_candidates(definition, definition.untagged, coverage, report)
+
+
+def _is_too_wide(definition: Definition, report: Report) -> bool:
+    match definition:
+        case UntaggedUnion():
+            count, what, kind, limit = len(definition.members), "members", "a union", MAX_MEMBERS
+        case TaggedUnion():
+            count = len(definition.variants) + len(definition.fallbacks)
+            what, kind, limit = "members", "a union", MAX_MEMBERS
+        case Enum():
+            count, what, kind, limit = len(definition.members), "values", "an enumeration", MAX_VALUES
+        case Struct():
+            count, what, kind, limit = len(definition.fields), "properties", "an object", MAX_PROPERTIES
+        case _:
+            return False
+    if count > limit:
+        report.error(
+            f"too-many-{what}",
+            f"{definition.name} has {count} {what}, more than the {limit} that {kind} may have",
+            at=definition.pointer,
+        )
+    return count > limit
+
+
+def _check_names(model: Model, report: Report) -> None:
+    functions: dict[str, Definition] = {}
+    errors = {code.name for code in model.errors.codes}
+    for definition in model.definitions:
+        name = definition.name
+        if name in names.RESERVED_CLASSES or name in errors:
+            report.error(
+                "name-clash",
+                f"the definition {name} has the name of something else in the generated package",
+                at=definition.pointer,
+                hint="rename the definition in the schema",
+            )
+        known = functions.setdefault(names.snake(name), definition)
+        if known is not definition:
+            report.error(
+                "name-clash",
+                f"{known.name} and {name} would share the function decode_{names.snake(name)}",
+                at=definition.pointer,
+            )
+
+
+def _check_gates(model: Model, report: Report) -> None:
+    for method in model.methods:
+        if method.gate and not isinstance(model.by_name.get(names.class_name(method.gate.root)), Struct):
+            report.error(
+                "gate-root",
+                f"the gate of {method.wire!r} looks into {method.gate.root}, which is no class of the package",
+                at=method.gate.pointer or method.pointer,
+                hint="name the params or the result of the request that exchanges capabilities",
+            )
+
+
+def _check_readings(model: Model, report: Report) -> None:
+    """Refuse unions of unions that multiply; a definition comes after those that it needs."""
+    readings: dict[str, int] = {}
+    for definition in model.definitions:
+        match definition:
+            case Alias(type=target):
+                inner = [_readings(target, readings)]
+            case TaggedUnion() | UntaggedUnion():
+                inner = [_readings(each, readings) for each in members(definition)]
+            case Struct() | Enum():
+                continue
+        readings[definition.name] = sum(inner)
+        if max(inner) <= MAX_READINGS < sum(inner):
+            report.error(
+                "too-many-readings",
+                f"{definition.name} contains unions of unions that come to more than {MAX_READINGS:,} alternatives",
+                at=definition.pointer,
+                hint="put fewer unions into one another",
+            )
+
+
+def _readings(expression: TypeExpr, known: Mapping[str, int]) -> int:
+    match expression:
+        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+            return _readings(inner, known)
+        case Ref(name):
+            return known.get(name, 1)
+        case _:
+            return 1
+
+
+def _check_leniency(field: Field, coverage: Coverage, report: Report) -> None:
+    falls_back = field.leniency.default_on_error or field.leniency.default_on_null
+    has_default = not field.required or stand_in(field, coverage.resolve(field.type)) is not None
+    if falls_back and not has_default and not field.inherited:
+        report.warning(
+            "leniency-without-default",
+            f"{field.wire!r} is required and has no default to fall back to; it is decoded strictly",
+            at=field.pointer,
+        )
+
+
+def _check_candidates(union: Definition, candidates: Sequence[Candidate], coverage: Coverage, report: Report) -> None:
+    for earlier, later in combinations(candidates, 2):
+        one, other = coverage.describe(earlier.type), coverage.describe(later.type)
+        if coverage.covers(earlier.type, later.type):
+            report.warning(
+                "unreachable-member",
+                f"{union.name}: whatever fits {other} fits {one}, too, which comes first; no value becomes {other}",
+                at=union.pointer,
+                hint="put the narrower member first",
+            )
+        elif not coverage.disjoint(earlier.type, later.type):
+            report.note(
+                "ambiguous-union",
+                f"{union.name}: a value may fit both {one} and {other}; it becomes {one}, which comes first",
+                at=union.pointer,
+            )

@@ -1,0 +1,295 @@
+"""Compares the generated files with the output folder. Only reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error, internal_error
+from acpgen.output.manifest import MARKER, Manifest, read_manifest, render_manifest
+from acpgen.output.paths import (
+    LOCK_NAME,
+    ObstacleError,
+    StrPath,
+    foreign_file,
+    nearest_existing,
+    path_flaw,
+    prefixes,
+    read_below,
+    real_root,
+    shown,
+    unreadable,
+)
+from acpgen.text import with_plain_ends
+
+_OTHER_FOLDER = "give the package a folder of its own, such as src/my_agent/acp"
+
+
+def check_files(files: Mapping[str, str]) -> None:
+    """Check what the emitter hands over (path to text).
+
+    Raises `InternalError` for a path or text that must not be written, `InputError` for names that clash by case.
+    """
+    for path, text in files.items():
+        if flaw := path_flaw(path):
+            raise internal_error(f"the generated path {path!a} is not usable: {flaw}")
+        if flaw := _text_flaw(text):
+            raise internal_error(f"the generated text of {path} is not usable: {flaw}")
+        for above in prefixes(path):
+            if above != path and above in files:
+                raise internal_error(f"{above} is generated as a file and as a folder")
+    _check_case(files)
+
+
+def _text_flaw(text: str) -> str | None:
+    if text and not text.startswith(MARKER):
+        return "it does not start with the marker"  # The next build could not tell it from a user's file.
+    if "\r" in text:
+        return "it has a carriage return"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"it is not UTF-8: {error}"
+    return None
+
+
+def _check_case(paths: Iterable[str]) -> None:
+    """Folders count too: `A/x.py` and `a/y.py` land in one folder on some disks and in two on others."""
+    first_by_fold = {LOCK_NAME: LOCK_NAME}
+    clashes: list[Diagnostic] = []
+    for name in sorted({prefix for path in paths for prefix in prefixes(path)}):
+        first = first_by_fold.setdefault(name.casefold(), name)
+        if first != name:
+            clashes.append(_case_clash(first, name))
+    if clashes:
+        raise InputError(clashes)
+
+
+def _case_clash(first: str, second: str) -> Diagnostic:
+    return Diagnostic(
+        code="case-clash",
+        severity=Severity.ERROR,
+        message=f"the generated {first} and {second} differ only in upper and lower case",
+        hint="they would be one file on Windows and macOS: rename what one of them is named after",
+    )
+
+
+def check_folder(folder: StrPath) -> Path:
+    """The output folder with links resolved. Raises `InputError` if it cannot or must not hold a package."""
+    name = Path(folder).as_posix()
+    if "\0" in name:
+        raise input_error("folder-refused", "the name of the output folder has a NUL character", hint=_OTHER_FOLDER)
+    root = real_root(folder)
+    if reason := _refusal(root):
+        raise input_error("folder-refused", f"the output folder {name} {reason}", hint=_OTHER_FOLDER)
+    existing = nearest_existing(root)
+    if os.path.isdir(existing):
+        return root
+    if existing == root:
+        raise input_error("folder-is-file", f"the output folder {name} is not a folder", hint=_OTHER_FOLDER)
+    raise input_error(
+        "folder-unwritable",
+        f"the output folder {name} cannot be made: {_obstacle(Path(folder), existing)} is not a folder",
+        hint="choose another folder",
+    )
+
+
+def _obstacle(folder: Path, existing: Path) -> str:
+    """How to name what is in the way: as part of the path that the user wrote, where it is one."""
+    named = nearest_existing(folder)
+    return (named if real_root(named) == existing else existing).as_posix()
+
+
+def _refusal(root: Path) -> str | None:
+    if root == root.parent:
+        return "is the root of the file system"
+    if root == real_root(os.path.expanduser("~")):
+        return "is the home folder"
+    if os.path.lexists(root / ".git"):
+        return "is the top of a git checkout"
+    if os.path.lexists(root / "pyproject.toml"):
+        return "is the top of a project (it has a pyproject.toml)"
+    return None
+
+
+def check_folders_writable(root: Path, paths: Iterable[str]) -> None:
+    """Raise `InputError` if a folder in which one of `paths` has to change, or `root`, takes no changes."""
+    folders = {nearest_existing(folder) for folder in [root, *((root / path).parent for path in paths)]}
+    refused = [folder for folder in sorted(folders) if not os.access(folder, os.W_OK | os.X_OK)]
+    if refused:
+        raise InputError([_unwritable(folder) for folder in refused])
+
+
+def _unwritable(folder: Path) -> Diagnostic:
+    return Diagnostic(
+        code="folder-unwritable",
+        severity=Severity.ERROR,
+        message=f"the folder {folder.as_posix()} is not writable",
+        hint="make it writable, or choose another folder",
+    )
+
+
+class Kind(Enum):
+    """What happens to a file."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    KEEP = "keep"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to the file at `path`, relative to the output folder."""
+
+    path: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What `apply` would do. `files` is the whole package by path, manifest included; `changes` are sorted by path."""
+
+    folder: Path
+    changes: tuple[Change, ...]
+    files: Mapping[str, str]
+    notes: tuple[Diagnostic, ...] = ()
+    """What is worth telling although it stops nothing: stale files that are kept."""
+    problems: tuple[Diagnostic, ...] = ()
+    """What stands in the way; a plan that has any cannot be applied."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the folder already holds exactly this package."""
+        return all(change.kind is Kind.KEEP for change in self.changes)
+
+    def raise_problems(self) -> None:
+        """Raise `InputError` if anything stands in the way."""
+        if self.problems:
+            raise InputError(self.problems)
+
+    @property
+    def written(self) -> dict[str, str]:
+        """The text of each file that is created or updated."""
+        return {
+            change.path: self.files[change.path] for change in self.changes if change.kind in (Kind.CREATE, Kind.UPDATE)
+        }
+
+
+def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object], names: Iterable[str] = ()) -> Plan:
+    """What has to change in `folder` for it to hold `files` and the manifest that `head` begins.
+
+    `names` are the public names of the package. What stands in the way is among the `problems` of the plan.
+
+    Raises `InputError` for a folder that cannot hold a package, and `InternalError` for files that acpgen must not
+    generate. A folder that takes no changes is for `apply` to refuse: stale code can be found on a read-only disk.
+    """
+    check_files(files)
+    package = dict(sorted(files.items()))
+    package[LOCK_NAME] = render_manifest(head, files, names)
+    return compare(folder, package)
+
+
+def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
+    """The plan that leads from what is on disk to `package` (path to text, manifest included).
+
+    Raises `InputError` for a folder that cannot hold a package.
+    """
+    root = check_folder(folder)
+    problems: list[Diagnostic] = []
+    try:
+        old = _old_manifest(folder, problems)
+        changes = _new_changes(root, package, recorded=old.files, folder=folder, problems=problems)
+        stale, notes = _stale_changes(root, package, recorded=old.files, folder=folder)
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    ordered = sorted([*changes, *stale], key=lambda change: change.path)
+    return Plan(
+        folder=Path(folder), changes=tuple(ordered), files=package, notes=tuple(notes), problems=tuple(problems)
+    )
+
+
+def _old_manifest(folder: StrPath, problems: list[Diagnostic]) -> Manifest:
+    """The manifest on disk, or an empty one; what is wrong with it goes to `problems`."""
+    try:
+        found = read_manifest(folder)
+    except InputError as error:
+        problems.extend(error.diagnostics)
+        found = None
+    return found or Manifest(head={}, files={})
+
+
+def _new_changes(
+    root: Path,
+    package: Mapping[str, str],
+    *,
+    recorded: Collection[str],
+    folder: StrPath,
+    problems: list[Diagnostic],
+) -> list[Change]:
+    changes: list[Change] = []
+    for path, text in package.items():
+        try:
+            # Line ends of Windows are two bytes each. A file that goes on after that is another text.
+            old = read_below(root, path, limit=2 * len(text.encode()) + len(MARKER) + 1)
+        except ObstacleError as obstacle:
+            problem = obstacle.diagnostic(folder)
+            if problem not in problems:  # One folder in the way of ten files is one problem.
+                problems.append(problem)
+            continue
+        kind = _kind(old, text.encode())
+        # A manifest that is not ours has been reported when it was read.
+        if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not has_marker(old):
+            problems.append(foreign_file(folder, path, is_recorded=path in recorded))
+        changes.append(Change(path, kind))
+    return changes
+
+
+def _kind(old: bytes | None, new: bytes) -> Kind:
+    if old is None:
+        return Kind.CREATE
+    return Kind.KEEP if with_plain_ends(old) == new else Kind.UPDATE
+
+
+def has_marker(data: bytes) -> bool:
+    """Whether a file says itself that it is acpgen's; what a manifest says of it is no reason to delete it."""
+    return data.startswith(MARKER.encode())
+
+
+def _stale_changes(
+    root: Path, package: Mapping[str, str], *, recorded: Iterable[str], folder: StrPath
+) -> tuple[list[Change], list[Diagnostic]]:
+    changes: list[Change] = []
+    notes: list[Diagnostic] = []
+    for path in sorted(set(recorded) - package.keys()):
+        try:
+            data = read_below(root, path, limit=len(MARKER))
+        except ObstacleError:
+            notes.append(_kept(folder, path))
+            continue
+        if data is None or _is_same_file(root, path, others=package):
+            continue
+        if has_marker(data):
+            changes.append(Change(path, Kind.DELETE))
+        else:
+            notes.append(_kept(folder, path))
+    return changes, notes
+
+
+def _is_same_file(root: Path, path: str, *, others: Iterable[str]) -> bool:
+    """Whether `path` is, on a disk that ignores case, one of `others`: to delete it would delete the new file."""
+    fold = path.casefold()
+    twins = (root / other for other in others if other.casefold() == fold)
+    return any(twin.exists() and os.path.samefile(root / path, twin) for twin in twins)
+
+
+def _kept(folder: StrPath, path: str) -> Diagnostic:
+    return Diagnostic(
+        code="stale-file-kept",
+        severity=Severity.WARNING,
+        message=f"{shown(folder, path)} is no longer generated, but does not start with acpgen's marker, so it stays",
+        hint="delete it if nothing needs it",
+    )

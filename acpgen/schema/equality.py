@@ -1,0 +1,105 @@
+"""Tell whether two schemas mean the same, whatever their prose."""
+
+from __future__ import annotations
+
+import json
+from acpgen.schema.document import join
+from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
+from dataclasses import dataclass
+from typing import Any
+
+_PROSE = frozenset({"description", "title", "$comment"})
+_LENIENCY = "x-deserialize-"
+EXCERPT_LENGTH = 200
+
+
+def canonical(node: Any) -> Any:
+    """`node` without prose and leniency markers, in the one notation that all schemas of its shape share."""
+    if not isinstance(node, dict):
+        return node
+    form = {
+        key: _canonical_value(key, value)
+        for key, value in node.items()
+        if key not in _PROSE and not key.startswith(_LENIENCY) and not (key == "required" and value == [])
+    }
+    match form:
+        case {"$ref": _}:
+            return form
+        case {"allOf": [{"$ref": target, **siblings}], **rest} if not siblings:
+            return {"$ref": target, **rest}
+    return form
+
+
+def _canonical_value(key: str, value: Any) -> Any:
+    if key in MAPS_OF_SCHEMAS and isinstance(value, dict):
+        return {name: canonical(child) for name, child in value.items()}
+    if key in LISTS_OF_SCHEMAS and isinstance(value, list):
+        return [canonical(child) for child in value]
+    if key in SINGLE_SCHEMAS:
+        return canonical(value)
+    if key in ("required", "type") and isinstance(value, list):
+        return sorted(value, key=json_text)
+    return value
+
+
+def json_text(value: Any) -> str:
+    """The one text that stands for a JSON value, whatever the order of names in its objects."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def same_shape(one: Any, other: Any) -> bool:
+    """Whether both schemas accept the same values in the same notation, prose and leniency apart.
+
+    The comparison is one of JSON texts, because to Python `1`, `1.0` and `True` are equal.
+    """
+    return json_text(canonical(one)) == json_text(canonical(other))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The outermost place where two shapes part, and what either has there that the other has not."""
+
+    pointer: str
+    one: str
+    other: str
+
+    def __str__(self) -> str:
+        where = f"at {self.pointer}: " if self.pointer else ""
+        return f"{where}{self.one} against {self.other}"
+
+
+def difference(one: Any, other: Any) -> Difference:
+    """Where and how two schemas of different shape differ, for a message."""
+    return _difference(canonical(one), canonical(other), "")
+
+
+def _difference(one: Any, other: Any, pointer: str) -> Difference:
+    match one, other:
+        case dict(), dict():
+            unequal = sorted(key for key in one.keys() | other.keys() if _entry(one, key) != _entry(other, key))
+            if len(unequal) == 1 and unequal[0] in one and unequal[0] in other:
+                return _difference(one[unequal[0]], other[unequal[0]], join(pointer, unequal[0]))
+            return Difference(pointer, _excerpt_of(one, unequal), _excerpt_of(other, unequal))
+        case list(), list() if len(one) == len(other):
+            indexes = [index for index in range(len(one)) if json_text(one[index]) != json_text(other[index])]
+            if len(indexes) == 1:
+                return _difference(one[indexes[0]], other[indexes[0]], join(pointer, indexes[0]))
+    return Difference(pointer, _excerpt(one), _excerpt(other))
+
+
+def _entry(node: dict[str, Any], key: str) -> str | None:
+    return json_text(node[key]) if key in node else None
+
+
+def _excerpt_of(node: dict[str, Any], keys: list[str]) -> str:
+    """The entries of `node` under `keys`, with a mark where there are others."""
+    text = _excerpt({key: node[key] for key in keys if key in node})
+    if node.keys() <= set(keys):
+        return text
+    return "{…}" if text == "{}" else text[:-1] + ("…" if text.endswith("…") else ",…}")
+
+
+def _excerpt(node: Any) -> str:
+    """Compact JSON, cut where it gets long."""
+    text = json.dumps(node, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= EXCERPT_LENGTH else text[: EXCERPT_LENGTH - 1] + "…"

@@ -1,0 +1,191 @@
+"""What `acpgen show` prints, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from textwrap import wrap
+from typing import Any
+
+from acpgen.diagnostics import Location
+from acpgen.emit.source import wrapped
+from acpgen.show.entries import (
+    Carrier,
+    Entry,
+    FieldEntry,
+    MemberEntry,
+    MethodEntry,
+    Origin,
+    SchemaEntry,
+    Step,
+    TypeEntry,
+    ValueEntry,
+)
+from acpgen.text import printable
+
+LINES = 1000
+"""The most lines of a section; the longest of a published schema is half of it."""
+COLUMNS = 4000
+"""The most characters of a line; a description in a schema is one, and may be long."""
+_PROSE = 100
+_LIST = 118
+
+
+def render_text(entries: Sequence[Entry]) -> str:
+    """The entries one after the other."""
+    return "\n\n\n".join("\n".join(_safe(_entry(entry))) for entry in entries)
+
+
+def _safe(lines: Iterable[str]) -> Iterator[str]:
+    for line in map(printable, lines):
+        yield line if len(line) <= COLUMNS else line[: COLUMNS - 1] + "…"
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    yield from _type(entry) if isinstance(entry, TypeEntry) else _method(entry)
+
+
+def _type(entry: TypeEntry) -> Iterator[str]:
+    tagged = f" by {entry.tag!r}" if entry.tag is not None else ""
+    yield f"{entry.name}: {entry.kind}{tagged}"
+    yield from _origin("from", entry.origin)
+    yield from _bounded(line for origin in entry.extended_by for line in _origin("extended by", origin))
+    if entry.gates:
+        yield f"  needs: {'; '.join(entry.gates)}"
+    if entry.note is not None:
+        yield f"  note: {entry.note}"
+    yield from _prose(entry.doc)
+    if entry.signature is not None:
+        yield from _section(f"Python, {entry.signature.module}", entry.signature.code.split("\n"))
+    yield from _section("Attributes", (line for each in entry.fields for line in _field(each, entry)))
+    yield from _section("Members", (line for each in entry.members for line in _member(each, entry)))
+    yield from _section("Values", (line for each in entry.values for line in _value(each)))
+    yield from _schema(entry.schema)
+    yield from _section("Used by", _uses(entry))
+
+
+def _method(entry: MethodEntry) -> Iterator[str]:
+    yield f"{entry.wire}: {entry.kind}, handled by {_peers(entry.handlers)}, called by {_peers(entry.callers)}"
+    yield from _origin("from", entry.origin)
+    if entry.gate is not None:
+        yield f"  needs: {entry.gate.text}"
+        if entry.gate.origin is not None:
+            yield from _origin("  which is from", entry.gate.origin)
+    yield from _prose(entry.doc)
+    for signature in entry.signatures:
+        yield from _section(f"Python, {signature.module}", signature.code.split("\n"))
+    for schema in entry.schema:
+        yield from _schema(schema)
+
+
+def _peers(roles: Sequence[str]) -> str:
+    return " and ".join(f"the {role}" for role in roles)
+
+
+def _origin(label: str, origin: Origin) -> Iterator[str]:
+    yield f"  {label}: {_source(origin)}"
+
+
+def _source(origin: Origin) -> str:
+    name = f"extension {origin.extension}" if origin.extension is not None else origin.name
+    return f"{name} ({origin.place}, {origin.pointer})" if origin.place is not None else name
+
+
+def _prose(doc: str) -> Iterator[str]:
+    if lines := wrapped(doc, _PROSE):
+        yield ""
+        yield from _bounded(f"  {line}".rstrip() for line in lines)
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """The lines under their title; nothing where there are none."""
+    shown = list(_bounded(f"  {line}".rstrip() for line in lines))
+    if shown:
+        yield from ("", title, *shown)
+
+
+def _bounded(lines: Iterable[str]) -> Iterator[str]:
+    every = list(lines)
+    yield from every[:LINES]
+    if len(every) > LINES:
+        yield f"  … and {len(every) - LINES} more lines (--format json has all)"
+
+
+def _field(field: FieldEntry, entry: TypeEntry) -> Iterator[str]:
+    wire = f" ({field.wire!r} on the wire)" if field.wire != field.name else ""
+    default = "required" if field.default is None else f"default {field.default}"
+    inherited = f", inherited from {field.inherited_from}" if field.inherited_from is not None else ""
+    yield f"{field.name}{wire}: {field.hint}, {default}{inherited}"
+    yield from (f"    {line}" for line in wrapped(field.doc, _PROSE))
+    if field.origin.name != entry.origin.name:
+        yield f"    from: {_source(field.origin)}"
+    if field.opens:
+        yield f"    opens: {', '.join(field.opens)}"
+
+
+def _member(member: MemberEntry, entry: TypeEntry) -> Iterator[str]:
+    if member.tag is not None:
+        yield f"{json.dumps(member.tag, ensure_ascii=False)}: {member.hint}"
+    else:
+        yield f"{'any other: ' if entry.tag is not None else ''}{member.hint}"
+    yield from (f"    {line}" for line in wrapped(member.doc, _PROSE))
+
+
+def _value(value: ValueEntry) -> Iterator[str]:
+    title = f" ({value.title})" if value.title else ""
+    yield f"{json.dumps(value.value, ensure_ascii=False)}{title}"
+    yield from (f"    {line}" for line in wrapped(value.doc, _PROSE))
+
+
+def _schema(schema: SchemaEntry) -> Iterator[str]:
+    text = json.dumps(schema.node, indent=2, ensure_ascii=False)
+    yield from _section(f"Schema, {schema.pointer}", text.split("\n"))
+
+
+def _uses(entry: TypeEntry) -> Iterator[str]:
+    uses = entry.uses
+    for what, names in (
+        ("attributes", uses.fields),
+        ("unions", uses.unions),
+        ("aliases", uses.aliases),
+        ("subclasses", uses.subclasses),
+    ):
+        if names:
+            yield from wrap(f"{what}: {', '.join(names)}", _LIST, subsequent_indent="  ", break_long_words=False)
+    for carrier in uses.messages:
+        yield f"{_message(carrier)}: {' → '.join(map(_step, carrier.way))}"
+    if entry.signature is not None and not uses.messages:
+        yield "no message carries it"
+
+
+def _message(carrier: Carrier) -> str:
+    gate = f", needs {carrier.gate}" if carrier.gate is not None else ""
+    return f"{carrier.method}, {carrier.part} from the {carrier.sender}{gate}"
+
+
+def _step(step: Step) -> str:
+    return step.type if step.field is None else f"{step.type}.{step.field}"
+
+
+FORMAT = 1
+"""The version of the form, which grows when something in it is renamed or removed."""
+
+
+def render_json(name: str, entries: Sequence[Entry]) -> str:
+    """The entries with all that is known, under the name that was asked for."""
+    return json.dumps({"format": FORMAT, "name": name, "entries": [_plain(each) for each in entries]}, indent=2)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Location():
+            return {"file": value.file, "line": value.line, "column": value.column}
+        case SchemaEntry(pointer=pointer, node=node):
+            return {"pointer": pointer, "schema": node}
+        case tuple():
+            return [_plain(each) for each in value]
+        case _ if is_dataclass(value):
+            return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        case _:
+            return value

@@ -1,0 +1,1 @@
+"""What users name: the files of a build, the revisions of a comparison."""
