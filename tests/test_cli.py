@@ -337,7 +337,7 @@ def test_json_diagnostics_are_one_document_on_stderr(folder: Folder) -> None:
         {
             "code": "ref-not-found",
             "severity": "error",
-            "message": "`$ref` to 'Thnig', which is not among the definitions",
+            "message": "`$ref` to 'Thnig', which is not defined",
             "file": "broken.json",
             "line": 5,
             "column": 15,
@@ -368,7 +368,7 @@ def test_diagnostics_as_annotations_of_github(folder: Folder) -> None:
     assert (ran.code, ran.stdout) == (2, "")
     assert ran.stderr == (
         "::error file=broken.json,line=5,col=15,title=ref-not-found::"
-        "`$ref` to 'Thnig', which is not among the definitions%0Ahint: did you mean 'Thing'?\n"
+        "`$ref` to 'Thnig', which is not defined%0Ahint: did you mean 'Thing'?\n"
     )
     assert folder.build("odd.json", "--format", "github").stderr.startswith("::warning file=odd.json,")
 

@@ -227,14 +227,14 @@ MISTAKES = {
     "a path that only shells know": ('out = "~/acp"\n', "5:1", "a string with a path"),
     "a spec with a NUL": ('extensions = ["a\\u0000b"]\n', "5:1", "an array of strings"),
     "a name that the package needs": (
-        "[tool.acpgen.emit.aliases]\nTYPE_CHECKING = 'Thing'\n",
+        "[tool.acpgen.renames]\nTYPE_CHECKING = 'Thing'\n",
         "5:1",
         "a table of names",
     ),
     "specs": ('extensions = "logout"\n', "5:1", "an array of strings"),
-    "names": ('[tool.acpgen.emit.aliases]\n"no name" = "Thing"\n', "5:1", "a table of names"),
-    "a keyword of Python": ('[tool.acpgen.emit.aliases]\nclass = "Thing"\n', "5:1", "a table of names"),
-    "a name that is not public": ('[tool.acpgen.emit.aliases]\n__all__ = "Thing"\n', "5:1", "a table of names"),
+    "names": ('[tool.acpgen.renames]\n"no name" = "Thing"\n', "5:1", "a table of names"),
+    "a keyword of Python": ('[tool.acpgen.renames]\nclass = "Thing"\n', "5:1", "a table of names"),
+    "a name that is not public": ('[tool.acpgen.renames]\n__all__ = "Thing"\n', "5:1", "a table of names"),
     "both of two": ('out = "a"\nrelease = "0.10.8"\nschema = "s.json"\n', "6:1", "exclude each other"),
     "one output and several": ('out = "a"\n[tool.acpgen.outputs.b]\nout = "b"\n', "5:1", "several"),
     "an output without a folder": ('[tool.acpgen.outputs.b]\nrole = "agent"\n', "5:1", "has no `out`"),
@@ -393,7 +393,7 @@ def test_the_json_schema_refuses_what_acpgen_refuses(project: Project, text: str
 
 
 @pytest.mark.parametrize(
-    "text", [ONE, TWO, f'{ONE}extensions = ["logout"]\n[tool.acpgen.emit.aliases]\nOld = "Thing"\n', ""]
+    "text", [ONE, TWO, f'{ONE}extensions = ["logout"]\n[tool.acpgen.renames]\nOld = "Thing"\n', ""]
 )
 def test_the_json_schema_takes_what_acpgen_takes(project: Project, text: str) -> None:
     assert published(project).is_valid(table(f"[tool.acpgen]\n{text}"))

@@ -155,7 +155,7 @@ class Vendor(Project):
 
 def dropped(said: str) -> list[str]:
     """The names of which a build has said that they are gone."""
-    return sorted(re.findall(r"^warning: (\w+), which the package had, is gone", said, flags=re.MULTILINE))
+    return sorted(re.findall(r"^warning: the package no longer defines (\w+) ", said, flags=re.MULTILINE))
 
 
 def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
@@ -218,7 +218,7 @@ def test_old_names_can_be_kept(tmp_path: Path) -> None:
     }
     assert "KillTerminalCommandRequest" in renames
     with (tmp_path / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write("\n[tool.acpgen.emit.aliases]\n" + "".join(f'{old} = "{new}"\n' for old, new in renames.items()))
+        file.write("\n[tool.acpgen.renames]\n" + "".join(f'{old} = "{new}"\n' for old, new in renames.items()))
     assert dropped(project.build()) == []
     assert project.check().code == 0
 

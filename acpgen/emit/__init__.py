@@ -1,1 +1,1 @@
-"""From the IR to the text of the files of a package."""
+"""Emit the files of a package from the IR, as text."""

@@ -1,4 +1,4 @@
-"""Public names that come and go: what a new package lacks that the old one had, and old names that are kept."""
+"""Aliases: old public names that a package keeps, and old names that a new package has lost."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from acpgen.diagnostics import Diagnostic, InputError, Severity
 from acpgen.text import did_you_mean
 
-CONFIG_TABLE = "[tool.acpgen.emit.aliases]"
+CONFIG_TABLE = "[tool.acpgen.renames]"
 
 
 def usable(renames: Iterable[tuple[str, str]], modules: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """The pairs of an old and a new name whose new name is public in a package; `modules` has its names by module.
+    """The renames whose new name is public in the package; `modules` has its public names by module.
 
-    Raises `InputError` for an old name that the package has: it would stand for two things.
+    Raises `InputError` for an old name that the package already defines.
     """
     names = {name for each in modules.values() for name in each}
     found = {old: new for old, new in renames if new in names}
@@ -27,15 +27,15 @@ def _taken(old: str, new: str) -> Diagnostic:
     return Diagnostic(
         code="rename-taken",
         severity=Severity.ERROR,
-        message=f"{old} cannot be another word for {new}: the package has that name, too",
+        message=f"cannot keep {old} as an alias of {new}: {old} is already defined",
         hint=f"remove {old} from {CONFIG_TABLE}",
     )
 
 
 def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collection[str]]]) -> None:
-    """Raise `InputError` for renames to names that no package has; one may have what another one lacks.
+    """Raise `InputError` for renames to a name that none of the packages defines.
 
-    `packages` has the renames and the public names of each.
+    `packages` has the renames and the public names of each package.
     """
     known = list(packages)
     names = {name for _, each in known for name in each}
@@ -44,12 +44,12 @@ def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collecti
 
 
 def unusable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> list[Diagnostic]:
-    """An error for each pair whose new name no package has; `names` are those of all packages together."""
+    """An error for each rename whose new name is not in `names`, the public names of all packages."""
     return [
         Diagnostic(
             code="rename-unknown",
             severity=Severity.ERROR,
-            message=f"{old} cannot be another word for {new}: no package has the name {new}",
+            message=f"cannot keep {old} as an alias of {new}: {new} is not defined",
             hint=did_you_mean(new, names) or f"remove {old} from {CONFIG_TABLE}",
         )
         for old, new in renames
@@ -60,10 +60,10 @@ def unusable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> list
 def dropped(
     old: Collection[str], new: Collection[str], renames: Mapping[str, str], *, other_options: bool = False
 ) -> list[Diagnostic]:
-    """A warning for each public name of the old package that the new one has neither itself nor among `renames`.
+    """A warning for each public name of the old package that the new one neither defines nor keeps as an alias.
 
-    Which name took its place is a guess by likeness, among the names that are new. `other_options` says that the two
-    were not built alike, so that nothing need have taken its place.
+    The hint suggests the most similar new name. `other_options` is true where the old package was built with other
+    options: then the name may be missing for that reason.
     """
     added = sorted(set(new) - set(old))
     gone = sorted(set(old) - set(new) - renames.keys())
@@ -71,7 +71,7 @@ def dropped(
         Diagnostic(
             code="name-dropped",
             severity=Severity.WARNING,
-            message=f"{name}, which the package had, is gone",
+            message=f"the package no longer defines {name}",
             hint="the package was built with other options before" if other_options else _way_out(name, added),
         )
         for name in gone
@@ -81,5 +81,5 @@ def dropped(
 def _way_out(name: str, added: list[str]) -> str:
     near = get_close_matches(name, added, n=1, cutoff=0.75)
     if near:
-        return f"if {near[0]} took its place, keep the old name: {CONFIG_TABLE} {name} = {near[0]!r}"
-    return f"`acpgen diff` tells of changes in the schema; where another name took its place, {CONFIG_TABLE} keeps it"
+        return f"to keep the old name as an alias of {near[0]}: {CONFIG_TABLE} {name} = {near[0]!r}"
+    return f"`acpgen diff` shows what changed in the schema; {CONFIG_TABLE} keeps an old name as an alias"

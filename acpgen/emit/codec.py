@@ -1,4 +1,4 @@
-"""What `codec.py.jinja` prints: one decoder and one encoder a definition, and the tables of the unions."""
+"""Views for the templates of `codec.py`: a decoder and an encoder for each definition, and the tables of unions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from acpgen.ir.model import (
 
 @dataclass(frozen=True, slots=True)
 class FieldLine:
-    """An attribute and the expression for it."""
+    """A name and the expression for its value."""
 
     name: Code
     expression: Code
@@ -40,7 +40,7 @@ class FieldLine:
 
 @dataclass(frozen=True, slots=True)
 class OptionalLine:
-    """An attribute that is encoded only where it is set."""
+    """An attribute that is encoded only if it is set."""
 
     name: Code
     wire: Code
@@ -53,7 +53,7 @@ class OptionalLine:
 
 
 class DefinitionView:
-    """What all definitions have in common in `codec.py`."""
+    """The base of the views: one definition."""
 
     def __init__(self, definition: Definition, model: Model, *, reading: Reading, writing: Writing) -> None:
         self.definition = definition
@@ -62,21 +62,21 @@ class DefinitionView:
         self._writing = writing
 
     template: ClassVar[str] = "codec/alias.jinja"
-    """The template that prints it."""
+    """The template for this kind of definition."""
 
     @property
     def hint(self) -> Code:
-        """The type, qualified."""
+        """The qualified type."""
         return hint(Ref(self.definition.name), module=TYPES)
 
     @property
     def decoder(self) -> Code:
-        """The name of the function that decodes it."""
+        """The name of the decoder."""
         return decoder(self.definition.name)
 
 
 class AliasView(DefinitionView):
-    """An alias that no function of `_decode` can read."""
+    """An alias that needs a decoder of its own."""
 
     @property
     def read(self) -> Code:
@@ -103,14 +103,14 @@ class EnumView(DefinitionView):
 
 
 class StructView(DefinitionView):
-    """A class: one expression for each attribute."""
+    """A class: a decode and an encode expression for each attribute."""
 
     template = "codec/struct.jinja"
     definition: Struct
 
     @property
     def fields(self) -> list[FieldLine]:
-        """The attributes of the result."""
+        """The attributes of the result with their decode expressions."""
         properties = Properties(self._reading)
         lines = [FieldLine(identifier(each.name), properties.read(each)) for each in self.definition.fields]
         if self.definition.keeps_extra:
@@ -125,22 +125,22 @@ class StructView(DefinitionView):
 
     @property
     def rejects(self) -> Code | None:
-        """The test for objects that are excluded, if any are."""
+        """The condition for objects that the schema excludes, if there is one."""
         return test(self.definition.rejects) if self.definition.rejects is not None else None
 
     @property
     def rejection(self) -> Code:
-        """What an error says was expected instead of an excluded object."""
+        """The expectation in the error for an excluded object."""
         return literal(f"{self.definition.name}, from which this object is excluded")
 
     @property
     def encoder(self) -> Code:
-        """The name of the function that encodes it."""
+        """The name of the encoder."""
         return encoder(self.definition.name)
 
     @property
     def start(self) -> Code:
-        """The statement that makes the dict of what is always encoded."""
+        """The statement that creates the dict with all attributes that are always encoded."""
         return enclosed("data: dict[str, Any] = {", self._always, "}", indent=4)
 
     @property
@@ -154,7 +154,7 @@ class StructView(DefinitionView):
 
     @property
     def whole(self) -> Code | None:
-        """The statement that encodes the object, where one is enough."""
+        """The single statement that encodes the object, if one is enough."""
         match self.optional:
             case []:
                 return enclosed("return {", self._always, "}", indent=4)
@@ -165,17 +165,17 @@ class StructView(DefinitionView):
 
     @property
     def optional(self) -> list[OptionalLine]:
-        """The entries that are encoded where they are set."""
+        """The attributes that are encoded only if they are set."""
         return [self._optional(each) for each in self.definition.fields if each.may_be_unset]
 
     @property
     def conditional(self) -> list[OptionalLine]:
-        """Those of them that are statements of their own."""
+        """The optional attributes that need an `if` statement."""
         return self.optional[:-1] if self.last else self.optional
 
     @property
     def last(self) -> OptionalLine | None:
-        """The last of them, where it is encoded as it is: the encoder returns it with the rest."""
+        """The last optional attribute, if its value needs no encoding: it becomes part of the return statement."""
         *_, last = self.optional
         return last if last.expression == last.name else None
 
@@ -185,25 +185,25 @@ class StructView(DefinitionView):
 
 
 class UnionView(DefinitionView):
-    """A union without a tag: candidates in order."""
+    """A union without a tag: candidates, tried in order."""
 
     template = "codec/untagged_union.jinja"
     definition: UntaggedUnion | TaggedUnion
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The members to try, in order."""
+        """The members in the order in which they are tried."""
         assert isinstance(self.definition, UntaggedUnion)
         return self.definition.members
 
     @property
     def single(self) -> Code | None:
-        """How the only member is read; None where there are several."""
+        """The decoder of the only member; None if there are several."""
         return self._reading.reader(self.candidates[0].type) if len(self.candidates) == 1 else None
 
     @property
     def candidate_table(self) -> Code:
-        """The name of their table."""
+        """The name of the table of candidates."""
         return constant("_", self.definition.name, "_CANDIDATES")
 
     @property
@@ -218,7 +218,7 @@ class UnionView(DefinitionView):
         return Code(f"({name}, {self._candidate_reader(candidate)}, {required})")
 
     def _candidate_reader(self, candidate: Candidate) -> Code:
-        """How a member is read; a class must leave to a member for any JSON what it would lose."""
+        """The decoder of a member. Where a later member takes any JSON, a class must not drop properties."""
         read = self._reading.reader(candidate.type)
         takes_any = any(isinstance(self._reading.resolved(each.type), AnyJson) for each in self.candidates)
         if not takes_any or self._writing.is_plain(candidate.type):
@@ -227,19 +227,19 @@ class UnionView(DefinitionView):
 
     @property
     def expected(self) -> Code:
-        """What an error says was expected."""
+        """The expectation in the error, as a literal."""
         return literal(self.definition.name)
 
 
 class TaggedUnionView(UnionView):
-    """A union with a tag: a table from tags to decoders, then the members without a known tag."""
+    """A union with a tag: a table from tags to decoders, then the members without a tag."""
 
     template = "codec/tagged_union.jinja"
     definition: TaggedUnion
 
     @property
     def tag(self) -> Code:
-        """The property that tells the members apart."""
+        """The name of the tag property, as a literal."""
         return literal(self.definition.tag)
 
     @property
@@ -254,7 +254,7 @@ class TaggedUnionView(UnionView):
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The members to try where no tag decides."""
+        """The members that are tried if the tag does not decide."""
         tag = (self.definition.tag,)
         return tuple(
             each if isinstance(each, Candidate) else Candidate(type=Ref(each.target), required=tag, doc=each.doc)
@@ -263,7 +263,7 @@ class TaggedUnionView(UnionView):
 
     @property
     def tries_on(self) -> bool:
-        """Whether a value that fails its own tag may still fit another member."""
+        """True if a value that does not fit the member of its tag may still fit another member."""
         other = self.definition.other
         known = {variant.tag for variant in self.definition.variants}
         return bool(self.definition.untagged) or (other is not None and not known <= set(other.excluded))
@@ -275,18 +275,18 @@ class TaggedUnionView(UnionView):
 
     @property
     def other(self) -> Code | None:
-        """The decoder for unknown tags, if there is one."""
+        """The decoder for unknown tags, if the union is open."""
         return decoder(self.definition.other.target) if self.definition.other else None
 
     @property
     def expected(self) -> Code:
-        """What an error says was expected: the union and the tags that it knows."""
+        """The expectation in the error: the union and its known tags."""
         tags = ", ".join(repr(variant.tag) for variant in self.definition.variants)
         return literal(f"{self.definition.name} ({self.definition.tag}: {tags}, …)")
 
 
 def test(condition: Condition) -> Code:
-    """The expression that is true where the object `data` meets `condition`."""
+    """The expression that tests whether the object `data` meets `condition`."""
     match condition:
         case HasKeys(keys):
             return Code(" and ".join(f"{literal(key)} in data" for key in keys) or "True")
@@ -324,7 +324,7 @@ def _any(parts: tuple[Condition, ...]) -> Code:
 
 @dataclass(frozen=True, slots=True)
 class CodecView:
-    """All that `codec.py` has of a model."""
+    """The content of `codec.py`."""
 
     model: Model
     reading: Reading
@@ -332,17 +332,17 @@ class CodecView:
 
     @property
     def printed(self) -> list[DefinitionView]:
-        """The definitions with functions of their own."""
+        """The definitions that have functions in `codec.py`."""
         return [view for view in self.views if self.reading.has_decoder(view.definition.name)]
 
     @property
     def named(self) -> list[NamedReader]:
-        """The functions for scalars within bounds that `printed` asked for."""
+        """The decoders of bounded scalars. Complete only after `printed` has been rendered."""
         return [self.reading.named[name] for name in sorted(self.reading.named)]
 
     @property
     def decodable(self) -> list[FieldLine]:
-        """The types besides classes that `decode` knows, with their readers: of several names for one, the first."""
+        """The types other than classes that `decode` accepts, with their decoders. Equal types are listed once."""
         seen: set[str] = {"str", "int", "float", "bool", "Any"}
         found: list[FieldLine] = []
         for view in self.views:
@@ -354,7 +354,7 @@ class CodecView:
 
 
 def codec_view(model: Model) -> CodecView:
-    """The definitions of `model`, ready to print."""
+    """The views of all definitions of `model`."""
     kinds: dict[type, type[DefinitionView]] = {
         Struct: StructView,
         Enum: EnumView,
@@ -370,7 +370,7 @@ def codec_view(model: Model) -> CodecView:
 
 
 def _annotation(definition: Definition, model: Model) -> str:
-    """The type that `definition` is at run time, with the names of aliases resolved."""
+    """The runtime type of `definition` as text, with aliases resolved."""
     if isinstance(definition, Struct):
         return definition.name
     targets = [Reading(model).resolved(target) for target in alias_target(definition)]

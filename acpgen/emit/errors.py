@@ -1,4 +1,4 @@
-"""What `errors.py.jinja` prints: the error object's own properties, and an exception for each named code."""
+"""Views for `errors.py`: the properties of the error object, and an exception for each error code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN = ("code", "message", "data")
 
 @dataclass(frozen=True, slots=True)
 class ExtraView:
-    """A member of the error object that JSON-RPC does not know: a parameter, its default, and what is assigned."""
+    """A property of the error object beyond JSON-RPC: the parameter, its default, and the assigned expression."""
 
     name: Code
     hint: Code
@@ -24,7 +24,7 @@ class ExtraView:
 
 @dataclass(frozen=True, slots=True)
 class CodeView:
-    """An error code that has an exception."""
+    """An error code with its exception."""
 
     name: Code
     code: Code
@@ -42,17 +42,17 @@ class ErrorsView:
 
     @property
     def object(self) -> Code | None:
-        """The class of the error object, where the schema has one."""
+        """The class of the error object, if the schema defines one."""
         return identifier(self._struct.name) if self._struct else None
 
     @property
     def encoder(self) -> Code:
-        """The function that writes it."""
+        """The encoder of the error object."""
         return encoder(self._struct.name if self._struct else "")
 
     @property
     def decoder(self) -> Code:
-        """The function that reads it."""
+        """The decoder of the error object."""
         return decoder(self._struct.name if self._struct else "")
 
     @property
@@ -63,7 +63,7 @@ class ErrorsView:
 
     @property
     def extras(self) -> list[ExtraView]:
-        """The members that come on top of JSON-RPC's."""
+        """The properties that JSON-RPC does not define."""
         own = [
             ExtraView(name := identifier(field.name), field_hint(field, module=TYPES), Code("UNSET"), name)
             for field in self._fields
@@ -76,12 +76,12 @@ class ErrorsView:
 
     @property
     def uses_unset_type(self) -> bool:
-        """Whether an annotation says `UnsetType`."""
+        """True if an annotation contains `UnsetType`."""
         return any("UnsetType" in annotation for annotation in (self.data_hint, *(each.hint for each in self.extras)))
 
     @property
     def codes(self) -> list[CodeView]:
-        """The codes with an exception each."""
+        """The error codes with their exceptions."""
         return [
             CodeView(identifier(each.name), literal(each.code), literal(each.title), docstring(each.doc or each.title))
             for each in self._model.errors.codes

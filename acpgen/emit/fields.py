@@ -42,27 +42,27 @@ _READERS = {
     Primitive.NULL: "null",
 }
 TYPES = "types."
-"""How generated modules qualify what `types.py` defines."""
+"""The prefix for names of `types.py` in the other generated modules."""
 
 
 def decoder(name: str) -> Code:
-    """The function that decodes the definition `name`."""
+    """The name of the decoder of the definition `name`."""
     return identifier(f"decode_{names.snake(name)}")
 
 
 def encoder(name: str) -> Code:
-    """The function that encodes the definition `name`."""
+    """The name of the encoder of the definition `name`."""
     return identifier(f"encode_{names.snake(name)}")
 
 
 def constant(prefix: str, name: str, suffix: str = "") -> Code:
-    """The name of a module constant about the definition `name`."""
+    """The name of a module constant for the definition `name`."""
     return identifier(f"{prefix}{names.snake(name).upper()}{suffix}")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedReader:
-    """A function that decodes a scalar within bounds: its name, what it returns, and its expression for `value`."""
+    """A decoder of a bounded scalar: its name, its return type, and its expression for `value`."""
 
     name: Code
     hint: Code
@@ -70,12 +70,12 @@ class NamedReader:
 
 
 class Reading:
-    """Builds decode expressions for the types of one model."""
+    """Build decode expressions for the types of one model."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self.named: dict[Code, NamedReader] = {}
-        """The functions for scalars within bounds that were asked for, by their names."""
+        """The decoders of bounded scalars that expressions refer to, by name."""
 
     def read(self, expression: TypeExpr, source: str) -> Code:
         """The expression that decodes `source`."""
@@ -107,7 +107,7 @@ class Reading:
                 return Code(f"{decoder(name)}({source})")
 
     def reader(self, expression: TypeExpr) -> Code:
-        """A callable that decodes its argument: a function where there is one, else a lambda."""
+        """A callable that decodes its argument: a function if there is one, else a lambda."""
         call = self.read(expression, "value")
         function, _, rest = call.partition("(")
         if not rest:
@@ -123,18 +123,18 @@ class Reading:
                 return Code(f"lambda value: {call}")
 
     def has_decoder(self, name: str) -> bool:
-        """Whether the definition `name` needs a function: not where that of another type does the same."""
+        """True if the definition `name` needs a decoder of its own."""
         return self.reader(Ref(name)) == decoder(name)
 
     def _last_alias(self, name: str) -> str:
-        """The alias that `name` leads to and whose type has no name."""
+        """The last alias in the chain that starts at `name`."""
         definition = self._model.by_name[name]
         while isinstance(definition, Alias) and isinstance(definition.type, Ref):
             definition = self._model.by_name[definition.type.name]
         return definition.name
 
     def _named(self, scalar: Scalar, call: Code) -> Code:
-        """The function for a scalar within bounds; it has to be printed, as `named` says."""
+        """The name of the decoder of a bounded scalar; registers it in `named`."""
         low, high = map(_word, (scalar.minimum if scalar.min_length is None else scalar.min_length, scalar.maximum))
         limits = f"{low}_to_{high}" if low and high else f"from_{low}" if low else f"up_to_{high}"
         name = identifier(f"{scalar.primitive.value}_{limits}")
@@ -161,20 +161,20 @@ def _read_scalar(scalar: Scalar, source: str) -> Code:
 
 
 def _word(limit: float | None) -> str:
-    """A limit as part of a name; empty where there is none."""
+    """A limit as part of a name; empty for no limit."""
     text = "" if limit is None else literal(limit)
     return text.replace("-", "minus_").replace("+", "").replace(".", "_point_")
 
 
 class Writing:
-    """Builds encode expressions for the types of one model."""
+    """Build encode expressions for the types of one model."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._plain: dict[str, bool] = {}
 
     def write(self, expression: TypeExpr, source: str) -> Code:
-        """The expression that encodes `source`; the same object where its JSON is itself."""
+        """The expression that encodes `source`; `source` itself if its value is JSON already."""
         if self.is_plain(expression):
             return Code(source)
         match expression:
@@ -197,11 +197,13 @@ class Writing:
                 return self.write(definition.type, source)
             case _ if self.is_object(definition):
                 return Code(f"_ENCODERS[{source}.__class__]({source})")
+            case UntaggedUnion() if all(self._is_list_of_objects(each) for each in members(definition)):
+                return Code(f"[_ENCODERS[item.__class__](item) for item in {source}]")
             case _:
                 return Code(f"encode({source})")
 
     def is_plain(self, expression: TypeExpr) -> bool:
-        """Whether values of the type are JSON as they are."""
+        """True if values of the type are JSON already."""
         match expression:
             case Ref(name):
                 if name not in self._plain:  # memoised: the number of paths is exponential
@@ -213,11 +215,18 @@ class Writing:
                 return True
 
     def is_object(self, definition: Definition) -> bool:
-        """Whether every value is an instance of a class."""
+        """True if every value is an instance of a class."""
         if isinstance(definition, UntaggedUnion):
             found = [self._model.by_name[each.name] for each in members(definition) if isinstance(each, Ref)]
             return len(found) == len(members(definition)) and all(map(self.is_object, found))
         return isinstance(definition, (Struct, TaggedUnion))
+
+    def _is_list_of_objects(self, expression: TypeExpr) -> bool:
+        match expression:
+            case ListOf(item=Ref(name)):
+                return self.is_object(self._model.by_name[name])
+            case _:
+                return False
 
     def _is_plain_definition(self, definition: Definition) -> bool:
         match definition:
@@ -232,7 +241,7 @@ class Writing:
 
 
 class Properties:
-    """Builds the expressions for the properties of the object `data`, for the types of one model."""
+    """Build decode expressions for the properties of the object `data`."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -259,19 +268,19 @@ class Properties:
         return Code(f"{present} if {test} else {absent}")
 
     def _present(self, field: Field, fallback: Value | None) -> Code:
-        """The expression for a property that is there; where it does not fit, a lenient one is `fallback`."""
+        """The expression for a property that is present. A lenient one that does not fit becomes `fallback`."""
         skips = field.leniency.skip_invalid_items
         if self._is_lenient(field, fallback):
             return self._lenient(field, fallback, skips=skips)
         return self._strict(field.type, literal(field.wire), skips=skips)
 
     def _is_lenient(self, field: Field, fallback: Value | None) -> bool:
-        """Whether a property that does not fit is dropped."""
+        """True if the property is dropped when it does not fit."""
         has_fallback = fallback is not None or not field.required
         return field.leniency.default_on_error and has_fallback and not self._takes_anything(field)
 
     def _is_made_if_absent(self, field: Field) -> bool:
-        """Whether `lenient_or_made` reads the property, the one reader that takes an absent one."""
+        """True if `lenient_or_made` decodes the property; it is the only reader that accepts an absent one."""
         if field.required or not self._is_lenient(field, field.default):
             return False
         match field.default, self._reading.resolved(field.type):
@@ -286,7 +295,7 @@ class Properties:
         return isinstance(self._reading.resolved(field.type), AnyJson)
 
     def _strict(self, expression: TypeExpr, key: str, *, skips: bool) -> Code:
-        """The call for a property that has to fit."""
+        """The call for a property that must fit."""
         read = self._item_reader(expression, skips=skips)
         match self._reading.resolved(expression):
             case Const(str(only)):
@@ -301,7 +310,7 @@ class Properties:
                 return Code(f"at(data, {key}, {read})")
 
     def _lenient(self, field: Field, fallback: Value | None, *, skips: bool) -> Code:
-        """The call for a property that may not fit, and is `fallback`, or UNSET, then."""
+        """The call for a property that becomes `fallback`, or UNSET, if it does not fit."""
         key, read = literal(field.wire), self._item_reader(field.type, skips=skips)
         match fallback, self._reading.resolved(field.type):
             case None, Nullable(ListOf(item=item, min_items=0)) if skips:
@@ -320,7 +329,7 @@ class Properties:
                 return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
 
     def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
-        """A callable that decodes its argument, without the items that do not fit if it `skips` these."""
+        """A callable that decodes its argument; with `skips`, it leaves out items that do not fit."""
         found = self._reading.resolved(expression)
         if skips and isinstance(found, (ListOf, MapOf, Nullable)):
             return Code(f"lambda value: {self._skipping(found, 'value')}")
@@ -341,7 +350,7 @@ class Properties:
 
 
 def _maker(fallback: Value) -> Code:
-    """A callable that makes `fallback` anew."""
+    """A callable that returns a new `fallback`."""
     match fallback:
         case ListValue(()):
             return Code("list")
@@ -354,7 +363,7 @@ def _maker(fallback: Value) -> Code:
 
 
 def _made(fallback: Value) -> Code:
-    """The expression that makes `fallback` anew; type checkers infer nothing from an empty literal."""
+    """The expression that creates a new `fallback`. Type checkers cannot infer the type of an empty literal."""
     match fallback:
         case ListValue(()):
             return Code("list[Any]()")

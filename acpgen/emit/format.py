@@ -1,6 +1,6 @@
-"""Format generated files with black, in a fixed mode that no configuration of the user can change.
+"""Format generated files with black. The mode is fixed: no configuration of the user changes it.
 
-Templates print what black would. Only a definition with a line that does not fit goes through black.
+Templates are laid out as black would do it. Only definitions with a line that is too long go through black.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from acpgen.diagnostics import internal_error
 from acpgen.emit.source import LINE_LENGTH
 
 _APART = re.compile(r"\n\n\n(?=[^\s)\]}])")
-"""Two empty lines before a line that is not indented. Docstrings have none, so a definition starts here."""
+"""The gap before a top-level definition. Docstrings never contain two empty lines."""
 
 
 def format_files(files: Mapping[str, str]) -> dict[str, str]:
-    """`files` with every Python file formatted; raises `InternalError` for one that is not Python."""
+    """Format every Python file of `files`. Raises `InternalError` for one that is not Python."""
     return {path: _format(path, text) if path.endswith(".py") else text for path, text in files.items()}
 
 
@@ -46,7 +46,7 @@ def _format_part(path: str, part: str, run: Callable[[str], str]) -> str:
 
 
 def _black() -> Callable[[str], str]:
-    # imported here: an unchanged build needs no formatter
+    # imported late: an unchanged build needs no formatter
     import black
     from black.mode import TargetVersion
 
@@ -54,7 +54,7 @@ def _black() -> Callable[[str], str]:
 
 
 def has_long_line(text: str) -> bool:
-    """Whether a line does not fit."""
+    """True if a line of `text` is too long."""
     return any(_width(line) > LINE_LENGTH for line in text.split("\n"))
 
 

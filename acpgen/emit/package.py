@@ -1,4 +1,4 @@
-"""Print a model as the files of a package, not yet formatted."""
+"""Emit the files of a package from a model, not yet formatted."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from acpgen.ir.model import Model, Role
 from acpgen.output.manifest import MARKER
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
-"""The same in every file and for every version, so that an upgrade touches only what it changes."""
+"""The same in every file and for every version: an upgrade changes no file for its header."""
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
-"""The names that a module defines for others."""
+"""Finds the public names that a module defines."""
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 
 
@@ -55,10 +55,9 @@ def emit(
     runtime: bool = True,
     renames: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The package for `roles`: paths and texts, Python files as they come from the templates in `templates`.
+    """The files of the package for `roles`: relative path to text, as the templates in `templates` print it.
 
-    `runtime` adds the modules that talk JSON-RPC. `renames` maps earlier names to the
-    public names that replaced them.
+    `runtime` adds the modules that speak JSON-RPC. `renames` maps old names to the public names that replace them.
     """
     modules = exports(model, roles, runtime=runtime)
     environment = make_environment(templates)
@@ -127,13 +126,13 @@ def _codec(environment: Environment, model: Model, templates: Path) -> str:
 
 
 def _used(source: str, names: Collection[str]) -> list[Code]:
-    """Which of `names` the code of `source` mentions, sorted: only what is used is imported."""
+    """The `names` that the code in `source` uses, sorted as in an import."""
     found = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     return [identifier(name) for name in sorted(found.intersection(names), key=_isort_key)]
 
 
 def _isort_key(name: str) -> tuple[int, str]:
-    """Where a name stands in an import: constants, classes, functions."""
+    """The position of a name in an import: constants, classes, functions."""
     return 0 if name.isupper() else 1 if name[0].isupper() else 2, name
 
 
@@ -141,7 +140,7 @@ def _methods(environment: Environment, model: Model) -> str:
     tables = [
         _MethodTable(
             methods_table(role),
-            docstring(f"What the {role.value} handles, by the name on the wire.", 0),
+            docstring(f"The methods that the {role.value} handles, by wire name.", 0),
             methods_of(role, model),
         )
         for role in Role
@@ -154,7 +153,7 @@ def _methods(environment: Environment, model: Model) -> str:
 
 
 def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
-    """The public names of the package, by the module that has them."""
+    """The public names of the package by module."""
     views = {role: RoleView(role, model) for role in roles}
     return {
         **{role.value: [view.base, view.stub] for role, view in views.items()},
@@ -167,7 +166,7 @@ def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str
 
 
 def public_names(modules: Mapping[str, list[str]]) -> list[str]:
-    """All names of `exports`, sorted."""
+    """All public names, sorted."""
     return sorted(name for names in modules.values() for name in names)
 
 
@@ -181,7 +180,7 @@ def _import(module: str, names: list[str]) -> Code:
 
 
 def _name_lines(names: list[str], print_name: Callable[[str], Code]) -> list[Code]:
-    """The sorted names, wrapped: each initial starts a new line, so that another name changes few of them."""
+    """The sorted names in lines. Each initial starts a new line, so that a new name changes few lines."""
     groups = [", ".join(map(print_name, group)) + "," for _, group in groupby(sorted(names), key=lambda name: name[0])]
     width = LINE_LENGTH - len("    ")
     return [Code(line) for group in groups for line in textwrap.wrap(group, width, break_long_words=False)]
@@ -196,7 +195,7 @@ def _init(
     renames: Mapping[str, str],
 ) -> str:
     who = " and ".join(f"write {'an agent' if role is Role.AGENT else 'a client'}" for role in roles)
-    doc = f"The Agent Client Protocol, version {model.protocol}: all that it takes to {who}.\n\n{_sources(model)}"
+    doc = f"The Agent Client Protocol, version {model.protocol}: everything needed to {who}.\n\n{_sources(model)}"
     return _render(
         environment,
         "__init__.py",

@@ -1,4 +1,4 @@
-"""What `methods.py` states about the protocol as a whole."""
+"""Views for the protocol record in `methods.py`."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class ProtocolView:
 
     @property
     def null_ids(self) -> Code:
-        """Whether the id of a request may be null."""
+        """True if a request id may be null, as a literal."""
         return literal(self._model.envelope.null_ids)
 
     @property
     def cancellation(self) -> CancellationView | None:
-        """How requests are cancelled."""
+        """The cancellation of requests, if the protocol has one."""
         cancel = self._model.envelope.cancel
         return CancellationView(literal(cancel.method), literal(cancel.key)) if cancel else None
 
     @property
     def negotiation(self) -> NegotiationView | None:
-        """How the version is negotiated."""
+        """The negotiation of the version, if the protocol has one."""
         found = self._model.negotiation
         if found is None:
             return None
@@ -67,7 +67,7 @@ class ProtocolView:
 
     @property
     def records(self) -> Code:
-        """The classes of records that `methods.py` imports, sorted."""
+        """The record classes that `methods.py` imports, sorted."""
         negotiation = self.negotiation
         used = {
             "Cancellation": self.cancellation is not None,

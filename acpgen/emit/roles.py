@@ -1,4 +1,4 @@
-"""What the templates of `methods.py`, `agent.py` and `client.py` print about the methods."""
+"""Views for `methods.py`, `agent.py` and `client.py`: methods, handlers, stubs and routes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from acpgen.ir.model import (
 from acpgen.ir.order import members, references
 
 CODEC = "codec."
-"""How the role modules qualify what `codec.py` defines."""
+"""The prefix for names of `codec.py` in the role modules."""
 ANYTHING = Code("anything")
-"""The function for what needs no decoding or encoding."""
+"""The function for values that need no decoding or encoding."""
 
 
 class MethodView:
@@ -47,7 +47,7 @@ class MethodView:
 
     @property
     def name(self) -> Code:
-        """The handler."""
+        """The name of the handler."""
         return identifier(self.method.name)
 
     @property
@@ -57,7 +57,7 @@ class MethodView:
 
     @property
     def kind(self) -> Code:
-        """Whether it is a "request" or "notification", as a literal."""
+        """The kind, "request" or "notification", as a literal."""
         return literal(self.method.kind.value)
 
     @property
@@ -67,12 +67,12 @@ class MethodView:
 
     @property
     def origin(self) -> Code:
-        """Who brought the method, as a literal."""
+        """The release or fragment that defines the method, as a literal."""
         return literal(self.method.origin)
 
     @property
     def is_request(self) -> bool:
-        """Whether the method is answered."""
+        """True for a request, false for a notification."""
         return self.method.kind is Kind.REQUEST
 
     @property
@@ -87,17 +87,17 @@ class MethodView:
 
     @property
     def params_type(self) -> Code:
-        """The type of the parameters, qualified."""
+        """The qualified type of the parameters."""
         return hint(self.method.params, module=TYPES)
 
     @property
     def result_type(self) -> Code:
-        """The type of the result, qualified; None for a notification."""
+        """The qualified type of the result; None for a notification."""
         return hint(self.method.result, module=TYPES) if self.method.result is not None else Code("None")
 
     @property
     def gate(self) -> Code:
-        """The capability, as an expression; None where there is none."""
+        """The capability gate as an expression; None if there is none."""
         if self.method.gate is None:
             return Code("None")
         paths = tuple_of([tuple_of(map(literal, path)) for path in self.method.gate.paths])
@@ -106,7 +106,7 @@ class MethodView:
         return Code(f"Gate({identifier(TYPES + root)}, {paths}, {yes})")
 
     def _says_yes(self, expression: TypeExpr, path: tuple[str, ...]) -> str | None:
-        """The least value at `path` below `expression` that opens a gate: "true", "{}", or None for an array."""
+        """The smallest value at `path` below `expression` that opens a gate: "true", "{}", or None for an array."""
         found = self._reading.resolved(expression)
         if isinstance(found, Nullable):
             return self._says_yes(found.inner, path)
@@ -120,22 +120,22 @@ class MethodView:
 
     @property
     def decode_params(self) -> Code:
-        """The function that reads the parameters."""
+        """The decoder of the parameters."""
         return self._decoder(self.method.params)
 
     @property
     def decode_result(self) -> Code:
-        """The function that reads the result."""
+        """The decoder of the result."""
         return self._decoder(self.method.result or AnyJson())
 
     @property
     def encode_result(self) -> Code:
-        """The function that writes the result; a notification has none."""
+        """The encoder of the result; a notification has none."""
         return self._encoder(self.method.result or AnyJson())
 
     @property
     def encoded_params(self) -> Code:
-        """The expression that writes the parameters."""
+        """The expression that encodes the parameters."""
         encode = self._encoder(self.method.params)
         return Code("params" if encode == ANYTHING else f"{encode}(params)")
 
@@ -156,7 +156,7 @@ class MethodView:
 
     @property
     def negotiates(self) -> bool:
-        """Whether it is the request that negotiates the version."""
+        """True for the request that negotiates the version."""
         return (
             self._model.negotiation is not None
             and self.is_request
@@ -165,12 +165,12 @@ class MethodView:
 
     @property
     def takes_object(self) -> bool:
-        """Whether the parameters are an object, so that leaving them out means an empty one."""
+        """True if the parameters are an object: absent params then mean an empty one."""
         return self._is_object(self.method.params)
 
     @property
     def gives_object(self) -> bool:
-        """Whether the result is an object, so that null means an empty one."""
+        """True if the result is an object: null then means an empty one."""
         return self.method.result is not None and self._is_object(self.method.result)
 
     @property
@@ -183,7 +183,7 @@ class MethodView:
 
     @property
     def route(self) -> Code:
-        """The entry of the dispatch table: how the handler is called."""
+        """The entry of the dispatch table."""
         read = Code(f"negotiated(PROTOCOL_INFO, {self.decode_params})") if self.negotiates else self.decode_params
         arguments = [self.handler, read, self.encode_result]
         if not self.takes_object:
@@ -197,7 +197,7 @@ class MethodView:
 
     @property
     def doc(self) -> Code:
-        """What the method does, what it waits for, and who brought it."""
+        """The docstring: description, capability gate and origin."""
         what = self.method.doc or f"`{self.method.wire}`, which the schema does not describe."
         return docstring("\n\n".join(filter(None, (what, self._gate_text, self._origin_text))), indent=8)
 
@@ -213,7 +213,7 @@ class MethodView:
         return f"From {self.method.origin}." if self.method.origin != self._model.origin else ""
 
     def _is_object(self, expression: TypeExpr) -> bool:
-        """Whether every value is a JSON object."""
+        """True if every value is a JSON object."""
         found = self._reading.resolved(expression)
         definition = self._model.by_name[found.name] if isinstance(found, Ref) else None
         if isinstance(definition, UntaggedUnion):
@@ -222,12 +222,12 @@ class MethodView:
 
 
 def methods_table(role: Role) -> Code:
-    """The name in `methods.py` of the table of what `role` handles."""
+    """The name in `methods.py` of the table of methods that `role` handles."""
     return identifier(f"{role.value.upper()}_METHODS")
 
 
 class RoleView:
-    """One role: what it handles, and what it calls its peer with."""
+    """One role: the methods that it handles, and those that it calls."""
 
     def __init__(self, role: Role, model: Model) -> None:
         self._role = role
@@ -240,7 +240,7 @@ class RoleView:
 
     @property
     def stub(self) -> Code:
-        """The class of the peer's stub."""
+        """The stub class of the peer."""
         return identifier(f"Remote{self._role.peer.value.capitalize()}")
 
     @property
@@ -253,16 +253,16 @@ class RoleView:
         """The docstring of the class to extend."""
         role, peer = self._role.value, self._role.peer.value
         return docstring(
-            f"{_article(self._role).capitalize()}: override what it can do. `self.{peer}` calls the {peer}.\n\n"
+            f"{_article(self._role).capitalize()}: override what it supports. `self.{peer}` calls the {peer}.\n\n"
             'A request that is not overridden is answered with "method not found"; a notification is ignored.\n\n'
-            f"`dispatch_request` and `dispatch_notification` bring messages from any transport to the {role}."
+            f"`dispatch_request` and `dispatch_notification` pass messages of any transport to the {role}."
         )
 
     @property
     def stub_doc(self) -> Code:
         """The docstring of the stub."""
         peer = self._role.peer.value
-        return docstring(f"The {peer} at the other end: each method sends one message through the `Peer` given.")
+        return docstring(f"The {peer} at the other end: each method sends one message through its `Peer`.")
 
     @property
     def peer(self) -> Code:
@@ -286,17 +286,17 @@ class RoleView:
 
     @property
     def negotiates(self) -> bool:
-        """Whether it handles the request that negotiates the version."""
+        """True if the role handles the request that negotiates the version."""
         return any(view.negotiates for view in self.handled)
 
     @property
     def answers(self) -> bool:
-        """Whether it handles requests."""
+        """True if the role handles requests."""
         return any(view.is_request for view in self.handled)
 
     @property
     def called(self) -> list[MethodView]:
-        """The methods that it calls."""
+        """The methods that the role calls."""
         return self._views(self._role.peer)
 
     def _views(self, role: Role) -> list[MethodView]:
@@ -309,7 +309,7 @@ class RoleView:
 
     @property
     def uses_codec(self) -> bool:
-        """Whether a route or stub calls a function of `codec`."""
+        """True if a route or stub uses `codec`."""
         return any(code.startswith(CODEC) for code in self._functions)
 
     @property
@@ -325,7 +325,7 @@ class RoleView:
 
     @property
     def uses_any(self) -> bool:
-        """Whether a signature says `Any`."""
+        """True if a signature contains `Any`."""
         return any("Any" in (view.params, view.result) for view in self.handled + self.called)
 
 
@@ -341,7 +341,7 @@ def _named(methods: Iterable[Method]) -> Iterable[str]:
 
 
 def methods_of(role: Role, model: Model) -> list[tuple[MethodView, MethodView | None]]:
-    """The methods that `role` handles by wire name, each with its notification where it is a request, too."""
+    """The methods that `role` handles. A request comes with the notification of the same wire name, if there is one."""
     views = [MethodView(method, model) for method in model.methods if role in method.handlers]
     twins = {view.method.wire: view for view in views if not view.is_request}
     requests = {view.method.wire for view in views if view.is_request}

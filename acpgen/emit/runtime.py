@@ -1,4 +1,4 @@
-"""The modules that are the same in every package: they are copied."""
+"""The runtime modules, copied unchanged into every package, and the Jinja environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acpgen.ir.model import Role
 
 
 def only_code(value: Any) -> str:
-    """`value`, which must be `Code`: text that did not go through `literals` never reaches a generated file."""
+    """Return `value` if it is `Code`: text that did not pass `source` must not reach a generated file."""
     if not isinstance(value, Code):
         raise internal_error(f"a template prints {value!r}, which is not Code")
     return value
@@ -34,7 +34,7 @@ def make_environment(templates: Path) -> Environment:
 
 
 FOLDER = "runtime"
-"""Where they are, below the templates."""
+"""Their folder below the templates."""
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "UnsetType"),
@@ -42,7 +42,7 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
     "protocol": ("Gate", "Method"),
 }
-"""The modules of every package, and what it exports of them."""
+"""The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "capabilities": ("CapabilityError", "advertise"),
@@ -56,7 +56,7 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "tasks": (),
     "transport": ("MemoryTransport", "MessageTooLarge", "StreamTransport", "Transport", "memory_transports"),
 }
-"""What talks JSON-RPC."""
+"""The modules that speak JSON-RPC."""
 
 _ROLES: Mapping[Role, tuple[str, tuple[str, ...]]] = {
     Role.AGENT: ("stdio", ("run_agent", "serve_agent")),
@@ -65,7 +65,7 @@ _ROLES: Mapping[Role, tuple[str, tuple[str, ...]]] = {
 
 
 def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
-    """The modules for `roles`, each with what the package exports of it; without `runtime`, those for routing alone."""
+    """The modules for `roles`, each with its public names; without `runtime`, only those for dispatch."""
     modules = {**_ROUTING, **_CONNECTION, **dict(_ROLES[role] for role in roles)} if runtime else _ROUTING
     return {module: list(names) for module, names in modules.items()}
 

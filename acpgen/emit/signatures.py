@@ -1,6 +1,6 @@
-"""The declarations of a package without what is inside them: rendered by its templates, then cut.
+"""The declarations of a package without bodies, for `acpgen show` and `acpgen diff`.
 
-Nothing is laid out here a second time: what is shown of a class or method is what the package has.
+They are rendered by the templates of the package and cut, so that they always equal the generated code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from acpgen.ir.model import Definition, Method, Model, Role, Struct
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A declaration, and the module of the package that has it."""
+    """A declaration and its module."""
 
     module: str
     code: str
@@ -99,7 +99,7 @@ class Signatures:
 
 
 def _cut(source: str, node: ast.ClassDef, *, only: str | None = None) -> str:
-    """The class with its attributes and the heads of its methods, or of the one of the name `only`."""
+    """The class with its attributes and the signatures of its methods, or only that of the method `only`."""
     lines = source.splitlines()
     body = [line for part in node.body for line in _head(part, lines, only)]
     return "\n".join([*lines[first_line(node) - 1 : node.body[0].lineno - 1], *(body or ["    ..."])])

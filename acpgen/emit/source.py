@@ -1,4 +1,8 @@
-"""The only place that turns a value, a type or a text into Python source."""
+"""The only place that turns a value, a type or a text into Python source.
+
+Everything that a template prints is `Code`. Text from a schema becomes `Code` here and nowhere else, so that a name,
+description, default or constant can never be more than a name, a docstring or a literal.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ class Code(str):
 
 
 def identifier(name: str) -> Code:
-    """A plain ASCII identifier, dotted or not; anything else is a bug in the naming."""
+    """Check that `name` is a plain ASCII identifier, dotted or not. Anything else is a bug in the naming."""
     for part in name.split("."):
         if not (part.isascii() and part.isidentifier()) or keyword.iskeyword(part):
             raise internal_error(f"{name!r} is no identifier")
@@ -51,7 +55,7 @@ def identifier(name: str) -> Code:
 
 
 def literal(value: str | int | float | bool | None) -> Code:
-    """The literal of a scalar; characters that an editor would not show as they are, escaped."""
+    """The literal of a scalar. Characters that an editor does not show as themselves are escaped."""
     if isinstance(value, str):
         return _string(value)
     if value is None or isinstance(value, (bool, int)):
@@ -63,7 +67,7 @@ def literal(value: str | int | float | bool | None) -> Code:
 
 def _string(text: str) -> Code:
     quoted = json.dumps(text, ensure_ascii=False)  # JSON's escapes are Python's, for every character that it escapes
-    if text.count("'") < text.count('"'):  # as black does, to have fewer escapes
+    if text.count("'") < text.count('"'):  # as black does: fewer escapes
         body = re.sub(r"\\.|'", _single_quoted, quoted[1:-1])
         quoted = f"'{body}'"
     return Code("".join(char if _is_plain(char) else _escape(char) for char in quoted))
@@ -74,9 +78,9 @@ def _single_quoted(found: re.Match[str]) -> str:
 
 
 def _is_plain(char: str) -> bool:
-    """Whether `char` shows as itself: no control, format (bidi marks, zero width), separator or private character.
+    """True if `char` shows as itself: no control, format (bidi marks, zero width), separator or private character.
 
-    Asked of a fixed version of Unicode, so that every Python gives the same answer.
+    Uses a fixed version of Unicode: every Python gives the same answer.
     """
     return char == " " or unicodedata.ucd_3_2_0.category(char)[0] not in "CZ"
 
@@ -90,13 +94,12 @@ def _escape(char: str) -> str:
 def docstring(text: str, indent: int = 4) -> Code:
     """`text` as a docstring literal, wrapped to the line length, to be printed after `indent` spaces.
 
-    Empty where there is nothing to say. Paragraphs and list items keep their line; the literal is escaped rather than
-    raw, whatever the text holds.
+    Empty for an empty text. Paragraphs and list items start new lines. The literal is escaped, never raw.
     """
     body = wrapped(text, LINE_LENGTH - indent - len('"""'))
     if not body:
         return Code("")
-    if len(body) == 1:  # the closing quotes need their place, too
+    if len(body) == 1:  # the closing quotes take three columns, too
         body = wrapped(text, LINE_LENGTH - indent - len('"""' * 2))
     first, *more = [_doc_line(line) for line in body]
     start = '""" ' if first.startswith('"') else '"""'
@@ -114,9 +117,9 @@ def tuple_of(items: Iterable[Code]) -> Code:
 
 
 def enclosed(start: str, items: Sequence[str], end: str, *, indent: int) -> Code:
-    """A call or display at `indent`, laid out as black does, which takes about 5 ms for a definition with a long line.
+    """A call, list or dict at `indent`, laid out as black does it; black itself takes about 5 ms for a long line.
 
-    On one line if it fits; else with its items on a line, if it is a call and they fit; else with a line for each.
+    On one line if it fits; else the items of a call on one line if they fit; else one item a line.
     """
     one, margin = ", ".join(items), " " * indent
     if indent + len(start) + len(one) + len(end) <= LINE_LENGTH or not items:
@@ -127,7 +130,7 @@ def enclosed(start: str, items: Sequence[str], end: str, *, indent: int) -> Code
 
 
 def assigned(target: str, expression: str, *, indent: int) -> Code:
-    """The assignment at `indent`; brackets around a conditional expression that does not fit, as black has them."""
+    """An assignment at `indent`. A conditional expression that does not fit gets brackets, as black does it."""
     line, margin = f"{target} = {expression}", " " * indent
     fits_inside = indent + 4 + len(expression) <= LINE_LENGTH < indent + len(line)
     if fits_inside and " if " in expression and " else " in expression:
@@ -143,7 +146,7 @@ def _doc_line(line: str) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The lines of `text`: paragraphs apart, and wrapped anew, but for the items of lists."""
+    """Wrap `text`: paragraphs are separated by an empty line, list items keep their lines."""
     normal = _normal(text).replace("\r\n", "\n").replace("\r", "\n")
     lines: list[str] = []
     for paragraph in normal.split("\n\n"):
@@ -154,9 +157,9 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _normal(text: str) -> str:
-    """`text` in the form NFC; as it is where it has more marks upon one letter than any language puts there.
+    """Normalise `text` to NFC, unless a letter has more combining marks than any language uses.
 
-    To order the marks takes as many steps as the square of their number (UAX #15, 13, "Stream-Safe Text Format").
+    Ordering the marks takes quadratic time (UAX #15, 13, "Stream-Safe Text Format").
     """
     marks = 0
     for char in "" if text.isascii() else text:
@@ -167,7 +170,7 @@ def _normal(text: str) -> str:
 
 
 def _items(paragraph: str) -> list[str]:
-    """The lines of a list one by one; the lines of prose as one, to be wrapped anew."""
+    """Split a paragraph: list items stay apart, lines of prose are joined."""
     items: list[str] = []
     for line in paragraph.split("\n"):
         stripped = line.strip()
@@ -193,7 +196,7 @@ SCALARS = {
 
 
 def hint(expression: TypeExpr, *, module: str = "") -> Code:
-    """The annotation for a value of `expression`; `module` is what definitions are qualified with ("types.")."""
+    """The annotation for a value of `expression`; `module` is the prefix of definitions ("types.")."""
     match expression:
         case Ref(name):
             return identifier(module + name)
@@ -220,13 +223,13 @@ def _choice(choice: Choice) -> Code:
 
 
 def field_hint(field: Field, *, module: str = "") -> Code:
-    """The annotation for the attribute: UNSET is possible where the key may be absent."""
+    """The annotation for the attribute; it includes `UnsetType` if the key may be absent."""
     known = hint(field.type, module=module)
     return Code(f"{known} | UnsetType") if field.may_be_unset else known
 
 
 def value(known: Value, *, module: str = "") -> Code:
-    """The expression that makes `known` anew each time it is evaluated."""
+    """The expression that creates a new `known` each time it is evaluated."""
     match known:
         case Literal(scalar):
             return literal(scalar)
@@ -241,5 +244,5 @@ def value(known: Value, *, module: str = "") -> Code:
 
 
 def is_immutable(known: Value) -> bool:
-    """Whether one evaluation can serve every caller, as the default of a parameter does."""
+    """True if all callers can share one value, as with the default of a parameter."""
     return isinstance(known, Literal)

@@ -1,7 +1,11 @@
 """`types.py`: rendered by datamodel-code-generator with our templates.
 
-The generator is used through its public `generate()` alone, with every option that matters given. Its output is cut
-into definitions and put in the order of the model, never repaired. Tests compare the result with the IR.
+The input is a plain JSON Schema written from the IR, in which nothing is left to guess. Every class, union, alias and
+property is a definition under its final name. A property that may be absent is not required: the generator writes
+`UnsetType` for it. One with another default counts as required, and gets the default from its view.
+
+Only the public `generate()` is used, with every option given. Its output is cut into definitions and put in the order
+of the model, never edited. Tests compare the result with the IR.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ def plain_schema(model: Model) -> PlainSchema:
 
 
 def own_fields(struct: Struct, model: Model) -> list[tuple[str, TypeExpr]]:
-    """The attributes that the class of `struct` declares itself, `extra` included."""
+    """The attributes that the class of `struct` declares itself, including `extra`."""
     fields = [(field.name, field.type) for field in struct.fields if not field.inherited]
     inherits_extra = struct.base is not None and model.struct(struct.base).keeps_extra
     if struct.keeps_extra and not inherits_extra:
@@ -103,11 +107,11 @@ def _choice(choice: Choice) -> PlainSchema:
 
 _ANNOTATIONS = {"format": "Format", "pattern": "Pattern", "contentEncoding": "Encoding"}
 _STRING_OR_NAME = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\w+""")
-_EXTRA_DOC = "The properties of the object that have no attribute of their own, as they came."
+_EXTRA_DOC = "The properties of the object that the schema does not name, unchanged."
 
 
 class GeneratedField(Protocol):
-    """A field, as datamodel-code-generator hands it to its templates; it may rename one that hides an import."""
+    """A field as datamodel-code-generator passes it to templates. It may rename a field that hides an import."""
 
     original_name: str | None
     type_hint: str
@@ -115,7 +119,7 @@ class GeneratedField(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute: its name, its annotation, its default with the equals sign, and the docstring that follows it."""
+    """An attribute: name, annotation, default with the equals sign, and docstring."""
 
     name: Code
     annotation: Code
@@ -124,7 +128,7 @@ class Attribute:
 
 
 class ClassView:
-    """What `msgspec.jinja2` prints of one struct and the generator does not know."""
+    """The facts about a struct that the generator does not know, for `msgspec.jinja2`."""
 
     def __init__(self, struct: Struct, model: Model) -> None:
         self._struct = struct
@@ -134,11 +138,11 @@ class ClassView:
 
     @property
     def doc(self) -> Code:
-        """The docstring of the class: its description, and its origin where it is not the base schema."""
+        """The docstring of the class: its description, and its origin if that is not the base schema."""
         return docstring(_with_origin(self._struct, self._model), 4)
 
     def attributes(self, generated: Iterable[GeneratedField]) -> list[Attribute]:
-        """The attributes in the order of the schema; the generator puts required ones first."""
+        """The attributes in schema order; the generator puts required ones first."""
         order = [*self._fields, EXTRA_FIELD]
         named = {str(each.original_name): each for each in generated}
         return [self._attribute(name, named[name].type_hint) for name in order if name in named]
@@ -151,7 +155,7 @@ class ClassView:
         return Attribute(identifier(name), self._qualified(annotation), _default(field), doc)
 
     def _qualified(self, annotation: str) -> Code:
-        """`annotation` with `builtins.` before the names that a field of this class hides."""
+        """Put `builtins.` before the names in `annotation` that a field of this class hides."""
         return Code(_STRING_OR_NAME.sub(self._qualified_name, annotation) if self._shadowed else annotation)
 
     def _qualified_name(self, found: re.Match[str]) -> str:
@@ -159,7 +163,7 @@ class ClassView:
 
 
 def _default(field: Field | None) -> Code:
-    """What follows the annotation of an attribute: its default, if it has one; None stands for `extra`."""
+    """The default of an attribute with its equals sign, or nothing; None stands for `extra`."""
     if field is None:
         return Code(" = made(factory=lambda: {})")
     if field.may_be_unset:
@@ -173,10 +177,10 @@ def _default(field: Field | None) -> Code:
 
 
 def needs_own_hint(expression: TypeExpr) -> bool:
-    """Whether the generator's annotation for a type does not do.
+    """True if the annotation must be ours: for constants, open enums and "any JSON".
 
-    It quotes constants with single quotes, types an alias of one constant as `Any`, does not say what stays open, and
-    does not know that "any JSON" holds null.
+    The generator uses single quotes, types an alias of one constant as `Any`, does not show that an enum is open, and
+    does not know that "any JSON" includes null.
     """
     match expression:
         case Const() | Choice() | AnyJson():
@@ -188,7 +192,7 @@ def needs_own_hint(expression: TypeExpr) -> bool:
 
 
 class AliasView:
-    """One union, enum or alias, as the alias template prints it."""
+    """One union, enum or alias, for `TypeAliasAnnotation.jinja2`."""
 
     def __init__(self, definition: Definition, model: Model) -> None:
         self._definition = definition
@@ -200,9 +204,9 @@ class AliasView:
         return docstring(_with_origin(self._definition, self._model), 0)
 
     def annotation(self, rendered: str) -> Code:
-        """The aliased type, from the one that was rendered for it; bounds are said in the type.
+        """The aliased type, from the one that the generator rendered; bounds become part of the type.
 
-        The members of a union stand in the order in which they are tried, constants as black quotes them.
+        Members of a union are in the order in which they are tried; constants are quoted as black does it.
         """
         match self._definition:
             case Alias(type=Scalar() as target) if target.is_bounded:
@@ -221,7 +225,7 @@ def bounds(scalar: Scalar) -> Code:
 
 
 def alias_target(definition: Definition) -> tuple[TypeExpr, ...]:
-    """The types of which a union, enum or alias is one."""
+    """The types that a union, enum or alias stands for."""
     match definition:
         case Enum(primitive=primitive, members=constants, open=is_open):
             return (Choice(primitive=primitive, values=tuple(each.value for each in constants), open=is_open),)
@@ -234,7 +238,7 @@ def alias_target(definition: Definition) -> tuple[TypeExpr, ...]:
 
 
 def field_text(field: Field, owner: Struct) -> str:
-    """What is said about an attribute: its description, format and origin, where it differs from its class's."""
+    """The docstring of an attribute: description, format, and origin if it differs from that of its class."""
     parts = [field.doc] if field.doc else []
     if isinstance(field.type, Scalar):
         parts += [f"{_ANNOTATIONS[key]}: `{text}`." for key, text in field.type.annotations]
@@ -256,14 +260,14 @@ def _joined(*paragraphs: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RenderedTypes:
-    """The body of `types.py`, and the names of `typing` that it uses."""
+    """The body of `types.py` and the names of `typing` that it uses."""
 
     body: Code
     typing_names: tuple[Code, ...]
 
 
 def render_types(model: Model, templates: Path) -> RenderedTypes:
-    """The classes, unions and aliases of `model` as source."""
+    """Render the classes, unions and aliases of `model`."""
     views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for definition in model.definitions:
         views[definition.name]["view"] = (
@@ -278,7 +282,7 @@ def render_types(model: Model, templates: Path) -> RenderedTypes:
 
 
 def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]], templates: Path) -> str:
-    # imported here: it takes longer to import than an unchanged build takes
+    # imported late: the import takes longer than an unchanged build
     from datamodel_code_generator import generate
     from datamodel_code_generator.enums import DataModelType, InputFileType
     from datamodel_code_generator.format import PythonVersion
@@ -318,7 +322,7 @@ def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]], t
 
 
 def _statements(source: str) -> dict[str, tuple[ast.stmt, str]]:
-    """The classes and aliases in `source` by name, each with its text, up to the next one, decorators included."""
+    """The classes and aliases in `source` by name, each with its text up to the next one."""
     tree, lines = ast.parse(source), source.splitlines()
     named = [(name, node) for node in tree.body if (name := _name(node)) is not None]
     starts = [first_line(node) - 1 for _, node in named]
@@ -328,7 +332,7 @@ def _statements(source: str) -> dict[str, tuple[ast.stmt, str]]:
 
 
 def first_line(node: ast.stmt) -> int:
-    """The line where a statement starts, decorators included."""
+    """The first line of a statement, including decorators."""
     decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 

@@ -1,1 +1,1 @@
-"""What a schema means, independent of how it is written and of how it will be printed."""
+"""The intermediate representation of a schema, and the lowering that makes it."""

@@ -1,4 +1,4 @@
-"""`not` of an object, for the few forms that a decoder can check: names that are present, values that are equal."""
+"""Conditions on objects: the forms of `not` that a decoder can check."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class KeyIs:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every part holds."""
+    """All parts hold."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Some part holds."""
+    """At least one part holds."""
 
     parts: tuple[Condition, ...]
 
@@ -52,10 +52,10 @@ _READABLE = frozenset({"type", "description", "title", "required", "properties",
 
 
 def condition(node: Any, pointer: str, report: Report) -> Condition | None:
-    """The test that `node` makes of an object; None, with a warning, for a form that has no counterpart here."""
+    """The condition that `node` states; None, with a warning, for a form that acpgen cannot check."""
     parts = _parts(node, pointer, report) if isinstance(node, dict) and node.keys() <= _READABLE else None
     if not parts:
-        report.warning("unsupported-not", "acpgen cannot check this `not`, and lets every value pass", at=pointer)
+        report.warning("unsupported-not", "acpgen cannot check this `not`: every value passes", at=pointer)
         return None
     return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
@@ -90,7 +90,7 @@ def _property(key: str, node: Any) -> Condition | None:
 
 
 def excluded_values(found: Condition | None, key: str) -> tuple[str, ...] | None:
-    """The values of `key` that `found` singles out, where it does nothing else; None otherwise."""
+    """The values of `key` that `found` selects, if it tests nothing else; None otherwise."""
     match found:
         case AnyOf(parts):
             lists = [excluded_values(part, key) for part in parts]

@@ -1,4 +1,4 @@
-"""What every part of the lowering shares: the definitions, the report, and the register of what was lowered."""
+"""The state that all parts of the lowering share: schema definitions, report, and lowered definitions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from acpgen.ir.objects import Definitions
 from acpgen.schema.walk import definition_pointer
 
 MAX_SYNTHESISED = 5000
-"""How many types may come on top of the definitions; published schemas make a hundred."""
+"""The largest number of types in addition to the definitions; published schemas have a hundred."""
 MAX_SIZE = 100_000
-"""Of a whole model: attributes, values and the like. What is inherited counts in each class, as it is printed there.
+"""The largest number of attributes and values in a model. Inherited attributes count in each class.
 
-A schema of 10,000 definitions comes to some 60,000, published ones to 2,000.
+A schema of 10,000 definitions has about 60,000, published ones have 2,000.
 """
 _TEXT = 200
-"""Characters of description that count as much as one attribute."""
+"""This many characters of description count as one attribute."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Context:
     _size: int = field(default=0, init=False)
 
     def define(self, definition: Definition) -> None:
-        """Register a lowered definition; a second, different one of its name is an error that names both places."""
+        """Register a lowered definition. A second, different one with the same name is an error with both places."""
         known = self.lowered.setdefault(definition.name, definition)
         if len(self.lowered) > len(self.definitions.nodes) + MAX_SYNTHESISED:
             self.report.error(
@@ -51,7 +51,7 @@ class Context:
             return
         self.report.error(
             "name-clash",
-            f"two definitions want the Python name {definition.name}: this one, and the one at {known.pointer}",
+            f"two definitions have the Python name {definition.name}: this one and the one at {known.pointer}",
             at=definition.pointer,
             hint="rename one of them, or give the union member another title or tag",
         )
@@ -69,14 +69,14 @@ class Context:
         if self._size > MAX_SIZE:
             self.report.error(
                 "schema-too-large",
-                f"the classes of this schema come to more than {MAX_SIZE:,} attributes and values",
+                f"the classes of this schema have more than {MAX_SIZE:,} attributes and values",
                 at=definition.pointer,
-                hint="a property counts in each class that inherits it, and a default as often as it has values",
+                hint="a property counts in each class that inherits it; each value of a default counts",
             )
             self.report.raise_errors()
 
     def class_name(self, definition: str) -> str:
-        """The Python name of the definition `definition` of the schema; an error where none can be made."""
+        """The Python name of the schema definition `definition`; an error if there is none."""
         name = names.class_name(definition)
         if not name:
             self.report.error(
@@ -89,7 +89,7 @@ class Context:
 
 
 def _count(raw: Any) -> int:
-    """The values in a JSON value that has some, it not being one itself."""
+    """The members of a JSON object or the items of an array."""
     if not isinstance(raw, (dict, list)):
         return 0
     return sum(1 + _count(each) for each in (raw.values() if isinstance(raw, dict) else raw))

@@ -1,4 +1,4 @@
-"""Read `default` through the type of its property: an object becomes the class that the type names."""
+"""Read defaults: the JSON of `default` becomes a value of the type of its property."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from acpgen.schema.document import join
 
 
 def stand_in(field: Field, expression: object) -> Value | None:
-    """What stands in for a required value that does not fit, where it may be forgiven; None where nothing does.
+    """The fallback for a required value that does not fit, if leniency allows one; None otherwise.
 
-    `expression` is the type of the property behind aliases.
+    `expression` is the type of the property with aliases resolved.
     """
     if field.default is not None:
         return field.default
@@ -53,13 +53,13 @@ def stand_in(field: Field, expression: object) -> Value | None:
 
 
 class _MisfitError(Exception):
-    """A default that its own type refuses; the text says why."""
+    """A default does not fit its own type; the text says why."""
 
 
 def fill_defaults(context: Context) -> dict[str, Definition]:
-    """The lowered definitions with the default of each field filled in; a default that does not fit is an error.
+    """Fill in the default of each field; a default that does not fit is an error.
 
-    A required property keeps its default, too: leniency may fall back to it.
+    A required property keeps its default: leniency may fall back to it.
     """
     reader = _Reader(context)
     return {
@@ -83,7 +83,7 @@ class _Reader:
     def _default(self, owner: str, field: Field) -> Value | None:
         key = (owner, field.name)
         if key not in self._known:
-            self._known[key] = None  # what a default that contains itself finds
+            self._known[key] = None  # a default that contains itself
             if key in self._context.raw_defaults:
                 self._known[key] = self._read(field, self._context.raw_defaults[key])
         return self._known[key]

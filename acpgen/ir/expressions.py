@@ -1,4 +1,4 @@
-"""Property schemas to type expressions. Objects and unions that stand inline get a name from where they stand."""
+"""Lower property schemas to type expressions. Inline objects and unions are named after their place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from acpgen.schema.document import join
 from acpgen.schema.walk import referenced_definition
 
 DefineInline = Callable[[Any, str, str], None]
-"""Lowers (node, pointer) as a definition of the given Python name."""
+"""Lower (node, pointer) as a definition with the given Python name."""
 
 _ANNOTATING = ("format", "pattern", "contentEncoding")
 _PRIMITIVES: Mapping[type, Primitive] = {
@@ -36,14 +36,14 @@ _CONSTRAINING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "const", "e
 
 
 class Expressions:
-    """Reads the type of any schema node. `define` is called for what needs a class or union of its own."""
+    """Lower any schema node to a type. `define` is called for a node that needs a class or union of its own."""
 
     def __init__(self, context: Context, define: DefineInline) -> None:
         self._context = context
         self._define = define
 
     def read(self, node: Any, pointer: str, name: str) -> TypeExpr:
-        """The type of `node`; `name` is what an inline object or union in it is called."""
+        """The type of `node`; `name` is the name for an inline object or union."""
         if not isinstance(node, dict) or not _CONSTRAINING & node.keys():
             return AnyJson()
         if (target := referenced_definition(node)) is not None:
@@ -88,7 +88,7 @@ class Expressions:
         return Nullable(found) if None in node["enum"] else found
 
     def enumeration(self, node: dict[str, Any], pointer: str) -> Choice | Const | AnyJson:
-        """What `enum` lists, null apart: several constants, or a single one."""
+        """The type of `enum` without null: several constants, or a single one."""
         values = [value for value in node["enum"] if value is not None]
         kinds = {type(value) for value in values}
         if kinds not in ({str}, {int}):
@@ -121,7 +121,7 @@ class Expressions:
         return Ref(name)
 
     def choice_of(self, members: list[Any]) -> Choice | None:
-        """The enum that the members of a union make up: constants, and at most one free scalar of their type."""
+        """The enum that the members of a union form: constants, and at most one free scalar of their type."""
         values: list[str | int] = []
         is_open, kinds = self._context.options.open, set()
         for member in members:
@@ -181,7 +181,7 @@ class Expressions:
 
 
 def refines(narrow: TypeExpr, wide: TypeExpr) -> bool:
-    """Whether every value of `narrow` is one of `wide`, as far as that shows without looking into definitions."""
+    """True if every value of `narrow` is one of `wide`; definitions are not resolved."""
     if narrow == wide:
         return True
     match wide, narrow:

@@ -14,7 +14,7 @@ from acpgen.schema.walk import referenced_definition, walk
 
 
 def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method, ...]) -> Envelope:
-    """The rules for messages, found by structure in the envelopes of the schema. Warns if the root allows batches."""
+    """Find the rules for messages in the envelopes of the schema, by structure. Warns if the root allows batches."""
     batches = [pointer for pointer, branch in _branches(root) if branch.get("type") == "array"]
     if batches:
         context.report.warning(
@@ -32,7 +32,7 @@ def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method
 
 
 def _has_null_error_ids(context: Context) -> bool:
-    """Whether the id beside an `error` may be null, as JSON-RPC has it where nothing else is said."""
+    """True if the id of an error response may be null, which is the default in JSON-RPC."""
     found = [
         [node["properties"]["id"], *(context.definitions.nodes[name] for name in _targets(node["properties"]["id"]))]
         for envelope in context.definitions.envelopes
@@ -43,7 +43,7 @@ def _has_null_error_ids(context: Context) -> bool:
 
 
 def _id_definitions(context: Context) -> Iterator[str]:
-    """The definitions that type the `id` of requests."""
+    """The definitions that are the type of request ids."""
     for envelope in context.definitions.envelopes:
         for pointer, node in walk(context.definitions.nodes[envelope]):
             if pointer.endswith("/properties/id"):
@@ -57,7 +57,7 @@ def _targets(node: Any) -> Iterator[str]:
 
 
 def _cancel(context: Context, method: Method, ids: set[str]) -> Cancel | None:
-    """The method that cancels requests: a notification of both peers that must name one thing, the id of a request."""
+    """The method that cancels requests: a notification for both peers whose one required property is a request id."""
     params = context.lowered.get(method.params.name) if isinstance(method.params, Ref) else None
     if method.kind is not Kind.NOTIFICATION or set(method.handlers) != set(Role) or not isinstance(params, Struct):
         return None
@@ -93,16 +93,16 @@ _JSON_RPC_CODES = (
     (-32602, "Invalid params", "The parameters do not fit the method."),
     (-32603, "Internal error", "The peer failed while it handled the request."),
 )
-"""The codes that JSON-RPC 2.0 itself defines (section 5.1)."""
+"""The codes of JSON-RPC 2.0 (section 5.1)."""
 
 
 def lower_errors(context: Context) -> Errors:
-    """The error object and codes of the schema; where it has none, those of JSON-RPC 2.0 alone."""
+    """The error object and codes of the schema, or those of JSON-RPC 2.0 if it defines none."""
     found = next(_error_objects(context), None)
     codes = {code: _error_code(code, title, doc) for code, title, doc in _JSON_RPC_CODES}
     for named in _named_codes(context, found) if found else ():
         if named.code in codes:
-            # other modules import these classes: the schema may describe them, not rename them
+            # other modules import these classes: the schema may describe but not rename them
             codes[named.code] = replace(named, name=codes[named.code].name)
         elif _is_free(named.name, {code.name for code in codes.values()}, context):
             codes[named.code] = named
@@ -110,7 +110,7 @@ def lower_errors(context: Context) -> Errors:
 
 
 def _is_free(name: str, taken: set[str], context: Context) -> bool:
-    """Whether a code may have a class of that name; without one it is a plain `RequestError`."""
+    """True if a code may have a class with this name; otherwise it is a plain `RequestError`."""
     is_taken = name in taken or name in context.lowered or name in names.RESERVED_CLASSES
     return name.isidentifier() and not is_taken
 

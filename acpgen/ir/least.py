@@ -1,4 +1,4 @@
-"""The least values of types: they stand for what a peer of another version left out."""
+"""The smallest values of types: they replace properties that a peer of another version does not send."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from acpgen.ir.model import (
 )
 
 MAX_PARTS = 200
-"""Values and characters in the least value of a property; those of published schemas have three."""
+"""The largest number of values and characters in such a value; those of published schemas have three."""
 
 
 class _TooLargeError(Exception):
@@ -40,9 +40,9 @@ class _TooLargeError(Exception):
 
 
 def least_members(model: Model, method: str, but: str) -> MapValue:
-    """The properties that the params of the request `method` must have, without `but`: each with its least value.
+    """The required properties of the params of `method`, except `but`, each with its smallest value.
 
-    A property whose least value has more than `MAX_PARTS` parts, or no end, is left out: nothing can stand for it.
+    A property whose smallest value is infinite or has more than `MAX_PARTS` parts is left out.
     """
     params = next((each.params for each in model.methods if each.wire == method and each.kind is Kind.REQUEST), None)
     fields = _fields(params, model.by_name) if params is not None else ()
@@ -72,14 +72,14 @@ def _bounded(expression: TypeExpr, known: Mapping[str, Definition]) -> Value | N
 
 
 class _Least:
-    """Makes the value of a type that says as little as possible, as JSON; raises where it has too many parts."""
+    """Build the smallest JSON value of a type; raises if it has too many parts."""
 
     def __init__(self, known: Mapping[str, Definition]) -> None:
         self._known = known
         self._left = MAX_PARTS
 
     def of(self, expression: TypeExpr) -> Value:
-        """The least value of `expression`."""
+        """The smallest value of `expression`."""
         self._spend(1)
         match expression:
             case Scalar():

@@ -36,9 +36,9 @@ from acpgen.schema.walk import definition_pointer, description
 
 
 def lower(composed: Composed, options: Options, report: Report) -> Model:
-    """The IR of `composed`, which has passed `check_dialect`.
+    """The IR of `composed`, which must have passed `check_dialect`.
 
-    What the schema leaves unclear goes into `report`; raises `InputError` where that rules out a package.
+    Problems go into `report`; raises `InputError` if they rule out a package.
     """
     context = Context(
         definitions=Definitions(composed.root["$defs"]), report=report, origin=composed.origin, options=options
@@ -69,7 +69,7 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
 
 
 class _Lowering:
-    """Turns schema nodes into definitions, and registers them with the context."""
+    """Lower schema nodes to definitions, and register these with the context."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -84,7 +84,7 @@ class _Lowering:
             self._named(node, definition_pointer(schema_name), name, (schema_name,))
 
     def _named(self, node: Any, pointer: str, name: str, owners: tuple[str, ...] = ()) -> None:
-        """Lower `node` as the definition of the Python name `name`; an error where there is none."""
+        """Lower `node` as the definition with the Python name `name`."""
         if not name:
             self._unnamed(pointer)
         elif self._is_object(node):
@@ -95,7 +95,7 @@ class _Lowering:
     def _is_object(self, node: Any) -> bool:
         if self._context.definitions.is_object(node):
             return True
-        # an object without a word about its properties is a class of its own, ready to grow some
+        # an object without properties is a class, too: later releases may add some
         return isinstance(node, dict) and node.get("type") == "object" and "additionalProperties" not in node
 
     def _scalar_like(self, node: Any, pointer: str, name: str) -> Definition:
@@ -120,7 +120,7 @@ class _Lowering:
         )
 
     def object(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool = False) -> None:
-        """Lower an object shape: to a class, or to a union of classes where branches are left to choose from."""
+        """Lower an object shape to a class, or to a union of classes if it has branches."""
         keeps_extra = keeps_extra or shape.open
         if not name:
             self._unnamed(pointer)
@@ -132,7 +132,7 @@ class _Lowering:
     def _unnamed(self, pointer: str) -> None:
         self._context.report.error(
             "unnamed-member",
-            "this member of a union has neither tag, title, `$ref` nor required properties to be named after",
+            "this union member has no tag, title, `$ref` or required property to name it after",
             at=pointer,
             hint="give it a `title`",
         )
@@ -146,7 +146,7 @@ class _Lowering:
         for missing in sorted(shape.required - {field.wire for field in fields}):
             self._context.report.warning(
                 "undeclared-required",
-                f"{missing!r} is required, yet no property declares it; it is not checked",
+                f"{missing!r} is required, but no property declares it; it is not checked",
                 at=pointer,
             )
         self._context.define(
@@ -178,21 +178,21 @@ class _Lowering:
         return tuple(fields.values())
 
     def _merged(self, known: Field, field: Field) -> Field:
-        """A property that stands in two layers has to satisfy both: the narrower type, and required if either is."""
+        """Merge a property that two layers declare: the narrower type, and required if either is."""
         if known.wire != field.wire:
             message = f"the properties {known.wire!r} and {field.wire!r} of one object map to one name, {field.name}"
             self._context.report.error("name-clash", message, at=field.pointer)
             return known
         narrow = known if refines(known.type, field.type) else field if refines(field.type, known.type) else None
         if narrow is None:
-            message = f"the property {field.wire!r} stands twice in one object, with types of which neither is narrower"
+            message = f"the property {field.wire!r} is declared twice in one object, and neither type is narrower"
             self._context.report.error("property-clash", message, at=field.pointer, hint=f"see {known.pointer}")
             return known
         required = known.required or field.required
         return replace(
             narrow,
             required=required,
-            # what either layer forgives is forgiven, unless the property has to be there: then it tells members apart
+            # leniency of either layer counts, unless the property is required: then it tells members apart
             leniency=Leniency() if required else known.leniency | field.leniency,
             doc=field.doc or known.doc,
             inherited=known.inherited,

@@ -16,12 +16,12 @@ from acpgen.schema.walk import definition_pointer, referenced_definition, walk
 from acpgen.text import did_you_mean
 
 ERRORS = "error responses"
-"""What stands for a method where the error object is carried, which any request may be answered with."""
+"""The name for messages that carry the error object: any request may be answered with one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Message:
-    """A kind of message: the method, "request", "response" or "notification", and who sends it ("agent", …)."""
+    """A kind of message: the method, "request", "response" or "notification", and the sender ("agent", …)."""
 
     method: str
     part: str
@@ -29,12 +29,12 @@ class Message:
 
     @property
     def role(self) -> Role:
-        """Who sends it."""
+        """The role that sends it."""
         return Role(self.sender)
 
 
 def messages(model: Model) -> Iterator[tuple[Message, TypeExpr]]:
-    """All messages with the type that each carries, in the order of the methods; error responses come last."""
+    """All messages with the types that they carry, in the order of the methods; error responses come last."""
     for method in model.methods:
         yield from messages_of(method)
     if model.errors.object is not None:
@@ -43,7 +43,7 @@ def messages(model: Model) -> Iterator[tuple[Message, TypeExpr]]:
 
 
 def messages_of(method: Method) -> Iterator[tuple[Message, TypeExpr]]:
-    """The messages of `method` with the type that each carries; the handler's peer sends the first."""
+    """The messages of `method` with the types that they carry; the peer of the handler sends the first."""
     for handler in method.handlers:
         yield Message(method.wire, method.kind.value, handler.peer.value), method.params
         if method.kind is Kind.REQUEST and method.result is not None:
@@ -56,7 +56,7 @@ HANDLERS: Mapping[str, tuple[Role, ...]] = {
     "both": (Role.AGENT, Role.CLIENT),
     "protocol": (Role.AGENT, Role.CLIENT),
 }
-"""Who handles a method, by the value of `x-side`."""
+"""The roles that handle a method, by the value of `x-side`."""
 
 _PARTS = ("Request", "Response", "Notification")
 _MOST_NAMES = 10
@@ -71,7 +71,7 @@ class _Group:
 
 
 def lower_methods(context: Context, composed: Composed) -> tuple[Method, ...]:
-    """The methods of the schema in the order of their first definition; what does not pair is reported."""
+    """The methods of the schema in the order of their first definition. Definitions that do not pair are reported."""
     docs = _method_docs(context, composed.root)
     methods = [
         method for group in _groups(context) for method in _group_methods(context, group, composed=composed, docs=docs)
@@ -90,7 +90,7 @@ def _groups(context: Context) -> list[_Group]:
             elif "x-method" in node or "x-side" in node:
                 missing = "x-side" if "x-method" in node else "x-method"
                 context.report.warning(
-                    "unpaired-method", f"{name} has no `{missing}`, and is not routed", at=definition_pointer(name)
+                    "unpaired-method", f"{name} has no `{missing}` and is not routed", at=definition_pointer(name)
                 )
     return list(groups.values())
 
@@ -100,7 +100,7 @@ def _sort_in(context: Context, group: _Group, name: str) -> None:
     if suffix is None:
         context.report.warning(
             "unpaired-method",
-            f"{name} belongs to {group.wire!r}, yet its name ends in none of {', '.join(_PARTS)}; it is not routed",
+            f"{name} belongs to {group.wire!r}, but its name ends in none of {', '.join(_PARTS)}; it is not routed",
             at=definition_pointer(name),
         )
     elif suffix in group.parts:
@@ -160,18 +160,18 @@ def _method(
 
 
 def _check_unrouted(context: Context) -> None:
-    """Name the definitions that look like messages, and cannot be routed for want of `x-method`."""
+    """Warn about definitions that look like messages but have no `x-method`."""
     if unrouted := list(_unrouted(context)):
         context.report.warning(
             "unrouted-message",
-            f"no `x-method`, and so there are types only: {_listed(unrouted)}",
+            f"no `x-method`: these get types but no routing: {_listed(unrouted)}",
             at=definition_pointer(unrouted[0]),
             hint="a message is routed by `x-method`, its name on the wire, and `x-side`, the peer that handles it",
         )
 
 
 def _unrouted(context: Context) -> Iterator[str]:
-    """Objects that are named like messages, and are part of nothing else."""
+    """Objects that are named like messages and that no other definition uses."""
     nodes, envelopes = context.definitions.nodes, context.definitions.envelopes
     used = {target for name, node in nodes.items() if name not in envelopes for target in references(node)}
     for name, node in nodes.items():
@@ -192,7 +192,7 @@ def _result(context: Context, group: _Group) -> TypeExpr:
     if response is None:
         context.report.warning(
             "unpaired-method",
-            f"{group.wire!r} has a request and no response; its result may be any JSON",
+            f"{group.wire!r} has a request but no response; its result is any JSON",
             at=definition_pointer(request),
         )
         return AnyJson()
@@ -208,7 +208,7 @@ def _result(context: Context, group: _Group) -> TypeExpr:
 
 
 def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
-    """What the JSON-RPC envelopes say of the methods, by the definition of the params: there they are described."""
+    """The descriptions of methods in the JSON-RPC envelopes, by the definition of the params."""
     nodes = [root, *(context.definitions.nodes[name] for name in context.definitions.envelopes)]
     docs: dict[str, str] = {}
     for node in nodes:

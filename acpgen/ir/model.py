@@ -1,7 +1,7 @@
 """The intermediate representation: what the schema means, free of JSON Schema and not yet Python source.
 
 Everything here is frozen. A name in the schema (`wire`) and the name in Python (`name`) are two fields throughout.
-`pointer` leads into the composed schema; `origin` says who brought the node: "ACP v1, 2026-11-02", or the fragment
+`pointer` leads into the composed schema; `origin` names the source of the node: "ACP v1, 2026-11-02", or the fragment
 "logout, 2026-02-02".
 """
 
@@ -26,16 +26,16 @@ class Role(PythonEnum):
 
     @property
     def peer(self) -> Role:
-        """The one at the other end."""
+        """The role at the other end."""
         return Role.CLIENT if self is Role.AGENT else Role.AGENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a user may choose about the types.
+    """Options for types.
 
-    `open` lets closed unions take unknown tags, and closed enumerations unknown values. `keep_unknown` gives every
-    class `extra`.
+    `open` makes closed unions accept unknown tags, and closed enums unknown values. `keep_unknown` gives every class
+    the attribute `extra`.
     """
 
     open: bool = False
@@ -70,7 +70,7 @@ class Scalar:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether some values of the primitive are refused."""
+        """True if some values of the primitive are refused."""
         return (self.minimum, self.maximum, self.min_length) != (None, None, None)
 
 
@@ -83,7 +83,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One of the listed constants; an open one admits every other value of the primitive, too."""
+    """One of the listed constants; an open one accepts all other values of the primitive, too."""
 
     primitive: Primitive
     values: tuple[str | int, ...]
@@ -167,14 +167,14 @@ Value: TypeAlias = Literal | ListValue | MapValue | Construct
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leniency:
-    """What a property tolerates, from its `x-deserialize-…` keywords."""
+    """The leniency of a property, from its `x-deserialize-…` keywords."""
 
     default_on_error: bool = False
     skip_invalid_items: bool = False
     default_on_null: bool = False
 
     def __or__(self, other: Leniency) -> Leniency:
-        """What either tolerates."""
+        """The union of both."""
         return Leniency(
             default_on_error=self.default_on_error or other.default_on_error,
             skip_invalid_items=self.skip_invalid_items or other.skip_invalid_items,
@@ -186,7 +186,8 @@ class Leniency:
 class Field:
     """A property of an object.
 
-    Absent from the wire it is an error (`required`), `default`, or UNSET. `inherited` fields stand in the base class.
+    If the key is absent, that is an error (`required`), or the value is `default` or UNSET. `inherited` fields are
+    declared in the base class.
     """
 
     wire: str
@@ -202,17 +203,17 @@ class Field:
 
     @property
     def may_be_unset(self) -> bool:
-        """Whether the key may be absent without a declared default to stand for it."""
+        """True if the key may be absent and there is no default for it."""
         return not self.required and self.default is None
 
 
 EXTRA_FIELD = "extra"
-"""The attribute that holds what no property names; no property may map to it in a class that has it."""
+"""The attribute for unnamed properties; no property of such a class may map to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Struct:
-    """An object with known properties: one class. `fields` holds inherited ones first."""
+    """An object with known properties: one class. `fields` starts with the inherited ones."""
 
     name: str
     fields: tuple[Field, ...]
@@ -235,7 +236,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherVariant:
-    """The member of a tagged union that takes every tag but the `excluded` ones, if it has a tag at all."""
+    """The member of a tagged union for all tags but the `excluded` ones, or for no tag."""
 
     target: str
     excluded: tuple[str, ...]
@@ -244,7 +245,7 @@ class OtherVariant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A member without a tag: tried where the value is an object with all `required` keys, or of another JSON type."""
+    """A member without a tag: tried if the value is an object with all `required` keys, or no object."""
 
     type: TypeExpr
     required: tuple[str, ...]
@@ -255,7 +256,7 @@ class Candidate:
 class TaggedUnion:
     """A union of objects told apart by the value of the property `tag`.
 
-    Order of trial: the variant of the tag, then the `fallbacks` in schema order: members without a tag, and the one
+    Tried first: the variant of the tag. Then the `fallbacks` in schema order: members without a tag, and the member
     for other tags.
     """
 
@@ -274,7 +275,7 @@ class TaggedUnion:
 
     @property
     def other(self) -> OtherVariant | None:
-        """The member for other tags, where there is one."""
+        """The member for other tags, if there is one."""
         return next((member for member in self.fallbacks if isinstance(member, OtherVariant)), None)
 
 
@@ -291,7 +292,7 @@ class UntaggedUnion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnumMember:
-    """One constant of an enum with its short title, where the schema has one."""
+    """One constant of an enum with its short title, if the schema has one."""
 
     value: str | int
     title: str | None
@@ -300,7 +301,7 @@ class EnumMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enum:
-    """Named constants; an open enum admits every other value of the primitive, too."""
+    """Named constants; an open enum accepts all other values of the primitive, too."""
 
     name: str
     primitive: Primitive
@@ -313,7 +314,7 @@ class Enum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alias:
-    """Another name for a type."""
+    """A second name of a type."""
 
     name: str
     type: TypeExpr
@@ -329,7 +330,7 @@ Definition: TypeAlias = Struct | TaggedUnion | UntaggedUnion | Enum | Alias
 
 
 class Kind(PythonEnum):
-    """Whether a message wants an answer (JSON-RPC 2.0, sections 4 and 4.1)."""
+    """The kinds of methods (JSON-RPC 2.0, sections 4 and 4.1)."""
 
     REQUEST = "request"
     NOTIFICATION = "notification"
@@ -337,9 +338,9 @@ class Kind(PythonEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A method that `handlers` handle. `side` is the schema's own word for them (`x-side`).
+    """A method that `handlers` handle. `side` is the value of `x-side`.
 
-    `gate` is the capability without which it must not be called.
+    `gate` is the capability that the handling side must have advertised.
     """
 
     wire: str
@@ -367,7 +368,7 @@ class ErrorCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """What goes into JSON-RPC error responses; `object` is the struct of the error object, where the schema has one."""
+    """JSON-RPC errors; `object` is the struct of the error object, if the schema defines one."""
 
     object: str | None
     codes: tuple[ErrorCode, ...]
@@ -375,7 +376,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
-    """The notification that withdraws a request: its wire name, and the property of its params that has the id."""
+    """The notification that cancels a request: its wire name, and the property of its params that holds the id."""
 
     method: str
     key: str
@@ -383,7 +384,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What the schema says about JSON-RPC: cancellation, and whether null is the id of a request, or of an error."""
+    """The JSON-RPC rules of the schema: cancellation, and whether the id of a request or an error may be null."""
 
     cancel: Cancel | None
     null_ids: bool
@@ -392,7 +393,7 @@ class Envelope:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A whole protocol as the emitter sees it. Definitions stand in an order in which each base precedes its use."""
+    """A whole protocol, input of the emitter. Definitions are in an order in which each base precedes its use."""
 
     protocol: int
     release: str | None
@@ -410,7 +411,7 @@ class Model:
         return {definition.name: definition for definition in self.definitions}
 
     def struct(self, name: str) -> Struct:
-        """The struct of that name; raises `KeyError` or `TypeError` where there is none."""
+        """The struct `name`; raises `KeyError` or `TypeError` if there is none."""
         found: Any = self.by_name[name]
         if not isinstance(found, Struct):
             raise TypeError(f"{name} is no struct")

@@ -1,4 +1,4 @@
-"""From names on the wire to names in Python. Pure functions of the text: never of position or of what else exists."""
+"""Python names from wire names: pure functions of the text, never of its position or of other names."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import re
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 BUILTIN_TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
-"""Builtins that annotations in generated code use; a field of such a name hides them inside its class."""
+"""Builtins that annotations in generated code use; a field with such a name hides the builtin in its class."""
 
 _RESERVED_FIELDS = frozenset({"made", "self"})
 """Names that `__init__` and the bodies of generated classes use themselves."""
 _RESERVED_METHODS = frozenset(
     {
         *("agent", "client", "connection_closed", "ext_method", "ext_notification", "supports"),
-        *("anything", "codec"),  # the table of routes stands in the class body, where a method would hide these
+        *("anything", "codec"),  # the table of routes is part of the class body, where a method would hide these
     }
 )
-"""Names that the generated role classes have already, or use where a method of that name would be found first."""
+"""Names that the generated role classes define, or use where a method of that name would hide them."""
 
 
 def words(text: str) -> list[str]:
-    """The words of `text`, split at case changes and at everything that is not an ASCII letter or digit."""
+    """Split `text` into words at case changes and at all characters but ASCII letters and digits."""
     return _WORD.findall(text)
 
 
@@ -38,7 +38,7 @@ def snake(text: str) -> str:
 
 
 def field_name(wire: str) -> str:
-    """The attribute for the property `wire`; keywords get a trailing underscore; empty where none can be made."""
+    """The attribute for the property `wire`; keywords get a trailing underscore. Empty if there is no name."""
     return _identifier(snake(wire), "field_")
 
 
@@ -49,7 +49,7 @@ def method_name(wire: str) -> str:
 
 
 def class_name(definition: str) -> str:
-    """The class for a definition: the name itself where it is one, else put in PascalCase; empty where none can be."""
+    """The class for a definition: its name if that is an identifier, else in PascalCase. Empty if there is none."""
     if definition.isascii() and definition.isalnum() and definition[0].isupper():
         return definition
     name = pascal(definition)
@@ -70,7 +70,7 @@ def _identifier(name: str, prefix: str) -> str:
 RESERVED_CLASSES = frozenset(
     {
         *(name for name in dir(builtins) if name[0].isupper()),
-        # builtins of later versions than the oldest that runs acpgen: its answer must not depend on which one does
+        # builtins of later Python versions: the names must not depend on the version that runs acpgen
         *("BaseExceptionGroup", "EncodingWarning", "ExceptionGroup", "PythonFinalizationError", "WindowsError"),
         *("Agent", "AgentConnection", "AgentProcess", "Client", "RemoteAgent", "RemoteClient", "Handler", "Peer"),
         *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
@@ -80,4 +80,4 @@ RESERVED_CLASSES = frozenset(
         *("Annotated", "Any", "Callable", "ClassVar", "Final", "Literal", "Mapping", "Protocol", "TypeAlias", "Union"),
     }
 )
-"""Names that the generated modules need for themselves, or that would hide a builtin."""
+"""Names that the generated modules use, or that would hide a builtin."""

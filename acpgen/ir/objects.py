@@ -1,4 +1,4 @@
-"""Flatten a schema node to what it says about objects: layers of properties, and branches still to be chosen from."""
+"""Flatten a schema node to an object shape: its properties, and branches with alternatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """One entry of `properties`, with the definitions that were entered on the way to it, outermost first."""
+    """One entry of `properties`, with the definitions on the way to it, outermost first."""
 
     wire: str
     node: Any
@@ -43,11 +43,11 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a node says about objects.
+    """The shape of objects that a node describes.
 
-    `branches` are the unions that an instance has to satisfy besides, each a choice of members. `owners` are the
-    definitions that the shape is made of. `required` names may be declared by a shape that this one is added to. An
-    `open` one says that other properties are expected.
+    `branches` are unions that an instance must satisfy as well, each with its members. `owners` are the definitions
+    that form the shape. A shape that this one is added to may declare the `required` names. `open` means that other
+    properties are expected.
     """
 
     properties: tuple[Property, ...] = ()
@@ -59,7 +59,7 @@ class Shape:
     open: bool = False
 
     def __add__(self, inner: Shape) -> Shape:
-        """Both at once: this shape around `inner`, whose branches are chosen from first."""
+        """Combine two shapes: this one around `inner`, whose branches come first."""
         required = self.required | inner.required
         properties = _distinct(self.properties + inner.properties, lambda each: each.pointer)
         return Shape(
@@ -75,7 +75,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Definitions:
-    """The definitions of a composed schema, and who uses whom."""
+    """The definitions of a composed schema and their references."""
 
     nodes: Mapping[str, Any]
     _objects: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -100,7 +100,7 @@ class Definitions:
             open=any(node.get(key) is True for key in ("additionalProperties", "unevaluatedProperties")),
         )
         parts = [shape, *(self._conjunct(part, where, owners) for part, where in _conjuncts(node, pointer))]
-        while len(parts) > 1:  # neighbours by neighbours: one after the other takes the square of their number
+        while len(parts) > 1:  # in pairs: adding one after the other takes quadratic time
             parts = [parts[at] + parts[at + 1] if at + 1 < len(parts) else parts[at] for at in range(0, len(parts), 2)]
         return parts[0]
 
@@ -119,7 +119,7 @@ class Definitions:
         return self._shapes[name]
 
     def is_object(self, node: Any) -> bool:
-        """Whether every instance of `node` is an object with names that acpgen knows or a union of such."""
+        """True if `node` describes objects with named properties, or a union of such objects."""
         if not isinstance(node, dict):
             return False
         if (name := referenced_definition(node)) is not None:
@@ -137,7 +137,7 @@ class Definitions:
         return False
 
     def is_null(self, node: Any) -> bool:
-        """Whether null is the only instance of `node`, as far as its types, constants and unions say."""
+        """True if null is the only instance of `node`, judged by its types, constants and unions."""
         if not isinstance(node, dict):
             return False
         if (name := referenced_definition(node)) is not None:
@@ -151,14 +151,14 @@ class Definitions:
 
     @cached_property
     def envelopes(self) -> frozenset[str]:
-        """The definitions that describe JSON-RPC messages: marked `x-docs-ignore`, and used by such alone."""
+        """The definitions of JSON-RPC envelopes: marked `x-docs-ignore` and used only by other envelopes."""
         marked = {name for name, node in self.nodes.items() if isinstance(node, dict) and node.get("x-docs-ignore")}
         used = {target for name, node in self.nodes.items() if name not in marked for target in references(node)}
         return frozenset(marked - used)
 
     @cached_property
     def absorbed(self) -> frozenset[str]:
-        """The definitions that only serve as the payload of one union member, and so need no class of their own."""
+        """The definitions that are the payload of one union member only: they need no class of their own."""
         uses = Counter(
             target for name, node in self.nodes.items() if name not in self.envelopes for target in references(node)
         )
@@ -172,7 +172,7 @@ class Definitions:
         )
 
     def base_of(self, owners: tuple[str, ...]) -> str | None:
-        """The first of `owners` that is a class of its own, free to be inherited from."""
+        """The first of `owners` with a class of its own, which can be a base."""
         for name in owners:
             if name not in self.absorbed and not self.definition_shape(name).branches:
                 return name
@@ -180,7 +180,7 @@ class Definitions:
 
 
 def _distinct(parts: tuple[T, ...], key: Callable[[T], str]) -> tuple[T, ...]:
-    """The parts in order, each once: what several paths lead to is there once, however many paths there are."""
+    """The parts in order, without duplicates."""
     found: dict[str, T] = {}
     for part in parts:
         found.setdefault(key(part), part)

@@ -1,4 +1,4 @@
-"""Put definitions in an order in which Python can execute them."""
+"""Order definitions so that Python can execute them, and list the parts of a type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from acpgen.ir.model import (
 
 
 def in_dependency_order(definitions: Mapping[str, Definition]) -> tuple[Definition, ...]:
-    """The definitions in the order of the schema, except that what one needs at import comes before it.
+    """The definitions in schema order, except that each comes after those that it needs at import.
 
     A class needs its base; a union or alias needs its members. Fields need nothing: annotations are not evaluated.
     """

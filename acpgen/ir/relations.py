@@ -1,4 +1,4 @@
-"""Compare types by the values that they accept. Both questions are answered on the safe side."""
+"""Compare types by the values that they accept. In doubt, both answers are "no"."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from acpgen.ir.order import members
 Resolved = Struct | TaggedUnion | UntaggedUnion | Scalar | Const | Choice | ListOf | MapOf | Nullable | AnyJson
 
 _DEPTH = 12
-"""How deep to compare; recursive types would go on for ever."""
+"""The depth limit of a comparison: recursive types have no end."""
 
 
 class Coverage:
-    """Answers for the types of one model."""
+    """Relations between the types of one model."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -56,7 +56,7 @@ class Coverage:
                 return "any JSON"
 
     def resolve(self, expression: TypeExpr) -> Resolved:
-        """What the type comes down to: aliases followed, enums as their constants."""
+        """The type with aliases resolved, and enums as their constants."""
         if not isinstance(expression, Ref):
             return expression
         definition = self._model.by_name[expression.name]
@@ -69,7 +69,7 @@ class Coverage:
                 return definition
 
     def covers(self, wide: TypeExpr, narrow: TypeExpr, depth: int = _DEPTH) -> bool:
-        """Whether every value of `narrow` certainly is one of `wide`."""
+        """True if every value of `narrow` certainly is one of `wide`."""
         if wide == narrow:
             return True
         if depth == 0:
@@ -77,7 +77,7 @@ class Coverage:
         if not (isinstance(wide, Ref) and isinstance(narrow, Ref)):
             return self._finds_cover(wide, narrow, depth)
         key = (wide.name, narrow.name, depth)
-        if key not in self._covers:  # each pair once: there are more ways to it than can be gone
+        if key not in self._covers:  # memoised: the number of paths is exponential
             self._covers[key] = self._finds_cover(wide, narrow, depth)
         return self._covers[key]
 
@@ -123,7 +123,7 @@ class Coverage:
         return narrow is not None and self.covers(wide.type, narrow.type, depth - 1)
 
     def disjoint(self, one: TypeExpr, other: TypeExpr, depth: int = _DEPTH) -> bool:
-        """Whether certainly no value is of both types."""
+        """True if certainly no value is of both types."""
         if depth == 0:
             return False
         if not (isinstance(one, Ref) and isinstance(other, Ref)):

@@ -1,4 +1,4 @@
-"""Unions: which member is told by a tag, which takes every other tag, and which are tried in turn.
+"""Lower unions: members with a tag, the member for other tags, and members that are tried in turn.
 
 A union of objects is distributed until every class is concrete: the properties around the union, those of the member
 and those of its payload end up in one class, named after the union and the tag (or title) of the member.
@@ -23,11 +23,11 @@ from acpgen.schema.walk import description, referenced_definition
 OTHER_SUFFIX = "Other"
 
 Label = Callable[[Member], str]
-"""What a member without a tag adds to the name of its union."""
+"""The suffix for a member without a tag, appended to the name of its union."""
 
 
 class ObjectLowering(Protocol):
-    """The part of the lowering that turns one shape into a class, or into a union in turn."""
+    """Lower one shape to a class or to a union."""
 
     def object(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool = False) -> None:
         """Register the definition `name`."""
@@ -42,7 +42,7 @@ class _Reading:
     constants: dict[str, str]
 
     def is_free_string(self, wire: str) -> bool:
-        """Whether the member requires `wire` to be a string, whichever."""
+        """True if the member requires `wire` to be any string."""
         return any(
             found.wire == wire
             and found.required
@@ -54,7 +54,7 @@ class _Reading:
 
 
 class Unions:
-    """Lowers the members of `oneOf` and `anyOf`."""
+    """Lower `oneOf` and `anyOf`."""
 
     def __init__(self, context: Context, expressions: Expressions, objects: ObjectLowering) -> None:
         self._context = context
@@ -62,11 +62,11 @@ class Unions:
         self._objects = objects
 
     def of_values(self, name: str, node: dict[str, Any], key: str, pointer: str) -> Definition:
-        """A union of which not every member is an object."""
+        """Lower a union in which not every member is an object."""
         members = []
         nulls = [index for index, member in enumerate(node[key]) if self._context.definitions.is_null(member)]
         for index, member in enumerate(node[key]):
-            if index in nulls[1:]:  # adds nothing, and `None | None` is an error at import
+            if index in nulls[1:]:  # redundant, and `None | None` is an error at import
                 continue
             where = join(pointer, key, index)
             label = self._label(Member(node=member, pointer=where))
@@ -114,7 +114,7 @@ class Unions:
         return _Reading(member=member, shape=shape, constants=constants)
 
     def _label(self, member: Member) -> str:
-        """What a member without a tag adds to a name: its title, the definition it refers to, or what it requires."""
+        """The name part for a member without a tag: its title, its definition, or its required properties."""
         node = member.node if isinstance(member.node, dict) else {}
         shape = self._context.definitions.shape(node, member.pointer)
         candidates = [node.get("title", ""), *shape.owners, "with " + " ".join(_required(shape))]
@@ -124,7 +124,7 @@ class Unions:
 
 
 class _UnionBuilder:
-    """Builds one union of objects whose members lie within the shape `around`."""
+    """Build one union of objects whose members are inside the shape `around`."""
 
     def __init__(
         self, context: Context, objects: ObjectLowering, *, name: str, around: Shape, keeps_extra: bool
@@ -136,7 +136,7 @@ class _UnionBuilder:
         self._keeps_extra = keeps_extra
 
     def untagged(self, readings: list[_Reading], *, outer: Shape, pointer: str, label: Label) -> UntaggedUnion:
-        """The union without any tag."""
+        """The union without a tag."""
         return UntaggedUnion(
             name=self._name,
             members=tuple(self._candidate(reading, label) for reading in readings),
@@ -188,7 +188,7 @@ class _UnionBuilder:
         return OtherVariant(target=name, excluded=tuple(excluded), doc=description(reading.member.node))
 
     def _opened(self, tag: str, variants: tuple[Variant, ...], pointer: str) -> OtherVariant:
-        """A variant for unknown tags, where the schema has none and the user wants one."""
+        """The variant for unknown tags that the option `open` adds."""
         name = self._name + OTHER_SUFFIX
         doc = f"A member of `{self._name}` that this package does not know, kept as it came."
         node = {"type": "string", "description": "The unknown tag."}
@@ -207,7 +207,7 @@ class _UnionBuilder:
         return Candidate(type=Ref(target), required=required, doc=description(reading.member.node))
 
     def _itself(self, reading: _Reading) -> str | None:
-        """The class of the definition that the member refers to, where nothing is added to it here."""
+        """The class of the definition that the member refers to, if the member adds nothing."""
         pure = _pure_reference(reading.member.node)
         if pure is None or self._around.properties or self._around.branches or self._keeps_extra:
             return None
@@ -220,7 +220,7 @@ class _UnionBuilder:
 
 
 def _tag(readings: list[_Reading]) -> str | None:
-    """The property that is constant in most members, with a value of its own in each; the first one on a tie."""
+    """The property that is a different constant in most members; the first one on a tie."""
     uses = Counter(wire for reading in readings for wire in reading.constants)
     for wire, _ in uses.most_common():
         values = [reading.constants[wire] for reading in readings if wire in reading.constants]
@@ -241,7 +241,7 @@ def _string_constant(found: Property) -> str | None:
 
 
 def _pure_reference(node: Any) -> str | None:
-    """The definition that a member stands for without adding anything to it."""
+    """The definition that a member refers to without adding anything."""
     if not isinstance(node, dict) or node.keys() - {"title", "description", "$ref", "allOf"}:
         return None
     match node.get("allOf", []):

@@ -1,4 +1,4 @@
-"""Look over a finished model for what can only be seen in the whole: clashing names, union members out of reach."""
+"""Validate a finished model: clashing names, unreachable union members, sizes."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from acpgen.ir.order import members
 from acpgen.ir.relations import Coverage
 
 MAX_MEMBERS = 400
-"""Of one union; Python parses `A | B | …` as deep as it is long. Published unions have some twenty."""
+"""The most members of a union: Python parses `A | B | …` recursively. Published unions have about twenty."""
 
 MAX_VALUES = 10_000
-"""Of one enumeration; black takes half a millisecond for each. Published ones have some ten."""
+"""The most values of an enum: black takes half a millisecond for each. Published enums have about ten."""
 MAX_PROPERTIES = 10_000
-"""Of one object, formatted in one piece of 70 MiB a thousand. Published ones have some ten."""
+"""The most properties of an object: formatting takes 70 MiB for a thousand. Published objects have about ten."""
 MAX_READINGS = 10_000
-"""Of one value as one type: the members of a union, of the unions among its members, and so on. Published unions have
-some thirty. Decoders try them in turn, and Python hashes each at import.
+"""The most alternatives of a type: members of a union, of unions among these, and so on. Decoders try them in turn, and
+Python hashes each at import. Published unions have about thirty.
 """
 
 
 def check_model(model: Model, report: Report) -> None:
     """Report clashing names (errors) and union members that no value reaches (warnings).
 
-    Where one value may fit several members, a note says so: the first one in the schema takes it.
+    If a value may fit several members, a note says which one it becomes: the first in the schema.
     """
     _check_names(model, report)
     _check_gates(model, report)
@@ -92,7 +92,7 @@ def _check_names(model: Model, report: Report) -> None:
         if name in names.RESERVED_CLASSES or name in errors:
             report.error(
                 "name-clash",
-                f"the definition {name} has the name of something else in the generated package",
+                f"the definition {name} has a name that the generated package uses itself",
                 at=definition.pointer,
                 hint="rename the definition in the schema",
             )
@@ -110,14 +110,14 @@ def _check_gates(model: Model, report: Report) -> None:
         if method.gate and not isinstance(model.by_name.get(names.class_name(method.gate.root)), Struct):
             report.error(
                 "gate-root",
-                f"the gate of {method.wire!r} looks into {method.gate.root}, which is no class of the package",
+                f"the gate of {method.wire!r} refers to {method.gate.root}, which is no class of the package",
                 at=method.gate.pointer or method.pointer,
                 hint="name the params or the result of the request that exchanges capabilities",
             )
 
 
 def _check_readings(model: Model, report: Report) -> None:
-    """Refuse unions of unions that multiply; a definition comes after those that it needs."""
+    """Refuse unions of unions with too many alternatives. A definition comes after those that it needs."""
     readings: dict[str, int] = {}
     for definition in model.definitions:
         match definition:
@@ -131,9 +131,9 @@ def _check_readings(model: Model, report: Report) -> None:
         if max(inner) <= MAX_READINGS < sum(inner):
             report.error(
                 "too-many-readings",
-                f"{definition.name} contains unions of unions that come to more than {MAX_READINGS:,} alternatives",
+                f"{definition.name} contains unions of unions with more than {MAX_READINGS:,} alternatives",
                 at=definition.pointer,
-                hint="put fewer unions into one another",
+                hint="nest fewer unions",
             )
 
 
@@ -164,7 +164,7 @@ def _check_candidates(union: Definition, candidates: Sequence[Candidate], covera
         if coverage.covers(earlier.type, later.type):
             report.warning(
                 "unreachable-member",
-                f"{union.name}: whatever fits {other} fits {one}, too, which comes first; no value becomes {other}",
+                f"{union.name}: every value of {other} also fits {one}, which comes first; no value becomes {other}",
                 at=union.pointer,
                 hint="put the narrower member first",
             )

@@ -1,4 +1,4 @@
-"""Check the methods of vendors' extensions for mistakes that only show at run time."""
+"""Check the methods of vendor extensions for mistakes that show only at run time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
 
 PREFIX = "_"
-"""What names of methods start with that no release of the protocol will ever use."""
+"""The prefix of extension methods: no release of the protocol will ever use it."""
 
 
 def check_vendor_methods(methods: tuple[Method, ...], composed: Composed, report: Report) -> None:
-    """Warn of vendors' methods with a name that the protocol may take, or with `x-side` on the sender's side."""
+    """Warn about vendor methods with a name that the protocol may use later, or with the sender as `x-side`."""
     vendors = {fragment.origin for fragment in composed.fragments if fragment.status == "vendor"}
     senders: defaultdict[str, set[str]] = defaultdict(set)
     for method in methods:
@@ -33,7 +33,7 @@ def _check_name(method: Method, report: Report) -> None:
     if not method.wire.startswith(PREFIX):
         report.warning(
             "vendor-name",
-            f"{method.wire!r} is a vendor's method, and its name does not start with `{PREFIX}`",
+            f"{method.wire!r} is a vendor method, but its name does not start with `{PREFIX}`",
             at=join(method.pointer, "x-method"),
             hint=f"name it {PREFIX + method.wire!r}: a release of the protocol may give other names another meaning",
         )

@@ -15,7 +15,7 @@ _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Union:
-    """The members under `key` of a definition, and the property whose `const` tells them apart, if there is one."""
+    """The members under `key` of a definition, and their tag property, if they have one."""
 
     key: str
     members: list[Any]
@@ -23,7 +23,7 @@ class Union:
     definitions: Mapping[str, Any]
 
     def identity(self, member: Any) -> tuple[str, str]:
-        """What makes `member` this member and no other: a kind, and a text for messages.
+        """The identity of `member` in the union: a kind, and a text for messages.
 
         Kinds are "value" (a const, or that of the tag), "open", and "untagged".
         """
@@ -51,7 +51,7 @@ class Union:
         return next((index for index, known in enumerate(self.members) if self.identity(known) == wanted), None)
 
     def index_for(self, member: Any) -> int:
-        """Where a new `member` belongs: one with a value of its own before the open and untagged ones, others last."""
+        """The index for a new `member`: one with a constant goes before open and untagged members, others go last."""
         if self.identity(member)[0] == "value":
             for index, known in enumerate(self.members):
                 if self.identity(known)[0] != "value":
@@ -63,7 +63,7 @@ class Union:
         return next((index for index, known in enumerate(self.members) if self.identity(known)[0] == "open"), None)
 
     def exclusion(self, member: Any) -> dict[str, Any] | None:
-        """What the `not.anyOf` of the open member has to list for `member`; None where it need not list it."""
+        """The entry for `member` in the `not.anyOf` of the open member; None if it needs none."""
         index = self.open_index()
         tags = _const_properties(member, self.definitions)
         if index is None or self.tag not in tags:
@@ -81,7 +81,7 @@ class Union:
 
 
 def find_union(node: Any, addition: Any, definitions: Mapping[str, Any]) -> Union | None:
-    """The union of the definition `node` that the member `addition` belongs to; None where it has none."""
+    """The union of the definition `node` that the member `addition` belongs to; None if there is none."""
     wanted = _const_properties(addition, definitions)
     unions = [
         _read_union(key, node[key], wanted, definitions)
@@ -103,7 +103,7 @@ def _likeness(union: Union, addition: Any, wanted: Mapping[str, Any]) -> tuple[b
 
 
 def _const_properties(member: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """The required properties of `member` that can have one value only, with it."""
+    """The required properties of `member` with a constant value, each with its value."""
     parts = [layer for _, layer in layers(member, "", definitions)]
     required = {name for layer in parts for name in schema_list(layer, "required") if isinstance(name, str)}
     return dict(_consts(parts, required))
@@ -117,7 +117,7 @@ def _consts(parts: list[dict[str, Any]], required: set[str]) -> Iterator[tuple[s
 
 
 def _untagged_name(member: dict[str, Any]) -> str:
-    """The definition, else the title, else the shape of a member without a tag."""
+    """The identity of a member without a tag: its definition, else its title, else its shape."""
     for part in (member, *schema_list(member, "allOf")):
         if (name := referenced_definition(part)) is not None:
             return name

@@ -1,6 +1,6 @@
 """The schemas and extension fragments that come with acpgen.
 
-What reads them is imported where it is used: to tell which files there are, as `check` does, takes none of it.
+Their readers are imported late: listing the files does not need them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PROTOCOL = re.compile(r"v(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A bundled schema: `schema` and, where somebody wrote them down, `facts` are files; `label` names the former."""
+    """A bundled schema: the files `schema` and, if there is one, `facts`; `label` names the schema in messages."""
 
     protocol: int
     name: str
@@ -35,12 +35,12 @@ class Release:
 
     @property
     def label(self) -> str:
-        """The schema file in diagnostics and in the manifest: the same on every machine."""
+        """The name of the schema file in diagnostics and in the manifest: the same on every machine."""
         return f"schema/v{self.protocol}/{self.name}/schema.json"
 
     @property
     def facts_label(self) -> str:
-        """The file of facts in diagnostics."""
+        """The name of the facts file in diagnostics."""
         return self.label.replace("schema.json", "facts.json")
 
     @property
@@ -50,7 +50,7 @@ class Release:
 
 
 def version_key(name: str) -> tuple[Any, ...]:
-    """Sorts release and revision names by age: versions first, pre-releases before their release, then dates."""
+    """The sort key of release and revision names by age: versions first, pre-releases before releases, then dates."""
     if _DATE.fullmatch(name):
         return (1, name)
     core, dash, pre_release = name.partition("-")
@@ -62,7 +62,7 @@ def _parts(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def list_releases(data: Path | None = None) -> tuple[Release, ...]:
-    """The bundled releases by protocol, oldest first; `data` is another folder than acpgen's own."""
+    """The bundled releases by protocol, oldest first; `data` replaces the data folder of acpgen."""
     folder = data or data_folder()
     releases = [
         Release(protocol=int(match[1]), name=path.parent.name, schema=path, facts=path.parent / "facts.json")
@@ -73,7 +73,7 @@ def list_releases(data: Path | None = None) -> tuple[Release, ...]:
 
 
 def find_release(protocol: int, release: str | None = None, *, data: Path | None = None) -> Release:
-    """The bundled release of that name, or the newest; raises `InputError` that lists the ones there are."""
+    """The bundled release of that name, or the newest; raises `InputError` with the list of releases."""
     releases = list_releases(data)
     candidates = [known for known in releases if known.protocol == protocol]
     if not candidates:
@@ -94,19 +94,19 @@ def find_release(protocol: int, release: str | None = None, *, data: Path | None
 
 
 def load_release(release: Release) -> Document:
-    """The schema of `release`; raises `InputError` where it cannot be read."""
+    """The schema of `release`; raises `InputError` if it cannot be read."""
     from acpgen.schema.document import read_document
 
     return read_document(release.schema, label=release.label, origin=release.origin)
 
 
 def newest_release(protocol: int, *, data: Path | None = None) -> Release | None:
-    """The newest bundled release of a protocol; None where there is none."""
+    """The newest bundled release of a protocol; None if there is none."""
     return next((known for known in reversed(list_releases(data)) if known.protocol == protocol), None)
 
 
 def load_facts(release: Release) -> Facts:
-    """The facts about `release`; empty where there is no file of them."""
+    """The facts about `release`; empty if it has no facts file."""
     from acpgen.schema.document import read_document
     from acpgen.schema.facts import Facts, read_facts
 
@@ -116,9 +116,9 @@ def load_facts(release: Release) -> Facts:
 
 
 def known_facts(base: Document, protocol: int, release: Release | None) -> tuple[Facts, list[str]]:
-    """What is known of a schema beyond what it says itself, and its methods that lose their gate.
+    """The facts about a schema, and its methods that have no gate although the newest release gives them one.
 
-    For a schema that is not bundled, these are the facts of the newest release of its protocol that hold in it, too.
+    A schema that is not bundled gets the facts of the newest release of its protocol, as far as they fit.
     """
     from acpgen.schema.facts import Facts, fitting_facts, ungated
 
@@ -163,19 +163,19 @@ def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Frag
 
 
 def is_path(spec: str) -> bool:
-    """Whether the text that names an extension is the path of a file, and not the name of a bundled one."""
+    """True if `spec` is the path of a fragment file, not the name of a bundled extension."""
     return "/" in spec or "\\" in spec or spec.endswith(".json")
 
 
 def is_bare(spec: str) -> bool:
-    """Whether a user names an extension without its revision."""
+    """True if `spec` is the name of a bundled extension without a revision."""
     return not is_path(spec) and "@" not in spec
 
 
 def locate_fragment(spec: str, protocol: int, *, data: Path | None = None) -> tuple[Path, str]:
-    """The file that a user names, and its label: a path, or the id of a bundled one, with `@REVISION` or the newest.
+    """The fragment file for `spec`, and its label: a path, or a bundled id with `@REVISION` or the newest revision.
 
-    Raises `InputError` for a name that is not bundled, with the nearest one that is.
+    Raises `InputError` for an id that is not bundled, with the most similar one.
     """
     if is_path(spec):
         return Path(spec), spec
@@ -202,7 +202,7 @@ def _unknown_fragment(name: str, protocol: int, *, names: list[str], data: Path 
         if any(identity == name for identity, _ in _fragment_files(known, data))
     ]
     if elsewhere:
-        hint = f"there is one for protocol {', '.join(elsewhere)}"
+        hint = f"it exists for protocol {', '.join(elsewhere)}"
     else:
         hint = did_you_mean(name, names) or f"there are: {', '.join(names) or 'none'}; a file is given with its path"
     return input_error("unknown-extension", f"no extension {name!r} for protocol {protocol} is bundled", hint=hint)
@@ -226,11 +226,11 @@ def releases_defining(name: str, protocol: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """What hints know of the world: revisions of an extension and releases with a definition, for a protocol."""
+    """The catalogue for hints: revisions of an extension, and releases with a definition."""
 
     revisions_of: Callable[[str, int], tuple[str, ...]] = revisions_of
     releases_defining: Callable[[str, int], tuple[str, ...]] = releases_defining
 
 
 BUNDLED = Catalogue()
-"""The catalogue of what comes with acpgen; it is read only when a hint is needed."""
+"""The catalogue of the bundled files, read only when a hint is needed."""

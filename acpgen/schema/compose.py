@@ -1,4 +1,4 @@
-"""Put fragments on top of a base schema. Nothing given is changed, and the order of the fragments means nothing."""
+"""Compose a base schema with fragments. The inputs are not changed; the order of the fragments has no effect."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from acpgen.schema.walk import definition_pointer, referenced_definition, walk
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Composed:
-    """A schema with its extensions. With an error among the `diagnostics`, `root` is not to be compiled.
+    """A schema with its extensions. If `diagnostics` has an error, `root` must not be compiled.
 
-    `gates` are those of the base and of the fragments by method, `negotiation` is that of the base; `fragments` are
-    sorted, and without those that could not take part at all.
+    `gates` are those of the base and of the fragments by method, `negotiation` is that of the base. `fragments` are
+    sorted and contain only those that were composed.
     """
 
     root: dict[str, Any]
@@ -38,27 +38,27 @@ class Composed:
     sources: Mapping[str, Source]
 
     def locate(self, pointer: str) -> tuple[Location, str]:
-        """Where the value at `pointer` into `root` was written: the place, and the pointer in that file."""
+        """The place in a file of the value at `pointer` into `root`, and its pointer in that file."""
         document, original = find_source(self.sources, self.base, pointer)
         return document.location(original), original
 
     def origin(self, pointer: str) -> str:
-        """What brought the value at `pointer` into `root`: the origin of the base, or that of a fragment."""
+        """The origin of the value at `pointer` into `root`: that of the base or of a fragment."""
         return find_source(self.sources, self.base, pointer)[0].origin
 
     def is_added(self, pointer: str) -> bool:
-        """Whether a fragment brought the value at `pointer` into `root`."""
+        """True if the value at `pointer` into `root` comes from a fragment."""
         return find_source(self.sources, self.base, pointer)[0] is not self.base
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that make a package impossible."""
+        """The diagnostics that are errors."""
         return tuple(found for found in self.diagnostics if found.severity is Severity.ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a fragment would do to a base. `reasons` are messages: what is in the way, there already, or left out."""
+    """The effect of a fragment on a base. `reasons` are messages: conflicts, superseded parts, parts left out."""
 
     fragment: Fragment
     methods: tuple[str, ...]
@@ -78,9 +78,9 @@ def compose(
     negotiation: Negotiation | None = None,
     catalogue: Catalogue = BUNDLED,
 ) -> Composed:
-    """`base` with `fragments`; `gates` and `negotiation` are known of the base, `catalogue` is what hints may point to.
+    """Compose `base` with `fragments`. `gates` and `negotiation` are facts about the base; hints use `catalogue`.
 
-    All problems are in the diagnostics of the result; nothing is raised.
+    All problems are diagnostics of the result; nothing is raised.
     """
     merger = _merge(base, fragments, protocol=protocol, gates=gates, catalogue=catalogue)
     return _composed(merger, protocol=protocol, release=release, negotiation=negotiation)
@@ -127,7 +127,7 @@ def _composed(merger: Merger, *, protocol: int, release: str | None, negotiation
 
 
 def _admit(merger: Merger, fragments: Sequence[Fragment]) -> None:
-    """Sort the fragments, and refuse the ones that have no place in this composition."""
+    """Sort the fragments, and refuse those that cannot be part of this composition."""
     ordered = sorted(fragments, key=lambda each: (each.id, each.revision, each.document.digest, each.document.label))
     present = {name for each in ordered for name in (each.id, each.spec)}
     taken: dict[str, Fragment] = {}
@@ -148,12 +148,12 @@ def _admit(merger: Merger, fragments: Sequence[Fragment]) -> None:
                     "fragment-requires",
                     f"{fragment.origin} needs the extension {name}",
                     at=join("/requires", index),
-                    hint=f"add {name}, or leave out {fragment.id}",
+                    hint=f"add {name}, or remove {fragment.id}",
                 )
 
 
 def _twice(first: Fragment, second: Fragment) -> Diagnostic:
-    """The error about the command line, not about the files: they may well be in order."""
+    """The error for two revisions: about the command line, not about the files."""
     same = first.spec == second.spec
     both = "twice" if same else f"as {first.revision} and as {second.revision}"
     return Diagnostic(
@@ -178,11 +178,11 @@ def _refuse_protocol(merger: Merger, fragment: Fragment) -> None:
 
 
 def _notes(merger: Merger, fragment: Fragment) -> list[Diagnostic]:
-    """One note for each thing that was there already, or a single one where that is all there is; others for omissions."""
+    """Notes: one for each superseded part, or a single one for the whole fragment, and one for each part left out."""
     log = merger.logs[fragment.spec]
     left_out = [_note(fragment, "left-out", _omission(fragment, name), join("/changes", name)) for name in log.left_out]
     if not log.superseded or log.added or log.errors:
-        present = [(at, f"{what} is part of {origin} already") for at, what, origin in log.superseded]
+        present = [(at, f"{what} is already part of {origin}") for at, what, origin in log.superseded]
     else:
         origins = " and of ".join(sorted({origin for _, _, origin in log.superseded}))
         present = [("", f"{fragment.origin} is superseded: all of it is part of {origins}")]
@@ -212,7 +212,7 @@ def summarise(
     others: Sequence[Fragment] = (),
     catalogue: Catalogue = BUNDLED,
 ) -> Summary:
-    """What `fragment` would do to `base`, composed with the ones among `others` that it requires."""
+    """The effect of `fragment` on `base`, composed with those among `others` that it requires."""
     needed = _required(fragment, others)
     merger = _merge(base, [fragment, *needed], protocol=protocol, gates=gates, catalogue=catalogue)
     log = merger.logs[fragment.spec]
@@ -237,7 +237,7 @@ def summarise(
 
 
 def _lost_references(merger: Merger, fragment: Fragment) -> list[str]:
-    """A message for each definition that nothing has, though what `fragment` adds refers to it."""
+    """A message for each missing definition that the additions of `fragment` refer to."""
     changes = [change for name, change in fragment.changes.items() if name not in merger.logs[fragment.spec].missing]
     added = [*fragment.definitions.values(), *(node for change in changes for node in change.added)]
     names = {name for schema in added for _, node in walk(schema) if (name := referenced_definition(node)) is not None}
@@ -248,7 +248,7 @@ def _lost_references(merger: Merger, fragment: Fragment) -> list[str]:
 
 
 def _required(fragment: Fragment, others: Sequence[Fragment]) -> list[Fragment]:
-    """The fragments among `others` that `fragment` needs, directly or not, one revision each."""
+    """The fragments among `others` that `fragment` requires, directly or not, one revision each."""
     found: dict[str, Fragment] = {}
     names = list(fragment.requires)
     while names:

@@ -1,4 +1,4 @@
-"""Where the bundled data files are: inside an installed package, or at the top of a checkout."""
+"""The folder of the bundled data files: in an installed package or in a checkout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from acpgen.diagnostics import internal_error
 
 @cache
 def data_folder() -> Path:
-    """The folder that holds `schema/` and `templates/`; raises `InternalError` where neither home has it."""
+    """The folder that holds `schema/` and `templates/`; raises `InternalError` if there is none."""
     package = Path(acpgen.__file__).parent
     for folder in (package / "_data", package.parent):
         if (folder / "schema").is_dir():

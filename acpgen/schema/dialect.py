@@ -1,4 +1,4 @@
-"""Check that a schema stays within the dialect that acpgen understands (JSON Schema 2020-12 as ACP uses it)."""
+"""Check that a schema uses the dialect that acpgen understands (JSON Schema 2020-12 as ACP uses it)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, 
 from acpgen.text import MOST_HINTS, did_you_mean
 
 MAX_CHAIN = 50
-"""How many definitions may stand behind one another before an object is entered; published schemas have five."""
+"""The longest chain of references that does not enter an object; published schemas have five."""
 _TYPE_NAMES = {"null", "boolean", "object", "array", "number", "string", "integer"}
 
 
@@ -90,10 +90,10 @@ KEYWORDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "x-deserialize-skip-invalid-items": (_is_bool, "true or false"),
     "x-deserialize-default-on-null": (_is_bool, "true or false"),
 }
-"""What acpgen reads, each with the test and the name of its legal values."""
+"""The keywords that acpgen reads, each with the test and the name of its legal values."""
 
 _ANNOTATIONS = frozenset({"$comment", "$id", "deprecated", "examples", "readOnly", "writeOnly"})
-"""Keywords that change nothing about which values are valid."""
+"""Keywords that do not affect which values are valid."""
 
 _WITHOUT_EFFECT = frozenset(
     {
@@ -104,17 +104,17 @@ _WITHOUT_EFFECT = frozenset(
         *("unevaluatedItems", "uniqueItems"),
     }
 )
-"""Keywords of JSON Schema, of this draft or an earlier one, that acpgen does not read."""
+"""Keywords of JSON Schema, in this draft or an earlier one, that acpgen does not read."""
 
 InExtension = Callable[[str], bool]
-"""Whether what stands at a pointer comes from an extension, whose author can correct it."""
+"""True if the value at a pointer comes from an extension, whose author can correct it."""
 
 
 def check_dialect(root: dict[str, Any], report: Report, in_extension: InExtension = lambda pointer: False) -> None:
     """Report everything in the schema that acpgen would misread: bad keywords, references, cycles.
 
-    Later stages rely on it: after a run without errors every keyword has a value of its kind, and every `$ref` leads
-    to a definition of this document without going in circles.
+    Later stages rely on it: without errors, every keyword has a legal value, every `$ref` leads to a definition of
+    this document, and there are no cycles.
     """
     definitions = root.get("$defs")
     if not _is_schema_map(definitions) or not definitions:
@@ -147,10 +147,10 @@ def _report_unknown(keyword: str, at: str, report: Report, *, is_error: bool) ->
     near = did_you_mean(keyword, KEYWORDS) if len(report.found) < MOST_HINTS else None
     code = "unknown-x-keyword" if keyword.startswith("x-") else "unknown-keyword"
     if is_error:
-        report.error(code, f"acpgen does not know `{keyword}`", at=at, hint=near or "correct it, or leave it out")
+        report.error(code, f"acpgen does not know `{keyword}`", at=at, hint=near or "correct or remove it")
     else:
         newer = "look for a newer acpgen: the keyword may change what values mean"
-        message = f"acpgen does not know `{keyword}`, and generates code as if it were not there"
+        message = f"acpgen does not know `{keyword}` and ignores it"
         report.warning(code, message, at=at, hint=near or newer)
 
 
@@ -171,14 +171,14 @@ def _check_reference(node: dict[str, Any], pointer: str, definitions: Mapping[st
     elif name not in definitions:
         report.error(
             "ref-not-found",
-            f"`$ref` to {name!r}, which is not among the definitions",
+            f"`$ref` to {name!r}, which is not defined",
             at=join(pointer, "$ref"),
             hint=did_you_mean(name, definitions) if len(report.found) < MOST_HINTS else None,
         )
 
 
 def _misspelt(target: str, definitions: Mapping[str, Any]) -> str | None:
-    """The hint for a reference that is written wrongly: `#/definitions/NAME`, or a name alone."""
+    """The hint for a reference in the wrong form: `#/definitions/NAME`, or a name alone."""
     file, _, inside = target.partition("#")
     if file and (inside or {"/", ":", "."} & set(file)):
         return None
@@ -186,9 +186,9 @@ def _misspelt(target: str, definitions: Mapping[str, Any]) -> str | None:
 
 
 def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
-    """Refuse definitions that contain themselves other than through a property: no class could stand for them."""
+    """Refuse definitions that contain themselves other than in a property: they cannot become a class."""
     edges = {name: list(dict.fromkeys(_structural(node))) for name, node in definitions.items()}
-    done: dict[str, int] = {}  # with the length of the longest chain of references that starts there
+    done: dict[str, int] = {}  # the value: the length of the longest chain of references that starts there
     for start in definitions:
         path: list[str] = []
         stack = [(start, iter(edges[start]))] if start not in done else []

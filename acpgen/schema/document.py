@@ -1,4 +1,4 @@
-"""Read a JSON file as untrusted text, and find the line of any pointer into it afterwards."""
+"""JSON documents: read as untrusted text, with JSON pointers and their places in the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def join(pointer: str, *tokens: str | int) -> str:
 
 
 def split(pointer: str) -> list[str]:
-    """The unescaped reference tokens of `pointer`; raises `ValueError` where it does not start with `/`."""
+    """The unescaped reference tokens of `pointer`; raises `ValueError` if it does not start with `/`."""
     if pointer == "":
         return []
     if not pointer.startswith("/"):
@@ -29,7 +29,7 @@ def split(pointer: str) -> list[str]:
 
 
 def resolve(root: Any, pointer: str) -> Any:
-    """The value in `root` that `pointer` names; raises `LookupError` where there is none."""
+    """The value at `pointer` in `root`; raises `LookupError` if there is none."""
     node = root
     for token in split(pointer):
         if isinstance(node, dict):
@@ -42,14 +42,14 @@ def resolve(root: Any, pointer: str) -> Any:
 
 
 MAX_BYTES = 32 * 1024 * 1024
-"""The largest schema ever published is below 1 MiB; more than this is not a schema but an accident."""
+"""The largest file that is read; published schemas are below 1 MiB."""
 MAX_VALUES = 500_000
-"""JSON values in one file; published schemas have some 6,000, and one of 10,000 definitions some 200,000."""
+"""The most JSON values in a file; published schemas have about 6,000, one of 10,000 definitions about 200,000."""
 MAX_DEPTH = 100
-"""Nesting of arrays and objects; published schemas stay below 20."""
+"""The deepest nesting of arrays and objects; published schemas stay below 20."""
 
 _EXCERPT = 200
-"""How much of a line a location carries; a schema may well stand on a single one."""
+"""The longest excerpt of a line in a location: a schema may be one line."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]|-?Infinity|NaN|-?[0-9][0-9.]*(?:[eE][-+]?[0-9]+)?')
 _SHOWN_DIGITS = 40
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -60,8 +60,8 @@ _DECODER = json.JSONDecoder()
 class Document:
     """A JSON document with the text that it was read from.
 
-    `label` is how diagnostics name the file, `origin` what docstrings and the manifest call its content
-    ("ACP v1, 2026-11-02", "logout, 2026-02-02"), `digest` the SHA-256 of its bytes in hexadecimal.
+    `label` names the file in diagnostics, `origin` its content in docstrings and in the manifest ("ACP v1, 2026-11-02",
+    "logout, 2026-02-02"); `digest` is its SHA-256 in hexadecimal.
     """
 
     label: str
@@ -72,19 +72,19 @@ class Document:
     _places: Places = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Nothing is looked up yet."""
+        """The places in the text, looked up on demand."""
         object.__setattr__(self, "_places", Places(self.label, self.text))
 
     def location(self, pointer: str) -> Location:
-        """Where `pointer` stands in the text; for one that leads nowhere, where its last existing part stands.
+        """The place of the value at `pointer`, or of its last part that exists.
 
-        Positions are looked up when a diagnostic needs them, so that a run without one pays nothing.
+        Places are looked up when a diagnostic needs them: a run without diagnostics pays nothing.
         """
         return self._places.find(pointer)
 
 
 class Places:
-    """Where the values of a JSON text stand. What was read to find one is kept: a schema may have many mistakes."""
+    """The places of the values in a JSON text. Offsets are cached: a schema may have many mistakes."""
 
     def __init__(self, label: str, text: str) -> None:
         self._label = label
@@ -119,7 +119,7 @@ def _skip_space(text: str, offset: int) -> int:
 
 
 def _offsets_of_children(text: str, offset: int) -> dict[str, int]:
-    """The offsets of the members or elements of the container that starts at or after `offset`, if one does."""
+    """The offsets of the members or elements of the container at or after `offset`, if there is one."""
     start = _skip_space(text, offset)
     is_object = text[start] == "{"
     found: dict[str, int] = {}
@@ -151,12 +151,12 @@ def _location_in_line(label: str, text: str, offset: int, *, line: int, start: i
 
 
 def read_document(path: Path, *, label: str, origin: str) -> Document:
-    """Read the JSON object in the file `path`; raises `InputError` for anything that is not one."""
+    """Read the JSON object in the file `path`; raises `InputError` for anything else."""
     return parse_document(read_bytes(path, label=label), label=label, origin=origin)
 
 
 def read_bytes(path: Path, *, label: str) -> bytes:
-    """Read a file of a size that a schema may have; raises `InputError` for a larger one, and where it cannot."""
+    """Read a file of limited size; raises `InputError` if it is too large or cannot be read."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -189,7 +189,7 @@ def _parse(text: str, label: str) -> Any:
             twice = next(name for name, count in counts.items() if count > 1)
             raise input_error(
                 "duplicate-name",
-                f"the name {json.dumps(twice)} stands twice in one object",
+                f"the name {json.dumps(twice)} occurs twice in one object",
                 location=_location(label, text, _offset_of_duplicate(text)),
             )
         return members
@@ -223,7 +223,7 @@ def _parse(text: str, label: str) -> Any:
 
 
 def _offset_of_duplicate(text: str) -> int:
-    """Where the first name stands that its object has already; `text` is known to have one."""
+    """The offset of the first duplicate name; `text` must have one."""
     names: list[set[str]] = []
     last = ""
     start = 0
@@ -248,7 +248,7 @@ def _too_deep(label: str) -> Exception:
 
 
 def _check_tree(root: Any, label: str, text: str) -> None:
-    """Refuse what no text file can hold (lone surrogates) and what would exhaust a recursive reader."""
+    """Refuse lone surrogates, which no text file can hold, and values that would exhaust a recursive reader."""
     if "\\u" in text.lower():
         try:
             json.dumps(root, ensure_ascii=False).encode("utf-8")

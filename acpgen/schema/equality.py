@@ -1,4 +1,4 @@
-"""Tell whether two schemas mean the same, whatever their prose."""
+"""Compare schemas for equality, ignoring their prose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXCERPT_LENGTH = 200
 
 
 def canonical(node: Any) -> Any:
-    """`node` without prose and leniency markers, in the one notation that all schemas of its shape share."""
+    """`node` without prose and leniency markers, in normal form."""
     if not isinstance(node, dict):
         return node
     form = {
@@ -43,21 +43,21 @@ def _canonical_value(key: str, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """The one text that stands for a JSON value, whatever the order of names in its objects."""
+    """The canonical text of a JSON value: the order of names has no effect."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def same_shape(one: Any, other: Any) -> bool:
-    """Whether both schemas accept the same values in the same notation, prose and leniency apart.
+    """True if both schemas have the same normal form, ignoring prose and leniency.
 
-    The comparison is one of JSON texts, because to Python `1`, `1.0` and `True` are equal.
+    JSON texts are compared, because `1`, `1.0` and `True` are equal in Python.
     """
     return json_text(canonical(one)) == json_text(canonical(other))
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The outermost place where two shapes part, and what either has there that the other has not."""
+    """The outermost difference between two shapes: the place, and the value of each."""
 
     pointer: str
     one: str
@@ -69,7 +69,7 @@ class Difference:
 
 
 def difference(one: Any, other: Any) -> Difference:
-    """Where and how two schemas of different shape differ, for a message."""
+    """The difference between two schemas of different shape, for a message."""
     return _difference(canonical(one), canonical(other), "")
 
 
@@ -92,7 +92,7 @@ def _entry(node: dict[str, Any], key: str) -> str | None:
 
 
 def _excerpt_of(node: dict[str, Any], keys: list[str]) -> str:
-    """The entries of `node` under `keys`, with a mark where there are others."""
+    """The entries of `node` under `keys`, with a mark if there are others."""
     text = _excerpt({key: node[key] for key in keys if key in node})
     if node.keys() <= set(keys):
         return text
@@ -100,6 +100,6 @@ def _excerpt_of(node: dict[str, Any], keys: list[str]) -> str:
 
 
 def _excerpt(node: Any) -> str:
-    """Compact JSON, cut where it gets long."""
+    """Compact JSON, cut if it is long."""
     text = json.dumps(node, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
     return text if len(text) <= EXCERPT_LENGTH else text[: EXCERPT_LENGTH - 1] + "…"

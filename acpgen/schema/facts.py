@@ -1,4 +1,4 @@
-"""Facts: what a schema says in prose alone, or not at all, and acpgen has written down for the bundled releases."""
+"""Facts that a schema states only in prose or not at all, as JSON files beside the bundled releases."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """The error for a version that cannot be met: its code, the definition of its `data`, and two properties of that.
+    """The error for an unsupported version: its code, the definition of its `data`, and two properties of that.
 
-    `requested` holds the version asked for, `supported` the array of those that there are.
+    `requested` holds the requested version, `supported` the array of supported versions.
     """
 
     code: int
@@ -26,9 +26,9 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negotiation:
-    """The `method` that negotiates, and the property of its params that holds the version.
+    """The `method` that negotiates the version, and the property of its params that holds it.
 
-    Without `unsupported`, a version that cannot be met is answered with another one.
+    Without `unsupported`, a request for an unsupported version is answered with another version.
     """
 
     method: str
@@ -53,7 +53,7 @@ def read_negotiation(raw: Mapping[str, Any]) -> Negotiation:
 
 
 def check_negotiation(root: dict[str, Any], negotiation: Negotiation, report: Report) -> None:
-    """Report what `negotiation` names and the composed schema `root` does not have."""
+    """Report names in `negotiation` that the composed schema `root` does not define."""
     definitions = schema_map(root, "$defs")
     _check_method(negotiation, definitions, report)
     if negotiation.unsupported is not None:
@@ -79,7 +79,7 @@ def _check_method(negotiation: Negotiation, definitions: Mapping[str, Any], repo
 
 
 def check_unsupported(root: dict[str, Any], unsupported: Unsupported, report: Report) -> None:
-    """Report what the error for a version that cannot be met names and the schema `root` does not have."""
+    """Report names in the error for an unsupported version that the schema `root` does not define."""
     definitions = schema_map(root, "$defs")
     if unsupported.definition not in definitions:
         report.error(
@@ -106,7 +106,7 @@ def _check_property(owner: str, wire: str, kind: str, *, definitions: Mapping[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The gates by method, and how the version is negotiated, where that is known."""
+    """The gates by method, and the negotiation of the version, if it is known."""
 
     gates: Mapping[str, Gate] = field(default_factory=dict)
     negotiation: Negotiation | None = None
@@ -122,7 +122,7 @@ def read_facts(raw: Mapping[str, Any]) -> Facts:
 
 
 def fitting_facts(root: dict[str, Any], facts: Facts) -> Facts:
-    """Those of the facts of another release that hold in the schema `root`, too."""
+    """The facts of another release that also hold in the schema `root`."""
     gates = {
         method: replace(gate, paths=paths)
         for method, gate in facts.gates.items()
@@ -151,7 +151,7 @@ def _fitting_negotiation(root: dict[str, Any], negotiation: Negotiation | None) 
 
 
 def ungated(root: dict[str, Any], known: Facts, kept: Facts) -> list[str]:
-    """The methods of `root` that have a gate by the facts `known`, and none by those that were kept."""
+    """The methods of `root` that have a gate in `known` but none in the facts that were kept."""
     nodes = schema_map(root, "$defs").values()
     methods = {node["x-method"] for node in nodes if isinstance(node, dict) and "x-method" in node}
     return sorted(methods & (known.gates.keys() - kept.gates.keys()))

@@ -1,4 +1,4 @@
-"""Which revision of a bundled extension a name without one means: the newest that fits the schema."""
+"""Choose the revision of a bundled extension for a bare name: the newest that fits the schema."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from acpgen.schema.fragment import Fragment
 from acpgen.schema.gates import Gate
 
 _FITTING = ("applies", "superseded")
-"""The verdicts on a fragment that can be composed with a schema, the better one first."""
+"""The statuses of a fragment that can be composed with a schema, the better one first."""
 
 
 def choose_fragment(spec: str, base: Document, *, protocol: int, gates: Mapping[str, Gate]) -> tuple[Path, str]:
-    """The file that a user names, and its label: of a bare name, the newest revision that fits `base`.
+    """The fragment file for `spec`, and its label; for a bare name, the newest revision that fits `base`.
 
-    Raises `InputError` for a name that is not bundled, and where no revision fits.
+    Raises `InputError` for a name that is not bundled, and if no revision fits.
     """
     fragments = bundled_fragments(protocol) if is_bare(spec) else ()
     revisions = [each for each in reversed(fragments) if each.id == spec]

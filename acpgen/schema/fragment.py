@@ -1,4 +1,4 @@
-"""Read an extension fragment: what an RFD adds to a schema, with who it is and which gates it states."""
+"""Extension fragments: the file format, its checks, and the marks of a draft."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _START = "<fill in: "
 
 
 def mark(wanted: str) -> str:
-    """The text that stands for what is `wanted`."""
+    """The mark for a missing part, for example `<fill in: agent or client>`."""
     return f"{_START}{wanted}>"
 
 
 def read_mark(value: Any) -> str | None:
-    """What the mark `value` wants; None for everything that is no mark."""
+    """The missing part that the mark `value` names; None for any other value."""
     if isinstance(value, str) and value.startswith(_START) and value.endswith(">"):
         return value[len(_START) : -1]
     return None
 
 
 def find_marks(node: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
-    """The pointers of all marks in a JSON value, names of members among them, and what each wants."""
+    """The pointers of all marks in a JSON value, including marks as names, with the missing parts."""
     if (wanted := read_mark(node)) is not None:
         yield pointer, wanted
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
@@ -49,7 +49,7 @@ _MESSAGE_LENGTH = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A definition that has the shape `expect` becomes `result`."""
+    """A replacement: a definition of the shape `expect` becomes `result`."""
 
     expect: Any
     result: Any
@@ -57,7 +57,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a fragment does to one definition that exists already, or, if `optional`, may exist."""
+    """The changes of a fragment to one definition that exists, or, if `optional`, may exist."""
 
     properties: Mapping[str, Any]
     required: tuple[str, ...]
@@ -67,14 +67,14 @@ class Change:
 
     @property
     def added(self) -> tuple[Any, ...]:
-        """The schemas that the change brings along."""
+        """The schemas in the change."""
         replaced = () if self.replacement is None else (self.replacement.result,)
         return (*self.properties.values(), *self.members, *replaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """An extension, read and found to be well-formed."""
+    """A well-formed extension."""
 
     id: str
     revision: str
@@ -96,14 +96,14 @@ class Fragment:
 
     @property
     def spec(self) -> str:
-        """How a user names this fragment and revision."""
+        """The name of this fragment and revision on the command line."""
         return f"{self.id}@{self.revision}"
 
 
 def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragment:
-    """The fragment in a file or document; raises `InputError` with everything that is wrong with it.
+    """Load the fragment of a file or document; raises `InputError` with all problems.
 
-    `label` is how diagnostics name a file, by default as its path is given.
+    `label` names the file in diagnostics; by default it is the path.
     """
     if isinstance(source, Path):
         name = label or source.as_posix()
@@ -115,7 +115,7 @@ def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragm
 
 
 def load_fragments(files: Sequence[tuple[Path, str]]) -> tuple[Fragment, ...]:
-    """The fragments in files with their labels; raises `InputError` with everything that is wrong with any of them."""
+    """Load the fragments of files with their labels; raises `InputError` with all problems of all files."""
     fragments: list[Fragment] = []
     problems: list[Diagnostic] = []
     for path, label in files:
@@ -158,7 +158,7 @@ def _read_change(change: Mapping[str, Any]) -> Change:
 
 
 def _unfilled(document: Document) -> Iterator[Diagnostic]:
-    """The marks that are left in a draft."""
+    """An error for each mark that is left in a draft."""
     for at, wanted in find_marks(document.root):
         yield Diagnostic(
             code="fragment-draft",
@@ -166,7 +166,7 @@ def _unfilled(document: Document) -> Iterator[Diagnostic]:
             message=f"this is a draft; fill in {wanted[:_MESSAGE_LENGTH]}",
             location=document.location(at),
             pointer=at,
-            hint="replace `<fill in: …>` by what the text left open",
+            hint="replace `<fill in: …>` with the missing part",
         )
 
 
@@ -177,8 +177,8 @@ def fragment_schema() -> Any:
 
 
 def _problems(document: Document) -> Iterator[Diagnostic]:
-    """What the JSON Schema of the fragment format finds; a problem may be found more than once."""
-    # imported here, as it takes as long as many a build
+    """The problems that the JSON Schema of the fragment format finds; some may be found more than once."""
+    # imported late: the import takes as long as a small build
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
     for error in Draft202012Validator(fragment_schema()).iter_errors(document.root):
@@ -205,18 +205,18 @@ def _diagnostics(document: Document, error: ValidationError) -> Iterator[Diagnos
             )
             yield _problem(document, at, f"expected {expected}, found {_short(error.instance)}", hint=described)
         case "pattern" | "const" | "enum":
-            yield _problem(document, at, f"{_short(error.instance)} is no legal value here", hint=described)
+            yield _problem(document, at, f"{_short(error.instance)} is not allowed here", hint=described)
         case _:
             yield _problem(document, at, error.message[:_MESSAGE_LENGTH], hint=described)
 
 
 def _unknown_name(document: Document, at: str, name: str, known: list[str]) -> Diagnostic:
     hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
-    return _problem(document, at, f"{_short(name)} means nothing here", hint=hint)
+    return _problem(document, at, f"unknown property {_short(name)}", hint=hint)
 
 
 def _contradictions(document: Document) -> Iterator[Diagnostic]:
-    """What a JSON Schema cannot say about a fragment."""
+    """The checks that a JSON Schema cannot express."""
     root = document.root
     for index, required in enumerate(root.get("requires", ())):
         if required.partition("@")[0] == root["id"]:

@@ -1,4 +1,4 @@
-"""Gates: which capability, exchanged in `initialize`, a method waits for."""
+"""Gates: the capability that a peer must advertise before a method may be called."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from acpgen.schema.walk import definition_pointer
 from acpgen.text import did_you_mean
 
 _LEAVES = frozenset({"boolean", "object", "array"})
-"""The types whose values can say yes: true, an object (even an empty one), an array with something in it."""
+"""The types whose values can open a gate: true, an object (even an empty one), an array that is not empty."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gate:
-    """The values that open a method: any of `paths`, property names below a value of the definition `root`.
+    """A gate: it is open if any of `paths`, property names below the definition `root`, leads to a value that says yes.
 
-    `pointer` is where a composed schema keeps the gate, for diagnostics; empty for the facts of a base.
+    `pointer` is the place of the gate in the composed schema, for diagnostics; empty for facts about a base.
     """
 
     root: str
@@ -28,7 +28,7 @@ class Gate:
     pointer: str = field(default="", compare=False)
 
     def __eq__(self, other: object) -> bool:
-        """Equal gates let the same methods through, whatever the order of their paths."""
+        """A key for equality: the order of the paths has no effect."""
         return isinstance(other, Gate) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -43,14 +43,14 @@ class Gate:
 
 
 def gate_pointer(root: str, method: str) -> str:
-    """Where a file (and a composed schema, so to speak) states the gate of `method`."""
+    """The pointer of the gate of `method` in a file."""
     return join("", "gates", root, method)
 
 
 def read_gates(gates: Mapping[str, Mapping[str, str | list[str]]], *, pointers: bool = False) -> dict[str, Gate]:
-    """The gates by method from their notation in JSON; with `pointers` each remembers its place.
+    """Read the gates by method from JSON; with `pointers`, each keeps its place.
 
-    A method stated under two roots gets the last of them: look for that beforehand with `gated_twice`.
+    A method under two roots gets the last one: check for that with `gated_twice` first.
     """
     return {
         method: Gate(
@@ -64,7 +64,7 @@ def read_gates(gates: Mapping[str, Mapping[str, str | list[str]]], *, pointers: 
 
 
 def gated_twice(gates: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """The pairs (root, method) whose method has a gate at an earlier root already."""
+    """The pairs (root, method) whose method has a gate at an earlier root, too."""
     seen: set[str] = set()
     twice = []
     for root, methods in gates.items():
@@ -74,7 +74,7 @@ def gated_twice(gates: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]
 
 
 def check_gates(root: dict[str, Any], gates: Mapping[str, Gate], report: Report) -> None:
-    """Report every gate that the composed schema `root` has no method, no capability or no yes-or-no value for."""
+    """Report every gate whose method or capability the composed schema `root` does not define."""
     definitions = schema_map(root, "$defs")
     methods = {node["x-method"] for node in definitions.values() if isinstance(node, dict) and "x-method" in node}
     for method, gate in sorted(gates.items()):
@@ -118,7 +118,7 @@ def _check_path(
     if not any(_LEAVES & _types(layer) for _, layer in layers(node, pointer, definitions)):
         report.error(
             "gate-leaf",
-            f"the gate of {method!r}, {'.'.join(path)}, ends at a value that cannot say yes ({pointer})",
+            f"the gate of {method!r}, {'.'.join(path)}, ends at a value that cannot open it ({pointer})",
             at=gate.pointer or pointer,
             hint="a gate is a boolean, an object or an array",
         )

@@ -1,4 +1,4 @@
-"""The steps of composing: each adds one kind of thing from a fragment, or finds it there, or finds a conflict."""
+"""The steps of composing: each adds one kind of change, or finds it present, or reports a conflict."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Addition = tuple[str, str]
-"""The pointer of a definition, and the wire name of a property that it gained."""
+"""A new property: the pointer of its definition, and its wire name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """A default literal at `pointer` that becomes `value`; `entries` says what stands where in it, and why."""
+    """The default literal at `pointer` becomes `value`; `entries` has the added parts and their causes."""
 
     pointer: str
     value: Any
@@ -30,9 +30,9 @@ class Growth:
 
 
 def grown_defaults(root: dict[str, Any], added: Mapping[Addition, Any]) -> Iterator[Growth]:
-    """The default literals of `root` that lack one of the `added` properties, each of which has a default (given).
+    """The default literals of `root` that lack one of the `added` properties, each with its default.
 
-    A default of the whole agent's capabilities, say, spells out every flag; a new flag has to be in it as well.
+    For example, a default for all capabilities spells out every flag, so a new flag must be added to it.
     """
     definitions = schema_map(root, "$defs")
     for pointer, node in walk(root) if added else ():
@@ -52,7 +52,7 @@ class _Grower:
     busy: list[Addition] = field(default_factory=list)
 
     def grow(self, literal: Any, node: Any, *, node_pointer: str, at: str) -> Any:
-        """`literal`, a value of the type `node`, with the added properties at every depth."""
+        """Add the new properties at every depth of `literal`, a value of the type `node`."""
         if not isinstance(literal, (dict, list)):
             return literal
         grown: Any = literal.copy()
@@ -85,9 +85,9 @@ _KINDS = ("Request", "Response", "Notification")
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """What came of one fragment. `superseded` holds a pointer into it, what stands there, and who has it already.
+    """The result for one fragment. `superseded` has a pointer into it, a name for the value, and the origin that has it.
 
-    `missing` are the definitions to change that nothing has; those among them that are optional are `left_out`.
+    `missing` are definitions to change that do not exist; the optional ones among them are `left_out`.
     """
 
     fragment: Fragment
@@ -103,7 +103,7 @@ class Log:
 
 @dataclass(slots=True, kw_only=True)
 class Merger:
-    """A schema while it is composed. `root` is replaced, never changed: what it shares with the inputs stays theirs."""
+    """The state of a composition. `root` is replaced, never changed: the inputs stay as they are."""
 
     base: Document
     root: dict[str, Any]
@@ -117,7 +117,7 @@ class Merger:
 
     @classmethod
     def start(cls, base: Document, *, protocol: int, gates: Mapping[str, Gate], catalogue: Catalogue) -> Merger:
-        """Nothing but the base so far."""
+        """The state that holds only the base."""
         return cls(
             base=base,
             root=base.root,
@@ -133,7 +133,7 @@ class Merger:
         self._log(fragment)
 
     def error(self, fragment: Fragment, code: str, message: str, *, at: str, hint: str | None = None) -> None:
-        """Record something that makes a package impossible; `at` is a pointer into `fragment`."""
+        """Record an error; `at` is a pointer into `fragment`."""
         found = Diagnostic(
             code=code,
             severity=Severity.ERROR,
@@ -149,7 +149,7 @@ class Merger:
         self._log(fragment).errors.append(found)
 
     def add_definitions(self, fragment: Fragment) -> None:
-        """Add the definitions that a fragment brings along."""
+        """Add the new definitions of the fragments."""
         for name, node in fragment.definitions.items():
             at, pointer = join("/$defs", name), definition_pointer(name)
             what = f"the definition {name}"
@@ -170,7 +170,7 @@ class Merger:
                     log.methods.add(node["x-method"])
 
     def check_targets(self, fragment: Fragment) -> None:
-        """Report the changes to definitions that nothing in the composition has; the later steps pass over them."""
+        """Report changes to definitions that do not exist; later steps skip them."""
         for name, change in fragment.changes.items():
             if name in self._definitions:
                 continue
@@ -197,7 +197,7 @@ class Merger:
         return did_you_mean(name, self._definitions) if len(self._log(fragment).missing) <= MOST_HINTS else None
 
     def replace_definitions(self, fragment: Fragment) -> None:
-        """Put new definitions in the place of those whose present shape the fragment knows."""
+        """Replace definitions whose present shape a fragment knows."""
         for name, change in self._targets(fragment):
             if change.replacement is None:
                 continue
@@ -209,7 +209,7 @@ class Merger:
                 self._put(pointer, replacement.result, (fragment.document, join(at, "with")))
                 self._changed(fragment, name, what)
             else:
-                # what the fragment expects is what the user has to compare: the result differs on purpose
+                # the user must compare with the expected shape: the result differs on purpose
                 at, what = join(at, "expect"), f"{what} as expected"
                 self._conflict(fragment, at, what, pointer=pointer, present=present, wanted=replacement.expect)
 
@@ -315,7 +315,7 @@ class Merger:
                 self.error(fragment, "fragment-conflict", message, at=at, hint=self._way_out(fragment, document))
 
     def grow_defaults(self) -> None:
-        """Let the default literals grow by the properties with defaults that were added."""
+        """Add new properties with defaults to the default literals."""
         added = {addition: value for addition, (value, _) in self.defaults.items()}
         for growth in list(grown_defaults(self.root, added)):
             self._set(growth.pointer, growth.value)
@@ -331,7 +331,7 @@ class Merger:
         return ((name, change) for name, change in fragment.changes.items() if name not in missing)
 
     def _same_message(self, name: str, node: Any) -> str | None:
-        """The definition that says already what the new definition `name` says of a method: its params, its result."""
+        """The existing definition for the same params or result of a method as the new definition `name`."""
         message = _message(name, node)
         known = self._definitions.items() if message else ()
         return next((other for other, present in known if _message(other, present) == message), None)
@@ -388,9 +388,9 @@ class Merger:
 
 
 def _updated(node: Any, tokens: list[str], value: Any) -> Any:
-    """`node` with `value` at the end of `tokens`; only what lies on the way is copied, and created where absent.
+    """Set `value` at the end of `tokens` in a copy of `node`; missing containers are created.
 
-    What is no container, though a schema has one there, stays as it is: the check of the dialect has to find it.
+    A scalar in the place of a container is kept: the dialect check reports it.
     """
     if not tokens:
         return value

@@ -1,4 +1,4 @@
-"""Remember which file every part of a composed schema came from."""
+"""Record the file that each part of a composed schema comes from."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def find_source(sources: Mapping[str, Source], base: Document, pointer: str) -> 
 
 @dataclass(slots=True)
 class Origins:
-    """The sources of what is not where the base has it, kept up to date while a schema is composed."""
+    """The sources of all parts that do not come from the same pointer of the base."""
 
     base: Document
     sources: dict[str, Source] = field(default_factory=dict)
 
     def find(self, pointer: str) -> Source:
-        """The document and pointer that `pointer` into the schema composed so far stems from."""
+        """The document and pointer that the value at `pointer` comes from."""
         return find_source(self.sources, self.base, pointer)
 
     def put(self, pointer: str, source: Source) -> None:
-        """Record that the value at `pointer`, with all that is in it, comes from `source`."""
+        """Record that the value at `pointer`, with all its parts, comes from `source`."""
         for inner in [known for known in self.sources if known.startswith(pointer + "/")]:
             del self.sources[inner]
         self.sources[pointer] = source
 
     def insert(self, array: str, *, length: int, index: int, source: Source) -> None:
-        """Record that an element from `source` now stands at `index` of the array, which had `length` elements."""
+        """Record that an element from `source` was inserted at `index` of an array of `length` elements."""
         moved = {join(array, old + (old >= index)): self.find(join(array, old)) for old in range(length)}
         for old in range(length):
             start = join(array, old) + "/"

@@ -1,4 +1,4 @@
-"""Walk a JSON Schema: subschemas, references, and all that holds for one value."""
+"""Walk a JSON Schema: subschemas, references, and all schemas that hold for one value."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DEFINITION_PREFIX = "#/$defs/"
 
 
 def description(node: Any) -> str:
-    """What `node` says that it is for; nothing where it says nothing."""
+    """The description of `node`; empty if it has none."""
     return str(node.get("description", "")) if isinstance(node, dict) else ""
 
 
 def children(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
-    """The direct subschemas of `node` with their pointers; what is malformed is passed over."""
+    """The direct subschemas of `node` with their pointers; malformed parts are skipped."""
     if not isinstance(node, dict):
         return
     for key, value in node.items():
@@ -41,7 +41,7 @@ def walk(node: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def referenced_definition(node: Any) -> str | None:
-    """The name of the definition that the `$ref` of `node` points to; None where there is no such `$ref`."""
+    """The name of the definition that the `$ref` of `node` points to; None if it has none."""
     if not isinstance(node, dict):
         return None
     target = node.get("$ref")
@@ -56,21 +56,21 @@ def definition_pointer(name: str) -> str:
 
 
 def schema_map(node: Any, key: str) -> Mapping[str, Any]:
-    """The object at `node[key]`; an empty one where there is none, as schemas are not checked yet at this stage."""
+    """The object at `node[key]`, or an empty one: schemas are not checked yet at this stage."""
     value = node.get(key) if isinstance(node, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def schema_list(node: Any, key: str) -> list[Any]:
-    """The array at `node[key]`; an empty one where there is none."""
+    """The array at `node[key]`, or an empty one."""
     value = node.get(key) if isinstance(node, dict) else None
     return value if isinstance(value, list) else []
 
 
 def layers(node: Any, pointer: str, definitions: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """`node` and every schema that its value satisfies besides, each with its pointer.
+    """`node` and all other schemas that hold for its value, each with its pointer.
 
-    `$ref` and `allOf` are followed, and the other member of a union with null. A reference to nowhere ends there.
+    Follows `$ref`, `allOf`, and the other member of a union with null. A reference to nowhere ends the walk.
     """
     entered: set[str] = set()
 

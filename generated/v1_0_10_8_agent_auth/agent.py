@@ -50,7 +50,7 @@ from .types import (
 
 
 class RemoteClient(Remote):
-    """The client at the other end: each method sends one message through the `Peer` given."""
+    """The client at the other end: each method sends one message through its `Peer`."""
 
     async def terminal_create(self, params: CreateTerminalRequest) -> CreateTerminalResponse:
         """Starts a command in its own terminal and returns the `terminalId`, without waiting for it to end. Requires
@@ -142,11 +142,11 @@ class RemoteClient(Remote):
 
 
 class Agent(Handler):
-    """An agent: override what it can do. `self.client` calls the client.
+    """An agent: override what it supports. `self.client` calls the client.
 
     A request that is not overridden is answered with "method not found"; a notification is ignored.
 
-    `dispatch_request` and `dispatch_notification` bring messages from any transport to the agent.
+    `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
 
     def __init__(self, client: RemoteClient) -> None:

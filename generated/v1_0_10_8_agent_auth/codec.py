@@ -1198,7 +1198,7 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         "name": value.name,
         "type": value.type,
         "currentValue": value.current_value,
-        "options": encode(value.options),
+        "options": [_ENCODERS[item.__class__](item) for item in value.options],
     }
     if value.meta is not UNSET:
         data["_meta"] = value.meta

@@ -121,7 +121,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         capability=Gate(types.InitializeResponse, (("agentCapabilities", "authCapabilities", "logout"),), "true"),
     ),
 }
-"""What the agent handles, by the name on the wire."""
+"""The methods that the agent handles, by wire name."""
 
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {
@@ -214,4 +214,4 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         capability=Gate(types.InitializeRequest, (("clientCapabilities", "fs", "writeTextFile"),), "true"),
     ),
 }
-"""What the client handles, by the name on the wire."""
+"""The methods that the client handles, by wire name."""

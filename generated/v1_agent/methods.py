@@ -161,7 +161,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         origin="ACP v1, 2026-11-02",
     ),
 }
-"""What the agent handles, by the name on the wire."""
+"""The methods that the agent handles, by wire name."""
 
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {
@@ -287,4 +287,4 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         origin="ACP v1, 2026-11-02",
     ),
 }
-"""What the client handles, by the name on the wire."""
+"""The methods that the client handles, by wire name."""

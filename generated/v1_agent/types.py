@@ -560,7 +560,7 @@ class CreateElicitationRequestOtherSession(ElicitationSessionScope):
     versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
@@ -579,7 +579,7 @@ class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
     versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 CreateElicitationRequestOther: TypeAlias = CreateElicitationRequestOtherSession | CreateElicitationRequestOtherRequest
@@ -744,7 +744,7 @@ class ElicitationPropertySchemaOther(Struct):
     later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 ElicitationPropertySchema: TypeAlias = (
@@ -804,7 +804,7 @@ class MultiSelectItemsOther(Struct):
     later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class TitledMultiSelectItems(Struct):
@@ -2212,7 +2212,7 @@ class CreateElicitationResponseOther(Struct):
     kept for later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 CreateElicitationResponse: TypeAlias = (

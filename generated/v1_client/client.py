@@ -60,7 +60,7 @@ from .types import (
 
 
 class RemoteAgent(Remote):
-    """The agent at the other end: each method sends one message through the `Peer` given."""
+    """The agent at the other end: each method sends one message through its `Peer`."""
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Opens the connection: both sides settle the protocol version and exchange capabilities, and the client learns
@@ -179,11 +179,11 @@ class RemoteAgent(Remote):
 
 
 class Client(Handler):
-    """A client: override what it can do. `self.agent` calls the agent.
+    """A client: override what it supports. `self.agent` calls the agent.
 
     A request that is not overridden is answered with "method not found"; a notification is ignored.
 
-    `dispatch_request` and `dispatch_notification` bring messages from any transport to the client.
+    `dispatch_request` and `dispatch_notification` pass messages of any transport to the client.
     """
 
     def __init__(self, agent: RemoteAgent) -> None:

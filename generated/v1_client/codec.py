@@ -1562,7 +1562,7 @@ def encode_session_config_option_select(value: types.SessionConfigOptionSelect) 
         "name": value.name,
         "type": value.type,
         "currentValue": value.current_value,
-        "options": encode(value.options),
+        "options": [_ENCODERS[item.__class__](item) for item in value.options],
     }
     if value.description is not UNSET:
         data["description"] = value.description

@@ -176,7 +176,7 @@ class ToolCallContentOther(Struct):
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 ToolCallContent: TypeAlias = (
@@ -286,7 +286,7 @@ class ContentBlockOther(Struct):
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 ContentBlock: TypeAlias = (
@@ -585,7 +585,7 @@ class CreateElicitationRequestOtherSession(ElicitationSessionScope):
     versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
@@ -604,7 +604,7 @@ class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
     versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 CreateElicitationRequestOther: TypeAlias = CreateElicitationRequestOtherSession | CreateElicitationRequestOtherRequest
@@ -769,7 +769,7 @@ class ElicitationPropertySchemaOther(Struct):
     later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 ElicitationPropertySchema: TypeAlias = (
@@ -829,7 +829,7 @@ class MultiSelectItemsOther(Struct):
     later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class TitledMultiSelectItems(Struct):
@@ -1033,7 +1033,7 @@ class AuthMethodOther(Struct):
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class AuthMethodAgent(Struct):
@@ -1191,7 +1191,7 @@ class SessionConfigOptionOther(Struct):
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | SessionConfigOptionOther
@@ -1628,7 +1628,7 @@ class SessionUpdateOther(Struct):
     session_update: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 SessionUpdate: TypeAlias = (
@@ -1972,7 +1972,7 @@ class McpServerOther(Struct):
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class McpServerStdio(Struct):
@@ -2128,7 +2128,7 @@ class SetSessionConfigOptionRequestOther(Struct):
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 SetSessionConfigOptionRequest: TypeAlias = (
@@ -2202,7 +2202,7 @@ class RequestPermissionOutcomeOther(Struct):
     outcome: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 RequestPermissionOutcome: TypeAlias = (
@@ -2312,7 +2312,7 @@ class CreateElicitationResponseOther(Struct):
     kept for later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 CreateElicitationResponse: TypeAlias = (

@@ -49,7 +49,7 @@ from .types import (
 
 
 class RemoteClient(Remote):
-    """The client at the other end: each method sends one message through the `Peer` given."""
+    """The client at the other end: each method sends one message through its `Peer`."""
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a sensitive operation. If `session/cancel` arrives, the agent
@@ -100,11 +100,11 @@ class RemoteClient(Remote):
 
 
 class Agent(Handler):
-    """An agent: override what it can do. `self.client` calls the client.
+    """An agent: override what it supports. `self.client` calls the client.
 
     A request that is not overridden is answered with "method not found"; a notification is ignored.
 
-    `dispatch_request` and `dispatch_notification` bring messages from any transport to the agent.
+    `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
 
     def __init__(self, client: RemoteClient) -> None:

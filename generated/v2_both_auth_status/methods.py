@@ -174,7 +174,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         capability=Gate(types.InitializeResponse, (("capabilities", "auth", "status"),), "{}"),
     ),
 }
-"""What the agent handles, by the name on the wire."""
+"""The methods that the agent handles, by wire name."""
 
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {
@@ -240,4 +240,4 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         capability=Gate(types.InitializeResponse, (("capabilities", "auth", "status"),), "{}"),
     ),
 }
-"""What the client handles, by the name on the wire."""
+"""The methods that the client handles, by wire name."""

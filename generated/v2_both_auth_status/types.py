@@ -90,7 +90,7 @@ class RequestPermissionSubjectOther(Struct):
     itself.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 RequestPermissionSubject: TypeAlias = (
@@ -226,7 +226,7 @@ class ToolCallContentOther(Struct):
     type: str
     """Tag of an unlisted kind of tool output. Implementations may coin `_` names; ACP holds all the others back."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 ToolCallContent: TypeAlias = (
@@ -343,7 +343,7 @@ class ContentBlockOther(Struct):
     ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 ContentBlock: TypeAlias = (
@@ -550,7 +550,7 @@ class DiffChangeOther(Struct):
     later ACP versions.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 DiffChange: TypeAlias = (
@@ -773,7 +773,7 @@ class CreateElicitationRequestOtherSession(ElicitationSessionScope):
     versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
@@ -792,7 +792,7 @@ class CreateElicitationRequestOtherRequest(ElicitationRequestScope):
     versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 CreateElicitationRequestOther: TypeAlias = CreateElicitationRequestOtherSession | CreateElicitationRequestOtherRequest
@@ -958,7 +958,7 @@ class ElicitationPropertySchemaOther(Struct):
     later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 ElicitationPropertySchema: TypeAlias = (
@@ -1018,7 +1018,7 @@ class MultiSelectItemsOther(Struct):
     later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class TitledMultiSelectItems(Struct):
@@ -1265,7 +1265,7 @@ class AuthMethodOther(Struct):
     name: str
     """Label to show the user when choosing how to log in."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | AuthMethodOther
@@ -1382,7 +1382,7 @@ class SessionConfigOptionOther(Struct):
     type: str
     """Tag of an unlisted kind of config option. A `_` in front makes it an implementation's; ACP owns the rest."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | SessionConfigOptionOther
@@ -1475,7 +1475,7 @@ class AvailableCommandOther(Struct):
     description: str
     """Explanation of the command's effect, written for the user to read."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 AvailableCommand: TypeAlias = AvailableCommandCommand | AvailableCommandOther
@@ -1503,7 +1503,7 @@ class AvailableCommandInputOther(Struct):
     type: str
     """Tag of an unlisted kind of command input. Only `_` names may be defined outside ACP."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 AvailableCommandInput: TypeAlias = AvailableCommandInputText | AvailableCommandInputOther
@@ -1932,7 +1932,7 @@ class SessionUpdateStateUpdateIdleOther(Struct):
     stop_reason: str
     """A reason this version does not know: `_` names belong to vendors, other new names to future ACP."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class SessionUpdateStateUpdateIdleNone(Struct):
@@ -1993,7 +1993,7 @@ class SessionUpdateStateUpdateOther(Struct):
     versions.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 SessionUpdateStateUpdate: TypeAlias = (
@@ -2212,7 +2212,7 @@ class SessionUpdateOther(Struct):
     versions.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 SessionUpdate: TypeAlias = (
@@ -2278,7 +2278,7 @@ class BackgroundWorkOther(Struct):
     type: str
     """Name of the unknown kind of work: `_` prefix for vendor extensions, all other new names kept for ACP itself."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 BackgroundWork: TypeAlias = BackgroundWorkTerminal | BackgroundWorkToolCall | BackgroundWorkOther
@@ -2369,7 +2369,7 @@ class PlanUpdateContentOther(Struct):
     plan_id: PlanId
     """Plan that this content belongs to."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 PlanUpdateContent: TypeAlias = PlanUpdateContentItems | PlanUpdateContentOther
@@ -2617,7 +2617,7 @@ class McpServerOther(Struct):
     type: str
     """Name of the unknown transport; `_` starts vendor names, and ACP keeps the remaining ones for itself."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 McpServer: TypeAlias = McpServerHttp | McpServerStdio | McpServerOther
@@ -2703,7 +2703,7 @@ class ReplayFromOther(Struct):
     type: str
     """Name of the unknown cursor type: vendors use a leading `_`, future ACP the rest."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 ReplayFrom: TypeAlias = ReplayFromStart | ReplayFromOther
@@ -2791,7 +2791,7 @@ class SetSessionConfigOptionRequestOther(Struct):
     value: Any
     """The value itself, in whatever JSON form that type uses."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 SetSessionConfigOptionRequest: TypeAlias = (
@@ -2859,7 +2859,7 @@ class RequestPermissionOutcomeOther(Struct):
     outcome: str
     """Name of the unknown outcome; vendors prefix theirs with `_`, and unprefixed ones await future ACP versions."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 RequestPermissionOutcome: TypeAlias = (
@@ -2911,7 +2911,7 @@ class CreateElicitationResponseOther(Struct):
     kept for later versions of ACP.
     """
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 CreateElicitationResponse: TypeAlias = (

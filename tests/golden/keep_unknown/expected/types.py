@@ -18,13 +18,13 @@ class ShapeCircle(Struct):
     type: Literal["circle"] = "circle"
     radius: float
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class ShapePoint(Struct):
     type: Literal["point"] = "point"
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 Shape: TypeAlias = ShapeCircle | ShapePoint
@@ -33,13 +33,13 @@ Shape: TypeAlias = ShapeCircle | ShapePoint
 class Holder(Struct):
     shape: Shape
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class Named(Struct):
     name: str | UnsetType = UNSET
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class LabelledA(Named):

@@ -29,7 +29,7 @@ class ShapeOther(Struct):
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 Shape: TypeAlias = ShapeCircle | ShapePoint | ShapeOther

@@ -9,15 +9,15 @@ from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 
 
 class RemoteClient(Remote):
-    """The client at the other end: each method sends one message through the `Peer` given."""
+    """The client at the other end: each method sends one message through its `Peer`."""
 
 
 class Agent(Handler):
-    """An agent: override what it can do. `self.client` calls the client.
+    """An agent: override what it supports. `self.client` calls the client.
 
     A request that is not overridden is answered with "method not found"; a notification is ignored.
 
-    `dispatch_request` and `dispatch_notification` bring messages from any transport to the agent.
+    `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
 
     def __init__(self, client: RemoteClient) -> None:

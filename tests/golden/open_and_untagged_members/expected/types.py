@@ -23,7 +23,7 @@ class ServerOther(Struct):
     type: str
     url: str | UnsetType = UNSET
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 class StdioServer(Struct):

@@ -31,8 +31,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         origin="ACP v1, schema.json",
     ),
 }
-"""What the agent handles, by the name on the wire."""
+"""The methods that the agent handles, by wire name."""
 
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {}
-"""What the client handles, by the name on the wire."""
+"""The methods that the client handles, by wire name."""

@@ -35,7 +35,7 @@ class GestureNod(Struct):
 class GestureOther(Struct):
     type: str
     extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that have no attribute of their own, as they came."""
+    """The properties of the object that the schema does not name, unchanged."""
 
 
 Gesture: TypeAlias = GestureNod | GestureOther

@@ -20,8 +20,8 @@ PROTOCOL_INFO: Final = ProtocolInfo(
 
 
 AGENT_METHODS: Final[Mapping[str, Method]] = {}
-"""What the agent handles, by the name on the wire."""
+"""The methods that the agent handles, by wire name."""
 
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {}
-"""What the client handles, by the name on the wire."""
+"""The methods that the client handles, by wire name."""

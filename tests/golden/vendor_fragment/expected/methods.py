@@ -31,7 +31,7 @@ AGENT_METHODS: Final[Mapping[str, Method]] = {
         origin="ACP v1, schema.json",
     ),
 }
-"""What the agent handles, by the name on the wire."""
+"""The methods that the agent handles, by wire name."""
 
 
 CLIENT_METHODS: Final[Mapping[str, Method]] = {
@@ -55,4 +55,4 @@ CLIENT_METHODS: Final[Mapping[str, Method]] = {
         origin="wave, 2026-05-01",
     ),
 }
-"""What the client handles, by the name on the wire."""
+"""The methods that the client handles, by wire name."""
