@@ -39,7 +39,7 @@ KEYRING = AuthMethod(id="keyring", name="The keyring of this system")
 
 
 class GuardedAgent(Agent):
-    """Opens sessions for those alone who have logged in."""
+    """Opens sessions only for clients that have logged in."""
 
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)

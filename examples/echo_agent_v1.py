@@ -1,4 +1,4 @@
-"""An agent that sends back what it is told, for protocol 1.
+"""An agent that echoes each prompt, for protocol 1.
 
 What it imports is built by this command, given in this folder:
 

@@ -1,4 +1,4 @@
-"""An agent that sends back what it is told, for protocol 2, where a prompt is answered before the work on it begins.
+"""An agent that echoes each prompt, for protocol 2, where a prompt is answered before its work begins.
 
 What it imports is built by this command, given in this folder:
 

@@ -239,7 +239,7 @@ def test_a_second_build_is_skipped_by_the_manifest(folder: Folder, monkeypatch: 
     assert folder.times() == before
 
 
-HEAVY = {"acpgen.pipeline", "black", "datamodel_code_generator", "jinja2", "jsonschema", "pydantic"}
+HEAVY = {"black", "datamodel_code_generator", "jinja2", "jsonschema", "pydantic"}
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "json"), ("--protocol", "1", "--role=agent", "--no-strict")])

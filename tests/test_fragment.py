@@ -180,7 +180,7 @@ def test_an_extension_of_another_protocol_is_named_as_such(tmp_path: Path) -> No
     (tmp_path / "schema/extensions/v1/wave@2026-05-01.json").write_text(json.dumps(MINIMAL))
     with pytest.raises(InputError) as caught:
         bundled.find_fragment("wave", 2, data=tmp_path)
-    assert [found.hint for found in caught.value.diagnostics] == ["there is one for protocol 1"]
+    assert [found.hint for found in caught.value.diagnostics] == ["it exists for protocol 1"]
 
 
 def test_a_path_is_read_as_a_file(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from acpgen.config import Sources
 from acpgen.diagnostics import InputError, Report, Severity
+from acpgen.ir.lower import lower
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -38,7 +39,6 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
     Variant,
-    lower,
 )
 from acpgen.schema.compose import compose
 from acpgen.schema.dialect import check_dialect
@@ -995,7 +995,7 @@ def test_messages_without_a_method_are_named() -> None:
         (
             Severity.WARNING,
             "unrouted-message",
-            "no `x-method`, and so there are types only: LostRequest, LostResponse",
+            "no `x-method`: these get types but no routing: LostRequest, LostResponse",
             "/$defs/LostRequest",
         )
     ]

@@ -55,9 +55,7 @@ FAULTS: dict[str, Plant] = {
     "the first item goes lost": instead(
         "codec", "array_at", lambda read: lambda raw, key, inner: read(raw, key, inner)[1:]
     ),
-    "maps lose odd names": instead(
-        "codec", "lenient_object", lambda read: lambda raw, key: _without_odd_names(read(raw, key))
-    ),
+    "maps lose odd names": instead("codec", "json_object", lambda read: lambda raw: _without_odd_names(read(raw))),
     "what is lenient is strict": instead(
         "codec", "lenient", lambda read: lambda raw, key, inner: None if raw[key] is None else inner(raw[key])
     ),
