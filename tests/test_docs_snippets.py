@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents import Block, Ran, blocks, environment_with_acpgen, play
+from acpgen.schema.bundled import bundled_fragments, list_releases
+from tests.documents import Block, Ran, blocks, environment_with_acpgen, play, section
 from tests.support import REPOSITORY, require
 
 README = REPOSITORY / "README.md"
@@ -31,9 +32,11 @@ def page_blocks(page: Path) -> list[Block]:
     found = blocks(page.read_text(encoding="utf-8"))
     stem = page.stem.lower().replace("-", "_")
     return [
-        Block(each.not_run, each.language, each.name or f"{stem}_{at}.py", each.text)
-        if each.language == "python"
-        else each
+        (
+            Block(each.not_run, each.language, each.name or f"{stem}_{at}.py", each.text)
+            if each.language == "python"
+            else each
+        )
         for at, each in enumerate(found)
     ]
 
@@ -86,7 +89,11 @@ def test_snippets_are_typed(checker: str, played: Played) -> None:
     assert len(files) > 20
     options = ["--strict", "--explicit-package-bases"] if checker == "mypy" else []
     ran = subprocess.run(
-        [sys.executable, "-m", checker, *options, *files], cwd=played.folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", checker, *options, *files],
+        cwd=played.folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
@@ -146,3 +153,44 @@ def test_the_echo_agent_answers(played: Played) -> None:
     assert "agentInfo" in ran.stdout
     assert re.findall(r'"code":(-\d+)', ran.stdout) == ["-32602", "-32601"]
     assert ran.stdout.count('"result"') == 2
+
+
+# --- Tables ---------------------------------------------------------------------------------------------------------
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def test_the_table_of_extensions_is_complete() -> None:
+    bundled = {fragment.spec for protocol in (1, 2) for fragment in bundled_fragments(protocol)}
+    assert set(re.findall(r"^\| `(\S+@\S+)` \|", page("extensions.md"), flags=re.MULTILINE)) == bundled
+    assert all(release.name in page("extensions.md") for release in list_releases())
+
+
+def test_the_table_of_files_is_complete(played: Played) -> None:
+    table = section(page("package.md"), "Files")
+    files = {path.name for name in ("demo", "chat_acp") for path in (played.folder / name).iterdir() if path.is_file()}
+    assert set(re.findall(r"`([\w.]+\.(?:py|typed|lock))`", table)) == files
+
+
+def test_the_table_of_options_of_a_connection_is_complete(played: Played) -> None:
+    rows = re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \|", section(page("package.md"), "Options and limits"), flags=re.MULTILINE
+    )
+    code = "import dataclasses, demo; print(*(field.name for field in dataclasses.fields(demo.ConnectionOptions)))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
+    assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(ran.stdout.split())
+
+
+def test_the_names_that_replace_those_of_the_sdk_exist(played: Played) -> None:
+    rows = re.findall(r"^\| .*? \| (.*) \|$", section(page("from-the-sdk.md"), "Names"), flags=re.MULTILINE)
+    names = set(re.findall(r"`([a-zA-Z_]+)", " ".join(rows))) - {
+        "self",
+        "spawned",
+        "meta",
+    }  # variables, and an attribute
+    assert len(names) > 40
+    code = "import my_acp as m; print(*({*dir(m), *dir(m.Agent), *dir(m.Client)}))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
+    assert names - set(ran.stdout.split()) == set()
