@@ -302,13 +302,13 @@ def test_pages_have_their_charts(page: Path, count: int) -> None:
     assert all((page.parent / path).is_file() for path in shown)
 
 
-# as the README has them: a measure, the contenders in the order of the columns, and the text before its cells
 SUMMARY = {
     ("stdio", "start to initialize response"): "start to first answer",
     ("stdio", "prompts, updates in one turn"): "prompts answered, ten updates each",
     ("codec", "encode to 12 dicts"): "encode 12 messages",
     ("stdio", "memory"): "resident memory of an agent",
 }
+"""The rows of the table whose figures the README has, and their names there."""
 
 
 @pytest.mark.parametrize(("part", "name"), SUMMARY)
@@ -321,8 +321,8 @@ def test_the_readme_has_figures_of_the_table(part: str, name: str) -> None:
 
 
 def rounded(cell: str) -> str:
-    """A cell of the table as the README has it: two digits that count are enough below a hundred."""
-    number, unit = re.fullmatch(r"([\d.,]*)(.*)", cell).groups()  # type: ignore[union-attr]
+    """A cell of the table as the README has it: without decimals."""
+    number, unit = re.fullmatch(r"([\d.,]*)(.*)", cell).groups()
     return f"{round(float(number))}{unit}" if number and "," not in number else cell
 
 

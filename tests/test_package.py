@@ -1,4 +1,4 @@
-"""acpgen as people get it: built, installed in an environment of its own, and used as the README says.
+"""acpgen as a user gets it: built, installed in an environment of its own, and used as the README says.
 
 Slow, and in need of a registry: `nox` runs this file once, in the session `package`.
 """
@@ -28,7 +28,7 @@ PROGRAMS = "Scripts" if os.name == "nt" else "bin"
 
 
 def run(command: Sequence[str | Path] | str, folder: Path, *, path: Path | None = None) -> str:
-    """What a command, or a line of shell, prints; it must succeed. `path` is put before the PATH."""
+    """The output of a command, or of a line of shell, which must succeed. `path` is put before the PATH."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     if path is not None:
         variables["PATH"] = os.pathsep.join([str(path), variables["PATH"]])
