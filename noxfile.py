@@ -17,7 +17,7 @@ FULL = "3.11"  # here all tests run, and on the others a part of them
 APART = ("test_types.py", "test_package.py", "test_benchmarks.py")  # need tools, which one Python is enough for
 ALIKE = (
     *("fidelity/*", "hostile/*", "test_bundled.py", "test_check.py", "test_compose*", "test_config.py"),
-    *("test_dialect.py", "test_diff_*", "test_docs.py", "test_document.py", "test_examples.py", "test_facts.py"),
+    *("test_dialect.py", "test_diff_*", "test_docs*", "test_document.py", "test_examples.py", "test_facts.py"),
     *("test_fitting.py", "test_format.py", "test_fragment*", "test_history.py", "test_hostile_*", "test_init.py"),
     *("test_layers.py", "test_lower.py", "test_no_special_cases.py", "test_output_*", "test_probes.py"),
     *("test_rendered_types.py", "test_renames.py", "test_rfd_*", "test_runtime_soak.py", "test_show.py"),
@@ -118,6 +118,24 @@ def bench(session: nox.Session) -> None:
     """Measure acpgen beside what people use today, which needs a quiet machine; `-- --smoke` shows that it works."""
     session.install(".", *nox.project.dependency_groups(PROJECT, "bench"))
     session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """Build the site from README.md and docs/, where a warning is an error, and check the workflows of .github/."""
+    session.install(*nox.project.dependency_groups(PROJECT, "docs"))
+    pages = ROOT / "build" / "docs"
+    shutil.rmtree(pages, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", pages)
+    shutil.copytree(ROOT / "examples", pages / "examples", ignore=shutil.ignore_patterns("acp_*", "__pycache__"))
+    for name, page in (("README", "index"), ("CHANGELOG", "CHANGELOG"), ("CONTRIBUTING", "CONTRIBUTING")):
+        shutil.copy(ROOT / f"{name}.md", pages / f"{page}.md")
+    for path in pages.glob("*.md"):  # links from one folder to another, which here is the same
+        text = path.read_text(encoding="utf-8").replace("](docs/", "](").replace("](../README.md", "](index.md")
+        path.write_text(text, encoding="utf-8")
+    session.run("zensical", "build", "--clean", "--strict")
+    workflows = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
 
 
 @nox.session(default=False)

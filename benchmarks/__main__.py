@@ -15,7 +15,7 @@ from benchmarks import contenders
 from benchmarks.lab import ROOT, SMOKE, Lab, Sizes
 from benchmarks.machine import command, machine, versions
 from benchmarks.parts import PARTS
-from benchmarks.report import Results, provisional, table, update_readme
+from benchmarks.report import Results, provisional, table, update_page
 from benchmarks.spawn import FailedError
 
 
@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("--json", type=Path, metavar="FILE", help="write all rounds there")
     found.add_argument("--charts", type=Path, metavar="FOLDER", help="draw charts there")
-    found.add_argument("--readme", action="store_true", help="put the table into the README")
+    found.add_argument("--page", action="store_true", help="put the table into docs/performance.md")
     found.add_argument("--load", type=Path, metavar="FILE", help="measure nothing; take what --json has written")
     return found
 
@@ -86,10 +86,10 @@ def main(arguments: Sequence[str]) -> int:
         from benchmarks.charts import draw
 
         draw(results, options.charts)
-    if options.readme:
+    if options.page:
         if warning := provisional(results):
-            print(f"warning: the README gets these figures. {warning}", file=sys.stderr)
-        update_readme(ROOT / "README.md", results)
+            print(f"warning: docs/performance.md gets these figures. {warning}", file=sys.stderr)
+        update_page(ROOT / "docs" / "performance.md", results)
     return 0
 
 

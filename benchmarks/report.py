@@ -1,4 +1,4 @@
-"""The results as a table, as JSON, and as a block of the README."""
+"""The results as a table, as JSON, and as a block of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ HEADINGS = ("part", "measure", *COLUMNS, "others", "ratio", "required", "aim", "
 REACHED = {True: "yes", False: "no", None: ""}
 ENOUGH = 5  # rounds
 HOW = (
-    "Medians of {rounds}, in each of which every contender was measured once; a ratio is the median of the ratios of "
-    "each round."
+    "Medians of {rounds}; in each, every contender was measured once. "
+    "A ratio is the median of the ratios of the rounds."
 )
 BOUNDS = (
-    "“Required” is what acpgen has to reach, and “aim” what is wanted beyond that; “reached” is about what is "
-    "required, or about the aim where nothing is."
+    "“Required” is the bound that acpgen has to reach, and “aim” a stricter one; "
+    "“reached” is about “required”, or about “aim” where nothing is required."
 )
 
 
@@ -144,7 +144,7 @@ def provisional(results: Results) -> str | None:
 
 
 def block(results: Results) -> str:
-    """What stands between the marks of the README."""
+    """The text between the marks of the page."""
     lines = [HEADINGS, tuple("---" for _ in HEADINGS), *(_cells(row) for row in rows(results))]
     shown = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{BEGIN}\n{shown}\n\n{about(results)}\n{END}"
@@ -159,8 +159,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (row.part, row.name, *known, others, *row.ratio)
 
 
-def update_readme(path: Path, results: Results) -> None:
-    """Put the results between the marks of a README, which must have them."""
+def update_page(path: Path, results: Results) -> None:
+    """Put the results between the marks of a page, which must have them."""
     text = path.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)

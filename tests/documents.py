@@ -1,4 +1,4 @@
-"""Documentation as tests read it: the fenced blocks, and transcripts that can be run again."""
+"""Documentation as tests read it: fenced blocks, which can be run again."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_BLOCK = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(
+    r'^(?:<!-- not run: (.+?) -->\n)?```(\w+)(?: title="(\S+)")?\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE
+)
 _PROMPT = "$ "
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: commands, or the text of a file, whose name may stand beside the language."""
+    """A fenced block: commands, or the text of a file, whose name is its title."""
 
+    not_run: str
+    """The reason why tests leave it out; usually empty."""
     language: str
     name: str
     text: str
 
     @property
     def commands(self) -> list[str]:
-        """What is typed in a transcript."""
+        """The commands of a transcript."""
         return [line.removeprefix(_PROMPT) for line in self.text.splitlines() if line.startswith(_PROMPT)]
 
 
@@ -41,46 +45,53 @@ def section(text: str, title: str) -> str:
 
 @dataclass(frozen=True)
 class Ran:
-    """A transcript as it comes out now."""
+    """A transcript, and its text as it is now."""
 
     block: Block
     text: str
 
 
 def play(found: Iterable[Block], folder: Path, environment: Mapping[str, str]) -> list[Ran]:
-    """Write the files among the blocks, and run the transcripts, one after the other."""
+    """Write the files among the blocks, and run programs, commands and transcripts, one after the other."""
     played: list[Ran] = []
     for block in found:
-        if block.language == "console":
-            played.append(_run(block, folder, environment))
-        elif block.name:
+        if block.not_run:
+            continue
+        if block.name:
             path = folder / block.name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
+        if block.language == "console":
+            played.append(_transcript(block, folder, environment))
+        elif block.language in ("python", "sh"):
+            _run(f"python {block.name}" if block.name else f"set -e\n{block.text}", folder, environment)
     return played
 
 
-def _run(block: Block, folder: Path, environment: Mapping[str, str]) -> Ran:
-    text = ""
-    for command in block.commands:
-        ran = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            shell=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, f"{command}\n{ran.stdout}"
-        text += f"{_PROMPT}{command}\n{ran.stdout}"
+def _transcript(block: Block, folder: Path, environment: Mapping[str, str]) -> Ran:
+    text = "".join(f"{_PROMPT}{command}\n{_run(command, folder, environment)}" for command in block.commands)
     return Ran(block, text)
 
 
+def _run(command: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """The output of a command of the shell, which must succeed."""
+    ran = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        shell=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}"
+    return ran.stdout
+
+
 def environment_with_acpgen(folder: Path) -> dict[str, str]:
-    """An environment in which `acpgen` and `python` are those that run the tests, and git knows who commits."""
+    """An environment in which `acpgen` and `python` are those that run the tests, and in which git can commit."""
     folder.mkdir()
     for name, arguments in (("acpgen", "-m acpgen"), ("python", "")):
         program = folder / name
@@ -98,7 +109,7 @@ def environment_with_acpgen(folder: Path) -> dict[str, str]:
 
 
 def who_commits() -> dict[str, str]:
-    """What git wants to know of whoever commits, and no configuration of this machine."""
+    """The variables with which git commits without the configuration of this machine."""
     who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _WHO.items()}
     return {**who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 

@@ -24,7 +24,7 @@ from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
 from benchmarks.lab import HERE, PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
 from benchmarks.parts import PARTS
-from benchmarks.report import BEGIN, END, ENOUGH, HEADINGS, Results, block, rows, table, update_readme
+from benchmarks.report import BEGIN, END, ENOUGH, HEADINGS, Results, block, rows, table, update_page
 from benchmarks.requirements import COMPARISONS, Comparison
 from benchmarks.rounds import Measure, interleave, measures
 from benchmarks.workers.stopwatch import Calls, Message, check, read
@@ -33,6 +33,7 @@ from tests.support import REPOSITORY, Packages, require
 
 CORPUS = read_corpus()
 SCHEMA = json.loads(bundled_schema().read_text(encoding="utf-8"))
+PAGE = REPOSITORY / "docs" / "performance.md"
 MAY_BE_ZERO = {stdio.CPU, generation.STAGES}  # the clocks behind them are coarse
 
 
@@ -266,11 +267,12 @@ def test_what_few_rounds_give_is_called_provisional(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(__main__, "ROOT", tmp_path)
-    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}", encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "performance.md").write_text(f"{BEGIN}\n{END}", encoding="utf-8")
     for rounds, said in ((1, "Only 1 round: provisional."), (ENOUGH, "")):
         few = replace(results(), rounds=rounds)
         few.save(tmp_path / "results.json")
-        assert __main__.main(["--load", str(tmp_path / "results.json"), "--readme"]) == 0
+        assert __main__.main(["--load", str(tmp_path / "results.json"), "--page"]) == 0
         assert ("provisional" in block(few)) == bool(said)
         assert said in block(few)
         warned = capsys.readouterr().err
@@ -278,26 +280,50 @@ def test_what_few_rounds_give_is_called_provisional(
         assert said in warned
 
 
-def test_the_readme_shows_what_is_measured(tmp_path: Path) -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+def test_the_page_shows_what_is_measured(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
     shown = text.split(f"{BEGIN}\n")[1].split(f"\n{END}")[0]
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in shown.splitlines() if line[:1] == "|"]
     assert lines[0] == list(HEADINGS)
     names = [(part, name) for part, content in PARTS.items() for name in content.measures]
     assert [tuple(line[:2]) for line in lines[2:] if line[1]] == names
     assert sum(bool(line[HEADINGS.index("ratio")]) for line in lines[2:]) == len(COMPARISONS)
-    copy = tmp_path / "README.md"
-    shutil.copy(REPOSITORY / "README.md", copy)
-    update_readme(copy, results())
+    copy = tmp_path / PAGE.name
+    shutil.copy(PAGE, copy)
+    update_page(copy, results())
     assert block(results()) in copy.read_text(encoding="utf-8")
     assert copy.read_text(encoding="utf-8").replace(block(results()), f"{BEGIN}\n{shown}\n{END}") == text
 
 
-def test_the_readme_has_its_charts() -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    shown = re.findall(r"\((docs/benchmarks/\S+\.svg)\)", text)
-    assert len(shown) == 4
-    assert all((REPOSITORY / path).is_file() for path in shown)
+@pytest.mark.parametrize(("page", "count"), [(REPOSITORY / "README.md", 1), (PAGE, 4)])
+def test_pages_have_their_charts(page: Path, count: int) -> None:
+    shown = re.findall(r"^!\[.+\]\((\S+\.svg)\)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(shown) == count
+    assert all((page.parent / path).is_file() for path in shown)
+
+
+SUMMARY = {
+    ("stdio", "start to initialize response"): "start to first answer",
+    ("stdio", "prompts, updates in one turn"): "prompts answered, ten updates each",
+    ("codec", "encode to 12 dicts"): "encode 12 messages",
+    ("stdio", "memory"): "resident memory of an agent",
+}
+"""The rows of the table whose figures the README has, and their names there."""
+
+
+@pytest.mark.parametrize(("part", "name"), SUMMARY)
+def test_the_readme_has_figures_of_the_table(part: str, name: str) -> None:
+    (row,) = re.findall(rf"^\| {part} \| {name} \|(.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    (summary,) = re.findall(rf"^\| {SUMMARY[part, name]} \|(.*)$", readme, flags=re.MULTILINE)
+    cells = [cell.strip() for cell in row.split("|")[:3]]
+    assert [cell.strip() for cell in summary.split("|")[:3]] == [rounded(cell) for cell in cells]
+
+
+def rounded(cell: str) -> str:
+    """A cell of the table as the README has it: without decimals."""
+    number, unit = re.fullmatch(r"([\d.,]*)(.*)", cell).groups()
+    return f"{round(float(number))}{unit}" if number and "," not in number else cell
 
 
 def test_charts_are_the_same_each_time(tmp_path: Path) -> None:

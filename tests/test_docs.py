@@ -1,4 +1,4 @@
-"""What the documentation says of the tests is so."""
+"""docs/security.md names tests that exist, and docs/bump.md shows what happens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="the commands are tho
 
 
 def claims() -> list[str]:
-    """The rows of the tables whose last column is the tests."""
+    """The rows of the tables that have tests as their last column."""
     rows: list[str] = []
     heads: list[str] = []
     for line in SECURITY.read_text(encoding="utf-8").splitlines():
@@ -81,7 +81,7 @@ def bump_text() -> str:
 
 
 def prepare(folder: Path) -> None:
-    """Put there what the page takes to be there: the programs of the README, and schemas beside the folder."""
+    """Write what the page assumes: the programs of the README, and schemas beside the folder."""
     for block in blocks((REPOSITORY / "README.md").read_text(encoding="utf-8")):
         if block.name in ("echo.py", "chat.py"):
             text = re.sub(r"^from (demo|chat_acp) import", "from acp import", block.text, flags=re.MULTILINE)

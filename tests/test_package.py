@@ -1,4 +1,4 @@
-"""acpgen as people get it: built, installed in an environment of its own, and used as the README says.
+"""acpgen as a user gets it: built, installed in an environment of its own, and used as the README says.
 
 Slow, and in need of a registry: `nox` runs this file once, in the session `package`.
 """
@@ -6,7 +6,6 @@ Slow, and in need of a registry: `nox` runs this file once, in the session `pack
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +18,7 @@ from pathlib import Path
 import pytest
 
 import acpgen
-from acpgen.schema.bundled import bundled_fragments, list_releases
-from tests.documents import Block, blocks, who_commits
+from tests.documents import blocks, play, section, who_commits
 from tests.project_support import Project
 from tests.support import REPOSITORY, require
 from tests.vendoring import edit, hook, make_project
@@ -30,7 +28,7 @@ PROGRAMS = "Scripts" if os.name == "nt" else "bin"
 
 
 def run(command: Sequence[str | Path] | str, folder: Path, *, path: Path | None = None) -> str:
-    """What a command, or a line of shell, prints; it must succeed. `path` is put before the PATH."""
+    """The output of a command, or of a line of shell, which must succeed. `path` is put before the PATH."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     if path is not None:
         variables["PATH"] = os.pathsep.join([str(path), variables["PATH"]])
@@ -104,95 +102,39 @@ def readme_text() -> str:
     return (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
-def readme_blocks() -> list[Block]:
-    """The blocks of the README; those without a name of their own have got one."""
-    ends = {"python": "py"}
-    return [
-        Block(block.language, block.name or f"snippet_{at}.{ends.get(block.language, 'txt')}", block.text)
-        for at, block in enumerate(blocks(readme_text()))
-    ]
-
-
-INSTALL, TEST, *REST = readme_blocks()
+BUILD, TEST = (block.text.strip() for block in blocks(section(readme_text(), "From a checkout")))
 
 
 @pytest.fixture(scope="module")
 def used(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which everything that the README says has been done, from its third block on."""
+    """A folder in which everything that the README says has been done with the installed wheel."""
     folder = tmp_path_factory.mktemp("empty")
-    run("acpgen build --role agent --out demo", folder, path=programs)
-    for block in REST:
-        if block.language == "sh":
-            run(f"set -e\n{block.text}", folder, path=programs)
-        else:
-            (folder / block.name).write_text(block.text, encoding="utf-8")
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    environment = inherited | {"PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
+    played = play(blocks(readme_text()), folder, environment)
+    assert [ran.text for ran in played] == [ran.block.text for ran in played]
     return folder
 
 
-def test_the_first_command_builds_a_package(unpacked: Path) -> None:
-    run(INSTALL.text, unpacked)
+def test_the_command_for_a_checkout_builds_a_package(unpacked: Path) -> None:
+    run(BUILD, unpacked)
     run([sys.executable, "-c", "import demo; demo.Agent"], unpacked)
 
 
-def test_the_second_command_is_what_ci_runs() -> None:
-    command = TEST.text.strip()
-    assert command.endswith("nox")
+def test_the_command_for_the_tests_is_what_ci_runs() -> None:
+    assert TEST.endswith("nox")
     script = REPOSITORY / ".ci" / "run"
     if script.exists():  # not part of the sdist
-        assert command in map(str.strip, script.read_text(encoding="utf-8").splitlines())
+        assert TEST in map(str.strip, script.read_text(encoding="utf-8").splitlines())
 
 
-def test_commands_come_first() -> None:
-    text = readme_text()
-    assert text.index(TEST.text) < text.index("\n## ")
+def test_acpgen_is_installed_by_the_commands_of_the_readme() -> None:
+    text = section(readme_text(), "Install")
+    assert all(f"{command} install acpgen" in text for command in ("uv tool", "pipx", "pip"))
 
 
-def test_the_echo_agent_answers(used: Path, programs: Path) -> None:
-    messages = run("python echo.py < requests.jsonl", used, path=programs)
-    assert "agentInfo" in messages
-    assert re.findall(r'"code":(-\d+)', messages) == ["-32602", "-32601"]
-    assert messages.count('"result"') == 2
-
-
-def test_the_client_talks_to_the_echo_agent(used: Path, programs: Path) -> None:
-    assert run("python chat.py", used, path=programs).split() == ["Hello!", "end_turn"]
-
-
-@pytest.mark.parametrize("name", [block.name for block in REST if block.language == "python"])
-def test_snippets_run(name: str, used: Path, programs: Path) -> None:
-    run(f"python {name} < {os.devnull}", used, path=programs)
-
-
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_snippets_and_packages_are_typed(checker: str, used: Path) -> None:
-    require(find_spec(checker), checker)
-    (used / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
-    files = ["demo", "chat_acp", "acme_acp", "src/editor/acp", *sorted(path.name for path in used.glob("*.py"))]
-    options = ["--strict", "--explicit-package-bases"] if checker == "mypy" else []
-    run([sys.executable, "-m", checker, *options, *files], used)
-
-
-def test_the_table_of_extensions_is_complete() -> None:
-    bundled = {fragment.spec for protocol in (1, 2) for fragment in bundled_fragments(protocol)}
-    assert set(re.findall(r"^\| `(\S+@\S+)` \|", readme_text(), flags=re.MULTILINE)) == bundled
-    assert all(release.name in readme_text() for release in list_releases())
-
-
-@pytest.mark.parametrize(("command", "section"), [("build", "Options"), ("diff", "Following the schema")])
-def test_the_table_of_options_is_complete(programs: Path, used: Path, command: str, section: str) -> None:
-    shown = run(f"COLUMNS=200 acpgen {command} --help", used, path=programs)
-    options = set(re.findall(r"(?<=│) +\*? *(--[a-z-]+)", shown)) - {"--help"}
-    assert len(options) > 5
-    text = readme_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| ((?:`--[^|]+`,? ?)+)", text, flags=re.MULTILINE)
-    assert {option for row in rows for option in re.findall(r"`(--[a-z-]+)", row)} >= options
-    assert {re.findall(r"--[a-z-]+", row)[0] for row in rows} <= options
-
-
-def test_the_table_of_files_is_complete(used: Path) -> None:
-    table = readme_text().split("## The generated package")[1].split("###")[0]
-    files = {path.name for folder in ("demo", "chat_acp") for path in (used / folder).iterdir() if path.is_file()}
-    assert set(re.findall(r"`([\w.]+\.(?:py|typed|lock))`", table)) == files
+def test_the_readme_is_a_page_for_visitors() -> None:
+    assert len(readme_text().splitlines()) <= 250
 
 
 # --- What is generated -------------------------------------------------------------------------------------------
@@ -204,7 +146,7 @@ def test_packages_import_without_site_packages(version: str, used: Path) -> None
     works = python and subprocess.run([python, "--version"], capture_output=True, check=False).returncode == 0
     if not python or not works:
         pytest.skip(f"needs Python {version}")
-    for package in ("demo", "acme_acp"):
+    for package in ("demo", "chat_acp"):
         run([python, "-S", "-c", f"import {package}"], used)
 
 

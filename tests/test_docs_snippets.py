@@ -1,0 +1,196 @@
+"""The README and each page of docs/ are played: files are written, commands and programs run, transcripts compared.
+
+All pages share a folder, in which the README is played first; so they may use its packages and programs.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from acpgen.schema.bundled import bundled_fragments, list_releases
+from tests.documents import Block, Ran, blocks, environment_with_acpgen, play, section
+from tests.support import REPOSITORY, require
+
+README = REPOSITORY / "README.md"
+DOCS = REPOSITORY / "docs"
+PLAYED_APART = {"bump.md"}  # tests/test_docs.py plays its sections, each in a folder of its own
+PAGES = [README, *sorted(path for path in DOCS.glob("*.md") if path.name not in PLAYED_APART)]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of POSIX")
+
+
+def page_blocks(page: Path) -> list[Block]:
+    """The blocks of a page; Python without a title gets a name that no other page has."""
+    found = blocks(page.read_text(encoding="utf-8"))
+    stem = page.stem.lower().replace("-", "_")
+    return [
+        (
+            Block(each.not_run, each.language, each.name or f"{stem}_{at}.py", each.text)
+            if each.language == "python"
+            else each
+        )
+        for at, each in enumerate(found)
+    ]
+
+
+@dataclass(frozen=True)
+class Played:
+    """The folder in which all pages were played, and the result of each page."""
+
+    folder: Path
+    results: dict[str, list[Ran] | AssertionError]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    home = tmp_path_factory.mktemp("pages")
+    environment = environment_with_acpgen(home / "bin")
+    folder = home / "folder"
+    folder.mkdir()
+    results: dict[str, list[Ran] | AssertionError] = {}
+    for page in PAGES:
+        try:
+            results[page.name] = play(page_blocks(page), folder, environment)
+        except AssertionError as error:
+            results[page.name] = error
+        (folder / "pyproject.toml").unlink(missing_ok=True)  # a configuration holds for one page
+    return Played(folder, results)
+
+
+@pytest.mark.parametrize("name", [page.name for page in PAGES])
+def test_a_page_does_what_it_says(name: str, played: Played, request: pytest.FixtureRequest) -> None:
+    result = played.results[name]
+    if isinstance(result, AssertionError):
+        raise result
+    (page,) = (each for each in PAGES if each.name == name)
+    if request.config.getoption("--accept-goldens"):
+        text = page.read_text(encoding="utf-8")
+        for ran in result:
+            text = text.replace(ran.block.text, ran.text)
+        page.write_text(text, encoding="utf-8")
+        return
+    for ran in result:
+        assert ran.text == ran.block.text, "accept it with --accept-goldens"
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_snippets_are_typed(checker: str, played: Played) -> None:
+    require(find_spec(checker), checker)
+    (played.folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
+    files = sorted(path.name for path in played.folder.glob("*.py"))
+    assert len(files) > 20
+    options = ["--strict", "--explicit-package-bases"] if checker == "mypy" else []
+    ran = subprocess.run(
+        [sys.executable, "-m", checker, *options, *files],
+        cwd=played.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_no_two_snippets_have_one_name() -> None:
+    names = Counter(block.name for page in PAGES for block in page_blocks(page) if block.name and not block.not_run)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_every_fence_is_understood() -> None:
+    for page in (README, *DOCS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert 2 * len(blocks(text)) == len(re.findall(r"^```", text, flags=re.MULTILINE)), page.name
+
+
+COOKBOOK = {
+    "streaming": ["agent_thought_chunk", *3 * ["agent_message_chunk"]],
+    "tool_calls": ["tool_call", "tool_call_update"],
+    "plan": 3 * ["plan"],
+    "permission": ["tool_call", "tool_call_update"],
+    "settings": ["current_mode_update"],
+    "cancelling": [],
+    "loading": ["agent_message_chunk"],
+    "files": [],
+}
+"""The agents of docs/agent.md, and the updates that each sends for a prompt."""
+
+DRIVER = """
+import asyncio, sys
+from editor import Editor
+from editor_acp import spawn_agent
+
+async def main() -> None:
+    async with (spawned := spawn_agent(Editor, [sys.executable, sys.argv[1]])):
+        print(await spawned.handler.prompt(await spawned.handler.open(), "Hello!"))
+        print(*(update.session_update for update in spawned.handler.updates))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("name", COOKBOOK)
+def test_agents_of_the_cookbook_answer_prompts(name: str, played: Played) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", DRIVER, f"{name}.py"], cwd=played.folder, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    stop_reason, *updates = ran.stdout.split()
+    assert (stop_reason, updates) == ("end_turn", COOKBOOK[name])
+
+
+def test_the_echo_agent_answers(played: Played) -> None:
+    with (played.folder / "requests.jsonl").open() as requests:
+        ran = subprocess.run(
+            [sys.executable, "echo.py"], cwd=played.folder, stdin=requests, capture_output=True, text=True, check=True
+        )
+    assert "agentInfo" in ran.stdout
+    assert re.findall(r'"code":(-\d+)', ran.stdout) == ["-32602", "-32601"]
+    assert ran.stdout.count('"result"') == 2
+
+
+# --- Tables ---------------------------------------------------------------------------------------------------------
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def test_the_table_of_extensions_is_complete() -> None:
+    bundled = {fragment.spec for protocol in (1, 2) for fragment in bundled_fragments(protocol)}
+    assert set(re.findall(r"^\| `(\S+@\S+)` \|", page("extensions.md"), flags=re.MULTILINE)) == bundled
+    assert all(release.name in page("extensions.md") for release in list_releases())
+
+
+def test_the_table_of_files_is_complete(played: Played) -> None:
+    table = section(page("package.md"), "Files")
+    files = {path.name for name in ("demo", "chat_acp") for path in (played.folder / name).iterdir() if path.is_file()}
+    assert set(re.findall(r"`([\w.]+\.(?:py|typed|lock))`", table)) == files
+
+
+def test_the_table_of_options_of_a_connection_is_complete(played: Played) -> None:
+    rows = re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \|", section(page("package.md"), "Options and limits"), flags=re.MULTILINE
+    )
+    code = "import dataclasses, demo; print(*(field.name for field in dataclasses.fields(demo.ConnectionOptions)))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
+    assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(ran.stdout.split())
+
+
+def test_the_names_that_replace_those_of_the_sdk_exist(played: Played) -> None:
+    rows = re.findall(r"^\| .*? \| (.*) \|$", section(page("from-the-sdk.md"), "Names"), flags=re.MULTILINE)
+    names = set(re.findall(r"`([a-zA-Z_]+)", " ".join(rows))) - {
+        "self",
+        "spawned",
+        "meta",
+    }  # variables, and an attribute
+    assert len(names) > 40
+    code = "import my_acp as m; print(*({*dir(m), *dir(m.Agent), *dir(m.Client)}))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
+    assert names - set(ran.stdout.split()) == set()
