@@ -262,7 +262,7 @@ def _report_stray(source: Source, covered: Collection[int], findings: Findings) 
         lines = line_range(stray[start], stray[end - 1])
         findings.warn(
             "rfd-stray-code",
-            f"{lines}: looks like code, but is not part of a complete block",
+            f"the code in {lines} is not part of a complete block",
             source.location(stray[start]),
             hint="read it, and add to the draft what is missing there",
         )

@@ -17,13 +17,13 @@ from acpgen.rfd.base import Base, Slot, capability_slots, styled
 from acpgen.rfd.blocks import Block, Findings, Kind, Source, find_blocks, line_range, parse_markdown
 from acpgen.rfd.entries import Entry, check_names, find_definitions, to_entry, unite
 from acpgen.rfd.examples import (
-    Message,
     Method,
-    ends_with_name,
     find_methods,
     infer_errors,
     infer_variants,
     is_message,
+    lower_words,
+    names_of,
     read_messages,
     report_messages,
 )
@@ -76,7 +76,7 @@ def read_metadata(source: Source, tokens: Sequence[Token]) -> Metadata:
     fields: dict[str, tuple[str, int]] = {}
     for number, line in enumerate(source.lines[:_HEAD_LINES], 1):
         if match := _FIELD.match(line):
-            fields.setdefault(match[1].lower(), (_clean(match[2]), number))
+            fields.setdefault(match[1].lower(), (_clean(match[2].strip().strip("\"'*`")), number))
     title, title_line = fields.get("title") or _heading(tokens)
     revision, revision_line = _revision(source, fields)
     status, status_line = fields.get("status", ("draft", 1))
@@ -100,8 +100,8 @@ def _heading(tokens: Sequence[Token]) -> tuple[str, int]:
 
 
 def _clean(text: str) -> str:
-    """`text` without quotation marks and emphasis around it and without "RFD:", as one printable line."""
-    text = re.sub(r"(?i)^rfd\s{0,3}[:-]\s{0,3}", "", text.strip().strip("\"'*`").strip())
+    """`text` without "RFD:" before it, as one printable line."""
+    text = re.sub(r"(?i)^rfd\s{0,3}[:-]\s{0,3}", "", text.strip())
     return "".join(char for char in text if char.isprintable())
 
 
@@ -118,6 +118,8 @@ def _revision(source: Source, fields: Mapping[str, tuple[str, int]]) -> tuple[st
         text, line = fields.get(name, ("", 1))
         if each := next(_dates(text), None):
             return each, line
+        if name == "revision" and re.fullmatch(r"[A-Za-z0-9.-]{1,40}", text):
+            return text, line
     return next(_dates(source.name), None), 1
 
 
@@ -298,13 +300,14 @@ class _Draft:
         """The gates of the new methods, and the side that handles each method."""
         definitions = self._composed()
         slots = list(capability_slots(definitions))
-        new = [slot for slot in slots if self._is_new(slot) and _is_switch(slot, definitions)]
+        new = [(slot, names_of(slot.path)) for slot in slots if self._is_new(slot) and _is_switch(slot, definitions)]
         senders = {slot.root: slot.sender for slot in slots}
         gates: dict[str, dict[str, str]] = {}
         sides: dict[str, str | None] = {}
         for method in self.methods:
-            named = {(slot.root, slot.path): slot for slot in new if ends_with_name(slot.path, method.name)}
-            gate = next(iter(named.values())) if len(named) == 1 else None
+            words = lower_words(method.name)
+            named = [slot for slot, names in new if words in names]
+            gate = named[0] if len(named) == 1 else None
             # the side that advertises a capability handles its requests; a notification may go either way
             sides[method.name] = method.side or (gate.sender if gate and not method.is_notification else None)
             if method.name in self.base.gates or not senders:

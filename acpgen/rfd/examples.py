@@ -148,22 +148,22 @@ def method_of(stem: str, methods: Iterable[str]) -> str | None:
 
     `NewSession` and `SessionNew` both belong to `session/new`, or else to `_vendor/session/new`.
     """
-    wanted = sorted(_lower_words(stem))
-    whole = [method for method in methods if sorted(_lower_words(method)) == wanted]
-    ends = [method for method in methods if wanted and sorted(_lower_words(method)[-len(wanted) :]) == wanted]
+    wanted = sorted(lower_words(stem))
+    whole = [method for method in methods if sorted(lower_words(method)) == wanted]
+    ends = [method for method in methods if wanted and sorted(lower_words(method)[-len(wanted) :]) == wanted]
     found = whole or ends
     return found[0] if wanted and len(found) == 1 else None
 
 
 @lru_cache(maxsize=2_000)
-def _lower_words(text: str) -> tuple[str, ...]:
+def lower_words(text: str) -> tuple[str, ...]:
+    """The words of a name in lower case."""
     return tuple(word.lower() for word in words(text))
 
 
-def ends_with_name(path: Sequence[str], method: str) -> bool:
-    """Whether the names at the end of `path` have the words of a method's name."""
-    wanted = _lower_words(method)
-    return any(_lower_words(".".join(path[start:])) == wanted for start in range(len(path)))
+def names_of(path: Sequence[str]) -> frozenset[tuple[str, ...]]:
+    """The words of all methods that a capability at `path` enables by its name: those of each end of the path."""
+    return frozenset(lower_words(".".join(path[start:])) for start in range(len(path)))
 
 
 def _method(

@@ -458,9 +458,9 @@ def convert_declarations(
     declarations = list(declarations)
     known = base.definitions.keys() | schemas.keys() | {each.name for each in declarations}
     found = [_Converter(code=each.code, known=known, findings=findings).definition(each) for each in declarations]
+    capabilities = _capabilities(found, capability_owners(base.definitions))
     for _ in range(_PASSES):
         definitions = {**{each.name: each.node for each in found}, **base.definitions, **schemas}
-        capabilities = _capabilities(found, capability_owners(base.definitions))
         before = found
         found = [_with_defaults(each, definitions) if each.name in capabilities else each for each in found]
         if [each.node for each in found] == [each.node for each in before]:
@@ -468,15 +468,17 @@ def convert_declarations(
     return found
 
 
-def _capabilities(definitions: list[Definition], owners: frozenset[str]) -> set[str]:
+def _capabilities(definitions: list[Definition], owners: Collection[str]) -> set[str]:
     """The names of capability types: those in the schema, and all types that their properties refer to."""
-    found, size = set(owners), -1
-    while size != len(found):
-        size = len(found)
-        nodes = [
-            node for each in definitions if each.name in found for node in schema_map(each.node, "properties").values()
-        ]
-        found |= {name for name in map(single_reference, nodes) if name}
+    nodes = {each.name: each.node for each in definitions}
+    found: set[str] = set()
+    waiting = list(owners)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            properties = schema_map(nodes.get(name), "properties").values()
+            waiting += [target for target in map(single_reference, properties) if target]
     return found
 
 
