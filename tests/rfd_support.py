@@ -1,12 +1,19 @@
-"""What the tests of the extraction share: a base, and the draft and the findings of a text."""
+"""Helpers for the tests of the extraction: a base, and the draft and the findings of a text.
+
+A test module that imports this one skips where tree-sitter is missing: it has no wheels for Python 3.15 yet.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
+import pytest
+
 from acpgen.rfd import Base, Extraction, extract, parse_source
 from acpgen.schema.bundled import find_release, load_facts, load_release
+
+pytest.importorskip("tree_sitter", reason="needs tree-sitter, which has no wheels for this Python")
 
 
 @cache
