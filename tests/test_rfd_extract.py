@@ -248,7 +248,7 @@ def test_a_complete_draft_that_the_schema_does_not_take_is_not_passed_off_as_fin
     assert "[fragment-format]" in ran.stderr
     ran = extract(tmp_path, WAVE.replace("interface AgentCapabilities", "interface NoCapabilities"))
     assert ran.code == 1
-    assert "wave.md:7:1: warning: the text changes NoCapabilities, but ACP v1, 2026-11-02 does not define it" in ran.stderr
+    assert "wave.md:7:1: warning: the text changes NoCapabilities, but ACP v1, 2026-11-02 does not define" in ran.stderr
 
 
 # --- Files and options -----------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import pytest
 from acpgen.rfd.base import Base
 from acpgen.rfd.blocks import Block, Findings, Kind, parse_source
 from acpgen.rfd.entries import Definition
-from acpgen.rfd.typescript import MAX_CODE, MAX_DEPTH, convert_declarations, read_declarations
+from acpgen.rfd.syntax import MAX_CODE, read_declarations
+from acpgen.rfd.typescript import MAX_DEPTH, convert_declarations
 from tests.rfd_support import draft_of_typescript, extraction, findings_of
 
 BARE = Base(origin="nothing", protocol=1, definitions={}, gates={})
@@ -122,7 +123,7 @@ def test_an_enum_is_the_union_of_its_values() -> None:
         {"description": "Best.", "type": "string", "const": "b"},
         "<fill in: a schema for: C>",
     ]
-    assert messages == [(3, "`C` does not say its value")]
+    assert messages == [(3, "`C` has no value")]
 
 
 NOT_READ = "is not a valid interface, type alias or enum without type parameters"

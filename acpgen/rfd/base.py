@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from acpgen.ir.model import Role
+from acpgen.ir.names import words
 from acpgen.schema.document import split
 from acpgen.schema.equality import canonical
 from acpgen.schema.gates import Gate
@@ -167,6 +169,8 @@ def without_prose(node: Any) -> Any:
 def nullable(node: Mapping[str, Any]) -> dict[str, Any]:
     """A schema for the values of `node` and null."""
     kind = node.get("type")
+    if {"type": "null"} in schema_list(node, "anyOf") or (isinstance(kind, list) and "null" in kind):
+        return dict(node)
     if isinstance(kind, str) and not ({"const", "enum"} & node.keys()):
         return {**node, "type": kind if kind == "null" else [kind, "null"]}
     if not node:
@@ -185,3 +189,17 @@ def described(node: Any, doc: str) -> Any:
     if not doc or not isinstance(node, dict):
         return node
     return {"description": doc, **({"allOf": [node]} if "$ref" in node else node)}
+
+
+# --- Names -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2_000)
+def lower_words(text: str) -> tuple[str, ...]:
+    """The words of a name in lower case."""
+    return tuple(word.lower() for word in words(text))
+
+
+def names_of(path: Sequence[str]) -> frozenset[tuple[str, ...]]:
+    """The words of all methods that a capability at `path` enables by its name: those of each end of the path."""
+    return frozenset(lower_words(".".join(path[start:])) for start in range(len(path)))

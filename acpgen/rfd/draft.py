@@ -13,7 +13,7 @@ from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input
 from acpgen.ir.model import Role
 from acpgen.ir.names import pascal
 from acpgen.pipeline import check_composed
-from acpgen.rfd.base import Base, Slot, capability_slots, styled
+from acpgen.rfd.base import Base, Slot, capability_slots, lower_words, names_of, styled
 from acpgen.rfd.blocks import Block, Findings, Kind, Source, find_blocks, line_range, parse_markdown
 from acpgen.rfd.entries import Entry, check_names, find_definitions, to_entry, unite
 from acpgen.rfd.examples import (
@@ -21,14 +21,11 @@ from acpgen.rfd.examples import (
     find_methods,
     infer_errors,
     infer_variants,
-    is_message,
-    lower_words,
-    names_of,
-    read_messages,
     report_messages,
 )
-from acpgen.rfd.typescript import Declaration, convert_declarations, read_declarations
-from acpgen.rfd.values import Piece, read_pieces, report_unused
+from acpgen.rfd.syntax import Declaration, read_declarations
+from acpgen.rfd.typescript import convert_declarations
+from acpgen.rfd.values import Piece, is_message, read_messages, read_pieces, report_unused
 from acpgen.schema.compose import compose
 from acpgen.schema.document import Document, join, parse_document
 from acpgen.schema.fragment import find_marks, load_fragment, mark

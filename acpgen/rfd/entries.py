@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from acpgen.diagnostics import Location
 from acpgen.ir.names import class_name
-from acpgen.rfd.base import Base, styled
+from acpgen.rfd.base import Base, capability_owners, reference, single_reference, styled
 from acpgen.rfd.blocks import Block, Findings
 from acpgen.rfd.values import Piece, looks_like_schema
 from acpgen.schema.document import join, resolve
@@ -19,6 +20,10 @@ from acpgen.schema.walk import schema_list, schema_map, walk
 _BESIDE = frozenset({"$schema", "$id", "$comment", "title", "description"})
 _OF_CHANGES = frozenset({"type", "title", "description", "properties", "required", "anyOf", "x-side", "x-method"})
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,99}")
+_MAX_DEFAULT = 2_000
+"""The limit for a default, in characters: each level of capabilities multiplies the size of the one below."""
+_PASSES = 5
+"""The default of a capability contains those of the capabilities in it; this is the limit for their nesting."""
 _FIRST_COUNTS = "the draft has the first one; JSON Schema comes before TypeScript"
 
 
@@ -196,6 +201,56 @@ def _differences(one: Any, other: Any) -> str:
             there, here = (", ".join(sorted(names)) or "-" for names in (first - second, second - first))
             return f"{what}: {there} there, {here} here"
     return ""
+
+
+# --- Capabilities ----------------------------------------------------------------------------------------------------
+
+
+def with_defaults(definitions: list[Definition], schemas: Mapping[str, Any], base: Base) -> list[Definition]:
+    """The definitions with a default for every optional capability; `schemas` are other definitions of the text."""
+    capabilities = _capabilities(definitions, capability_owners(base.definitions))
+    for _ in range(_PASSES):
+        known = {**{each.name: each.node for each in definitions}, **base.definitions, **schemas}
+        before = [each.node for each in definitions]
+        definitions = [_with_defaults(each, known) if each.name in capabilities else each for each in definitions]
+        if [each.node for each in definitions] == before:
+            break
+    return definitions
+
+
+def _capabilities(definitions: list[Definition], owners: Collection[str]) -> set[str]:
+    """The names of capability types: those in the schema, and all types that their properties refer to."""
+    nodes = {each.name: each.node for each in definitions}
+    found: set[str] = set()
+    waiting = list(owners)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            properties = schema_map(nodes.get(name), "properties").values()
+            waiting += [target for target in map(single_reference, properties) if target]
+    return found
+
+
+def _with_defaults(definition: Definition, definitions: Mapping[str, Any]) -> Definition:
+    """The definition with defaults: an absent capability is not supported."""
+    properties, required = schema_map(definition.node, "properties"), schema_list(definition.node, "required")
+    new = {wire: node if wire in required else _with_default(node, definitions) for wire, node in properties.items()}
+    return replace(definition, node={**definition.node, "properties": new}) if new else definition
+
+
+def _with_default(node: Any, definitions: Mapping[str, Any]) -> Any:
+    if not isinstance(node, dict):
+        return node
+    doc = {key: node[key] for key in ("description",) if key in node}
+    if node.get("type") == ["boolean", "null"]:
+        return {**doc, "type": "boolean", "default": False}
+    target = single_reference(node)
+    children = schema_map(definitions.get(target or ""), "properties").items()
+    default = {wire: child["default"] for wire, child in children if isinstance(child, dict) and "default" in child}
+    if default and len(json.dumps(default)) <= _MAX_DEFAULT:
+        return {**doc, "allOf": [reference(str(target))], "default": default}
+    return node
 
 
 # --- Checks ----------------------------------------------------------------------------------------------------------

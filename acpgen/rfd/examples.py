@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from functools import lru_cache
 from typing import Any
 
 from acpgen.diagnostics import Location, input_error
-from acpgen.ir.names import pascal, words
-from acpgen.rfd.base import Base, error_object, properties_of, reference, required_of, styled, without_prose
+from acpgen.ir.names import pascal
+from acpgen.rfd.base import (
+    Base,
+    error_object,
+    lower_words,
+    nullable,
+    properties_of,
+    reference,
+    required_of,
+    styled,
+    without_prose,
+)
 from acpgen.rfd.blocks import Findings, Source
 from acpgen.rfd.entries import Entry
-from acpgen.rfd.values import Piece
+from acpgen.rfd.values import Message, MessageKind, Piece
 from acpgen.schema.alternatives import find_union, type_of_constant
 from acpgen.schema.document import join
 from acpgen.schema.equality import json_text
@@ -24,63 +32,10 @@ from acpgen.schema.walk import layers, schema_list, schema_map
 ENDINGS = ("Request", "Response", "Notification")
 _MAX_METHODS = 500
 """The limit for new methods; a text with more is a schema, not an RFD."""
-_MAX_NAME = 200
-"""The limit for the name of a method, in characters."""
 _MAX_PROPERTIES = 100
 _MAX_DEPTH = 3
 _OPTIONAL = re.compile(r"\boptional\b", re.IGNORECASE)
 _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-
-
-# --- Messages --------------------------------------------------------------------------------------------------------
-
-
-class MessageKind(Enum):
-    """The kinds of JSON-RPC messages."""
-
-    REQUEST = "request"
-    NOTIFICATION = "notification"
-    RESULT = "result"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Message:
-    """An example of a message; `method` is None for a response without a request before it."""
-
-    kind: MessageKind
-    method: str | None
-    piece: Piece
-
-    @property
-    def is_call(self) -> bool:
-        """Whether it is a request or a notification."""
-        return self.kind in (MessageKind.REQUEST, MessageKind.NOTIFICATION)
-
-    @property
-    def location(self) -> Location:
-        """The location of the first bracket."""
-        return self.piece.location("")
-
-
-def is_message(root: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is a JSON-RPC message."""
-    return "jsonrpc" in root or (isinstance(root.get("method"), str) and ("params" in root or "id" in root))
-
-
-def read_messages(pieces: Iterable[Piece]) -> Iterator[Message]:
-    """The messages in the order of the text; a response belongs to the last request with its id."""
-    asked: dict[str, str] = {}
-    for piece in pieces:
-        root, key, method = piece.root, repr(piece.root.get("id")), piece.root.get("method")
-        if isinstance(method, str) and 0 < len(method) <= _MAX_NAME:
-            kind = MessageKind.REQUEST if "id" in root else MessageKind.NOTIFICATION
-            if kind is MessageKind.REQUEST:
-                asked[key] = method
-            yield Message(kind=kind, method=method, piece=piece)
-        else:
-            kind = MessageKind.ERROR if "error" in root else MessageKind.RESULT
-            yield Message(kind=kind, method=asked.get(key), piece=piece)
 
 
 # --- Methods ---------------------------------------------------------------------------------------------------------
@@ -153,17 +108,6 @@ def method_of(stem: str, methods: Iterable[str]) -> str | None:
     ends = [method for method in methods if wanted and sorted(lower_words(method)[-len(wanted) :]) == wanted]
     found = whole or ends
     return found[0] if wanted and len(found) == 1 else None
-
-
-@lru_cache(maxsize=2_000)
-def lower_words(text: str) -> tuple[str, ...]:
-    """The words of a name in lower case."""
-    return tuple(word.lower() for word in words(text))
-
-
-def names_of(path: Sequence[str]) -> frozenset[tuple[str, ...]]:
-    """The words of all methods that a capability at `path` enables by its name: those of each end of the path."""
-    return frozenset(lower_words(".".join(path[start:])) for start in range(len(path)))
 
 
 def _method(
@@ -347,7 +291,8 @@ def _variant_schema(variant: _Variant, shape: _Shape) -> dict[str, Any]:
         elif wire != variant.tag:
             comment = variant.piece.comment(join("", wire))
             is_optional = bool(_OPTIONAL.search(comment) or (isinstance(value, str) and _OPTIONAL.match(value)))
-            properties[wire] = _or_null(_schema_of(value)) if is_optional else _schema_of(value)
+            schema = _schema_of(value)
+            properties[wire] = nullable(schema) if is_optional and isinstance(schema, dict) else schema
             unsure += [] if is_optional else [wire]
         elif variant.is_optional:
             properties[wire] = {"type": "string", "const": value, "default": value}
@@ -356,12 +301,6 @@ def _variant_schema(variant: _Variant, shape: _Shape) -> dict[str, Any]:
     if unsure:
         required.append(mark(f"those of {', '.join(unsure)} that are never absent"))
     return dict(styled({"type": "object", "properties": properties, "required": required}))
-
-
-def _or_null(schema: Any) -> Any:
-    if isinstance(schema, dict) and isinstance(schema.get("type"), str):
-        return {**schema, "type": [schema["type"], "null"]}
-    return schema
 
 
 def _schema_of(value: Any, depth: int = 0) -> Any:

@@ -1,11 +1,12 @@
-"""Read the JSON values in the blocks of an RFD: comments are allowed, and any number of values in one block."""
+"""Read the JSON values in the blocks of an RFD, with comments in them; recognise schemas and messages."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from acpgen.diagnostics import InputError, Location
@@ -15,6 +16,8 @@ from acpgen.schema.document import Document, join, parse_document
 _COMMENT = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"?|//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MAX_VALUES = 50
+_MAX_NAME = 200
+"""The limit for the name of a method, in characters."""
 _DECODER = json.JSONDecoder()
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
@@ -160,3 +163,54 @@ def report_value(location: Location, findings: Findings, *, count: int) -> None:
         location,
         hint="where it is a definition, put it under its name into `$defs` of the draft",
     )
+
+
+# --- Messages --------------------------------------------------------------------------------------------------------
+
+
+class MessageKind(Enum):
+    """The kinds of JSON-RPC messages."""
+
+    REQUEST = "request"
+    NOTIFICATION = "notification"
+    RESULT = "result"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Message:
+    """An example of a message; `method` is None for a response without a request before it."""
+
+    kind: MessageKind
+    method: str | None
+    piece: Piece
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a request or a notification."""
+        return self.kind in (MessageKind.REQUEST, MessageKind.NOTIFICATION)
+
+    @property
+    def location(self) -> Location:
+        """The location of the first bracket."""
+        return self.piece.location("")
+
+
+def is_message(root: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a JSON-RPC message."""
+    return "jsonrpc" in root or (isinstance(root.get("method"), str) and ("params" in root or "id" in root))
+
+
+def read_messages(pieces: Iterable[Piece]) -> Iterator[Message]:
+    """The messages in the order of the text; a response belongs to the last request with its id."""
+    asked: dict[str, str] = {}
+    for piece in pieces:
+        root, key, method = piece.root, repr(piece.root.get("id")), piece.root.get("method")
+        if isinstance(method, str) and 0 < len(method) <= _MAX_NAME:
+            kind = MessageKind.REQUEST if "id" in root else MessageKind.NOTIFICATION
+            if kind is MessageKind.REQUEST:
+                asked[key] = method
+            yield Message(kind=kind, method=method, piece=piece)
+        else:
+            kind = MessageKind.ERROR if "error" in root else MessageKind.RESULT
+            yield Message(kind=kind, method=asked.get(key), piece=piece)
