@@ -1,12 +1,21 @@
-"""What the tests of the extraction share: a base, and the draft and the findings of a text."""
+"""Helpers for the tests of the extraction: a base, and the draft and the findings of a text.
+
+A test module that imports this one skips on Python 3.15 if tree-sitter is missing: it has no wheels there yet.
+"""
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
+import pytest
+
 from acpgen.rfd import Base, Extraction, extract, parse_source
 from acpgen.schema.bundled import find_release, load_facts, load_release
+
+if sys.version_info >= (3, 15):
+    pytest.importorskip("tree_sitter", reason="needs tree-sitter, which has no wheels for Python 3.15")
 
 
 @cache

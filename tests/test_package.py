@@ -70,10 +70,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a new environment that holds the wheel and what it depends on."""
+    """The programs of a new environment with the wheel, its dependencies, and the extra that the README uses."""
     folder = tmp_path_factory.mktemp("environment")
     run([sys.executable, "-m", "venv", folder], folder)
-    run([folder / PROGRAMS / "python", "-m", "pip", "install", "--quiet", wheel], folder)
+    run([folder / PROGRAMS / "python", "-m", "pip", "install", "--quiet", f"{wheel}[rfd]"], folder)
     return folder / PROGRAMS
 
 

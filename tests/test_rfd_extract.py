@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from acpgen.schema.fragment import find_marks, load_fragment
 from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
 from tests.command_line import Outcome, run_acpgen
 from tests.support import REPOSITORY, SHARED, require
+
+if sys.version_info >= (3, 15):
+    pytest.importorskip("tree_sitter", reason="needs tree-sitter, which has no wheels for Python 3.15")
 
 RFDS = SHARED / "rfd"
 EDITS = REPOSITORY / "tests" / "rfd"
@@ -246,7 +250,7 @@ def test_a_complete_draft_that_the_schema_does_not_take_is_not_passed_off_as_fin
     assert "[fragment-format]" in ran.stderr
     ran = extract(tmp_path, WAVE.replace("interface AgentCapabilities", "interface NoCapabilities"))
     assert ran.code == 1
-    assert "wave.md:7:1: warning: NoCapabilities is changed here, and ACP v1, 2026-11-02 does not have it" in ran.stderr
+    assert "wave.md:7:1: warning: the text changes NoCapabilities, but ACP v1, 2026-11-02 does not define" in ran.stderr
 
 
 # --- Files and options -----------------------------------------------------------------------------------------------
@@ -340,6 +344,15 @@ def test_unusable_input(tmp_path: Path, data: bytes, message: str) -> None:
     ran = extract(tmp_path, data)
     assert (ran.code, ran.stdout) == (2, "")
     assert message in ran.stderr
+
+
+def test_without_the_extra_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("acpgen.rfd.find_spec", lambda name: None if name == "tree_sitter" else name)
+    ran = extract(tmp_path, WAVE, "--out", "wave.json")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "acpgen rfd extract needs tree-sitter [rfd-missing]" in ran.stderr
+    assert 'pip install "acpgen[rfd]"' in ran.stderr
+    assert not (tmp_path / "wave.json").exists()
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

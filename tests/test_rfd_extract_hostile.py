@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from acpgen.diagnostics import InputError
-from acpgen.rfd.source import MAX_BYTES, MAX_LINES
+from acpgen.rfd.blocks import MAX_BYTES, MAX_LINES
 from acpgen.schema.fragment import find_marks
 from tests.command_line import run_acpgen
 from tests.rfd_support import extraction

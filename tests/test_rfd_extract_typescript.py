@@ -1,4 +1,4 @@
-"""The TypeScript of RFDs: what is understood of it, what is listed, and what becomes of it in a schema."""
+"""The TypeScript of RFDs: the part that is understood, the part that is reported, and the schemas that result."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ from typing import Any
 
 import pytest
 
-from acpgen.rfd.syntax import Constant, Declaration, Keyword, NotUnderstood, OneOf, Record
-from acpgen.rfd.typescript import MAX_DEPTH, parse_typescript
+from acpgen.rfd.base import Base
+from acpgen.rfd.blocks import Block, Findings, Kind, parse_source
+from acpgen.rfd.entries import Definition
+from acpgen.rfd.syntax import MAX_CODE, read_declarations
+from acpgen.rfd.typescript import MAX_DEPTH, convert_declarations
 from tests.rfd_support import draft_of_typescript, extraction, findings_of
 
-
-def declarations(text: str) -> dict[str, Declaration]:
-    """The declarations of a text in which everything is understood."""
-    found, problems = parse_typescript(text)
-    assert problems == ()
-    return {each.name: each for each in found}
+BARE = Base(origin="nothing", protocol=1, definitions={}, gates={})
 
 
-def problems(text: str) -> list[tuple[int, str]]:
-    """The line and the message of everything that is not understood."""
-    return [(text.count("\n", 0, each.start) + 1, each.message) for each in parse_typescript(text)[1]]
+def converted(text: str) -> tuple[dict[str, Definition], list[tuple[int, str]]]:
+    """The definitions in a text, and the line and the message of each finding."""
+    source = parse_source(text.encode(), label="text.ts", name="text.ts")
+    offsets = (0,) * len(source.lines)
+    block = Block(source=source, kind=Kind.TYPESCRIPT, language="ts", first=1, text=text, offsets=offsets)
+    findings = Findings()
+    found = convert_declarations(read_declarations(block, findings), {}, base=BARE, findings=findings)
+    messages = [(each.location.line, each.message) for each in findings.found if each.location]
+    return {each.name: each for each in found}, messages
+
+
+def definitions(text: str) -> dict[str, Definition]:
+    """The definitions of a text in which everything is understood."""
+    found, messages = converted(text)
+    assert messages == []
+    return found
 
 
 def schema(type_: str) -> Any:
@@ -30,11 +41,11 @@ def schema(type_: str) -> Any:
     ]["a"]
 
 
-# --- The parser ------------------------------------------------------------------------------------------------------
+# --- Parsing ---------------------------------------------------------------------------------------------------------
 
 
 def test_docs_stand_before_or_behind() -> None:
-    found = declarations("""
+    found = definitions("""
         /** Old. */
         /**
          * About the thing,
@@ -48,15 +59,16 @@ def test_docs_stand_before_or_behind() -> None:
           d: null // ... more fields
         }
         """)["Thing"]
-    assert found.doc == "About the thing, on two lines."
-    assert isinstance(found.type, Record)
-    assert [(each.name, each.doc, each.is_optional) for each in found.type.members] == [
-        ("a", "One.", False),
-        ("b", "Two.", True),
-        ("c", "Three.", False),
-        ("d", "", False),
-    ]
-    assert found.type.is_elided
+    assert found.node["description"] == "About the thing, on two lines."
+    properties = found.node["properties"]
+    assert {wire: node.get("description") for wire, node in properties.items()} == {
+        "a": "One.",
+        "b": "Two.",
+        "c": "Three.",
+        "d": None,
+    }
+    assert found.node["required"] == ["a", "c", "d"]
+    assert found.is_elided
 
 
 @pytest.mark.parametrize(
@@ -64,103 +76,134 @@ def test_docs_stand_before_or_behind() -> None:
     [
         "// ... existing fields ...",
         "...",
+        "...; a: string",
+        "... a: string",
+        "a: string; ...",
         "/* other fields */",
         "a: string; // …",
         "// existing properties\n a: string",
     ],
 )
 def test_what_stands_for_more_is_recognised(body: str) -> None:
-    type_ = declarations(f"interface Thing {{\n{body}\n}}")["Thing"].type
-    assert isinstance(type_, Record)
-    assert type_.is_elided
+    thing = definitions(f"interface Thing {{\n{body}\n}}")["Thing"]
+    assert thing.is_elided
+    assert thing.node["properties"].keys() <= {"a"}
 
 
 def test_a_documentation_comment_with_dots_is_no_elision() -> None:
-    type_ = declarations("interface Thing { /** And so on ... */ a: string }")["Thing"].type
-    assert isinstance(type_, Record)
-    assert not type_.is_elided
+    thing = definitions('interface Thing { /** And so on ... */ a: "..." }')["Thing"]
+    assert not thing.is_elided
+    assert thing.node["properties"]["a"] == {"description": "And so on ...", "type": "string", "const": "..."}
 
 
 def test_unions_keep_what_is_said_of_each_member() -> None:
-    type_ = declarations('type Level =\n  | "low" // A bit.\n  /** A lot. */\n  | "high"\n  | -1;')["Level"].type
-    assert type_ == OneOf((Constant("low"), Constant("high"), Constant(-1)), ("A bit.", "A lot.", ""), is_elided=False)
+    level = definitions('type Level =\n  | "low" // A bit.\n  /** A lot. */\n  | "high"\n  | -1; // Off.')["Level"]
+    assert level.node == {
+        "anyOf": [
+            {"description": "A bit.", "type": "string", "const": "low"},
+            {"description": "A lot.", "type": "string", "const": "high"},
+            {"description": "Off.", "type": "integer", "const": -1},
+        ]
+    }
 
 
 def test_names_that_are_words_of_the_language_are_names() -> None:
-    type_ = declarations("interface Thing { type: string; readonly: string; readonly readonly?: null; 'a-b': object }")
-    record = type_["Thing"].type
-    assert isinstance(record, Record)
-    assert [each.name for each in record.members] == ["type", "readonly", "readonly", "a-b"]
+    type_ = definitions("interface Thing { type: string; readonly: string; readonly readonly_?: null; 'a-b': object }")
+    assert list(type_["Thing"].node["properties"]) == ["type", "readonly", "readonly_", "a-b"]
 
 
 def test_strings_with_quotes_and_escapes() -> None:
-    type_ = declarations(r"""type T = 'it\'s "x"' | "a\"b\u00e4";""")["T"].type
-    assert isinstance(type_, OneOf)
-    assert type_.members == (Constant('it\'s "x"'), Constant('a"bä'))
+    type_ = definitions(r"""type T = 'it\'s "x"' | "a\"b\u00e4";""")["T"]
+    assert [member["const"] for member in type_.node["anyOf"]] == ['it\'s "x"', 'a"bä']
+
+
+def test_an_enum_is_the_union_of_its_values() -> None:
+    found, messages = converted('enum A {\n  B = "b", // Best.\n  C,\n}')
+    assert found["A"].node["anyOf"] == [
+        {"description": "Best.", "type": "string", "const": "b"},
+        "<fill in: a schema for: C>",
+    ]
+    assert messages == [(3, "`C` has no value")]
+
+
+NOT_READ = "is not a valid interface, type alias or enum without type parameters"
 
 
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("const x = 3;", 1, "expected `interface`, `type` or `enum`, found `const`"),
-        ("function f() {\n  interface A {}\n}", 1, "expected `interface`, `type` or `enum`, found `function`"),
-        ("interface A<T> { a: T }", 1, "a type with parameters has no counterpart in a schema"),
-        ("interface A {\n  f(): void;\n}", 2, "f is a function, which nothing sends"),
-        ("interface A {\n  f: () => void;\n}", 2, "expected a type, found `)`"),
-        ("interface A {\n  f: (string) => void;\n}", 2, "a function is nothing that can be sent"),
-        ("interface A {\n  a: keyof B;\n}", 2, "`keyof` has no counterpart in a schema"),
-        ("interface A {\n  a: B['c'];\n}", 2, "the type of a property of another type is not followed"),
-        ("interface A {\n  a: `x${string}`;\n}", 2, "expected a type, found ``x${string}``"),
-        ("interface A {\n  a: [string, number];\n}", 2, "expected a type, found `[`"),
-        ("interface A {\n  a: x.y.Z;\n}", 2, "names with dots are not followed"),
-        ("interface A {\n  a: 1.5;\n}", 2, "only whole numbers below 10^15 can be constants"),
-        ('interface A {\n  a: "x;\n}', 2, "a string that does not end"),
-        ('interface A {\n  a: "\\x41";\n}', 2, "a string with an escape that is not JSON's"),
-        ("interface A {\n  [key: number]: string;\n}", 2, "expected `string`, found `number`"),
-        ("interface A {\n  a string;\n}", 2, "expected `:`, found `string`"),
-        ("interface A {\n  a: string b: number\n}", 2, "expected `;`, found `b`"),
-        ("interface A {\n  a: string;\n", 3, "expected `}`, found the end of the code"),
-        ("enum A {\n  B,\n}", 2, "the enum A does not say which values are sent"),
-        ("type A = string number", 1, "expected `;`, found `number`"),
-        ("type A =", 1, "expected a type, found the end of the code"),
+        ("const x = 3;", 1, f"line 1 not read: `const x = 3;` {NOT_READ}"),
+        (
+            "function f() {\n  interface A {}\n}",
+            1,
+            f"lines 1 to 3 not read: `function f() {{ interface A {{}} }}` {NOT_READ}",
+        ),
+        ("interface A<T> { a: T }", 1, f"line 1 not read: `interface A<T> {{ a: T }}` {NOT_READ}"),
+        ("interface A {\n  f(): void;\n}", 2, "`f(): void` has no schema"),
+        ("interface A {\n  f: () => void;\n}", 2, "`() => void` has no schema"),
+        ("interface A {\n  a: keyof B;\n}", 2, "`keyof B` has no schema"),
+        ("interface A {\n  a: B['c'];\n}", 2, "`B['c']` has no schema"),
+        ("interface A {\n  a: `x${string}`;\n}", 2, "``x${string}`` has no schema"),
+        ("interface A {\n  a: [string, number];\n}", 2, "`[string, number]` has no schema"),
+        ("interface A {\n  a: x.y.Z;\n}", 2, "`x.y.Z` has no schema"),
+        ("interface A {\n  a: 1.5;\n}", 2, "`1.5` has no schema"),
+        ('interface A {\n  a: "x;\n}', 2, '`a: "x;` has no schema'),
+        ('interface A {\n  a: "\\x41";\n}', 2, '`"\\x41"` has no schema'),
+        ("interface A {\n  [key: number]: string;\n}", 2, "line 2 not read: `[key: number]: string` is not a property"),
+        ("interface A {\n  a: string;\n", 1, f"lines 1 to 2 not read: `interface A {{ a: string;` {NOT_READ}"),
+        ("type A = string number", 1, f"line 1 not read: `type A = string number` {NOT_READ}"),
+        ("type A =", 1, f"line 1 not read: `type A =` {NOT_READ}"),
     ],
 )
 def test_what_is_not_understood_is_listed_by_place(text: str, line: int, message: str) -> None:
-    found = problems(text)
-    assert found == [(line, message)]
-    # and what comes after it is read
-    after, _ = parse_typescript(text + "\nexport interface After { a: string }" if line < 3 else "interface After {}")
-    assert "After" in {each.name for each in after}
+    assert converted(text)[1] == [(line, message)]
+    # the declarations around it are read, unless it does not end
+    found, _ = converted(f"interface Before {{}}\n{text}\nexport interface After {{ a: string }}")
+    assert "Before" in found
+    assert "After" in found or text.endswith((";\n", "="))
+
+
+@pytest.mark.parametrize("text", ["interface A {\n  a: string b: number\n}", "interface A {\n  a string;\n}"])
+def test_what_comes_after_an_error_is_read(text: str) -> None:
+    found, messages = converted(f"{text}\ninterface After {{ a: string }}")
+    assert "After" in found
+    assert messages
 
 
 def test_a_property_that_is_not_understood_keeps_its_place() -> None:
-    found, _ = parse_typescript("interface A { a?: B['c'][]; b: string }")
-    type_ = found[0].type
-    assert isinstance(type_, Record)
-    first, second = type_.members
-    assert (first.name, first.is_optional, first.type) == ("a", True, NotUnderstood("a?: B['c'][]", 14))
-    assert (second.name, second.type) == ("b", Keyword("string"))
+    found, _ = converted("interface A { a?: B['c'][]; b: string }")
+    assert found["A"].node["properties"] == {
+        "a": {"type": ["array", "null"], "items": "<fill in: a schema for: B['c']>"},
+        "b": {"type": "string"},
+    }
+    assert found["A"].node["required"] == ["b"]
 
 
-@pytest.mark.parametrize("line", ["3: string;", "(a: string): void;", "- a: string", "?: { b: string };"])
+@pytest.mark.parametrize("line", ["3: string;", "(a: string): void;", "new (): A;"])
 def test_what_has_no_name_is_listed_and_becomes_no_property(line: str) -> None:
-    found, listed = parse_typescript(f"interface A {{\n{line}\nb: string }}")
-    assert isinstance(found[0].type, Record)
-    assert [each.name for each in found[0].type.members] == ["b"]
-    assert [each.message for each in listed] == [f"expected a name, found `{line[0]}`"]
+    found, messages = converted(f"interface A {{\n{line}\nb: string }}")
+    assert list(found["A"].node["properties"]) == ["b"]
+    assert messages == [(2, f"line 2 not read: `{line.rstrip(';')}` is not a property")]
 
 
 @pytest.mark.parametrize(
-    ("opening", "closing"), [("{ a: ", " }"), ("(", ")"), ("Array<", ">"), ("{ [k: string]: ", " }"), ("", "[]")]
+    ("opening", "closing"),
+    [("{ a: ", " }"), ("(", ")"), ("Array<", ">"), ("{ [k: string]: ", " }"), ("", "[]"), ("readonly ", "[]")],
 )
 def test_nesting_has_a_bound(opening: str, closing: str) -> None:
     def nested(depth: int) -> str:
         return f"type A = {opening * depth}string{closing * depth};"
 
-    assert parse_typescript(nested(8))[1] == ()
-    assert parse_typescript(f"type A = {'readonly ' * 5_000}string;")[1] == ()
-    for depth in (MAX_DEPTH + 1, 5_000):
-        assert any("deep" in message for _, message in problems(nested(depth)))
+    assert converted(nested(8))[1] == []
+    for depth in (MAX_DEPTH + 2, 500):
+        assert any(f"is nested more than {MAX_DEPTH} deep" in message for _, message in converted(nested(depth))[1])
+
+
+def test_a_block_has_a_bound() -> None:
+    line = "interface A { a: string }\n"
+    found, messages = converted(line * (MAX_CODE // len(line) + 1))
+    assert found == {}
+    assert [message.partition(": ")[2] for _, message in messages] == ["more than 32 KiB of TypeScript"]
 
 
 # --- Schemas ---------------------------------------------------------------------------------------------------------
@@ -208,7 +251,7 @@ def test_nesting_has_a_bound(opening: str, closing: str) -> None:
         ),
         ("SessionId", {"$ref": "#/$defs/SessionId"}),
         ("Missing", "<fill in: a schema for: Missing>"),
-        ("Partial<Other>", "<fill in: a schema for: Partial<…>>"),
+        ("Partial<Other>", "<fill in: a schema for: Partial<Other>>"),
         ("bigint", "<fill in: a schema for: bigint>"),
         ("void", "<fill in: a schema for: void>"),
     ],
@@ -280,38 +323,28 @@ def test_an_unknown_type_is_reported_where_it_stands() -> None:
         (
             "namespace N { interface I { a: string } }\nclass Foo { a: string }\nlet x = 3;",
             3,
-            "expected `interface`, `type` or `enum`, found `namespace`; lines 3 to 5 are not read",
+            "lines 3 to 5 not read: ",
         ),
-        ("let x = 3;", 3, "expected `interface`, `type` or `enum`, found `let`; line 3 is not read"),
-        (
-            "declare function f(): {\n  interface: string\n};\nclass Foo {\n  a: string\n}",
-            3,
-            "expected `interface`, `type` or `enum`, found `function`; lines 3 to 8 are not read",
-        ),
-        (
-            "interface B<T> {\n  a: T\n}",
-            3,
-            "a type with parameters has no counterpart in a schema; lines 3 to 5 are not read",
-        ),
-        (
-            "interface B {\n  [key: number]: {\n    a: string\n  }\n}",
-            4,
-            "expected `string`, found `number`; lines 4 to 6 are not read",
-        ),
-        ("interface B {\n  3: {\n    a: string\n  };\n}", 4, "expected a name, found `3`; lines 4 to 6 are not read"),
-        ("interface B {\n  a: keyof B;\n}", 4, "`keyof` has no counterpart in a schema"),
+        ("let x = 3;", 3, "line 3 not read: "),
+        ("declare function f(): {\n  interface: string\n};\nclass Foo {\n  a: string\n}", 3, "lines 3 to 8 not read: "),
+        ("interface B<T> {\n  a: T\n}", 3, "lines 3 to 5 not read: "),
+        ("interface B {\n  [key: number]: {\n    a: string\n  }\n}", 4, "lines 4 to 6 not read: "),
+        ("interface B {\n  3: {\n    a: string\n  };\n}", 4, "lines 4 to 6 not read: "),
+        ("interface B {\n  a: keyof B;\n}", 4, "`keyof B` has no schema"),
     ],
 )
 def test_all_lines_that_are_passed_over_are_said(code: str, line: int, message: str) -> None:
     found = extraction(f"```ts\ninterface A {{ x: string }}\n{code}\ninterface C {{ y: string }}\n```\n")
     assert {"A", "C"} <= found.draft["$defs"].keys()
-    listed = [each for each in found.diagnostics if each.code == "rfd-typescript"]
-    assert [(each.location and each.location.line, each.message) for each in listed] == [
-        (line, f"not understood: {message}")
+    ((place, text),) = [
+        (each.location and each.location.line, each.message)
+        for each in found.diagnostics
+        if each.code == "rfd-typescript"
     ]
+    assert (place, text[: len(message)]) == (line, message)
 
 
 def test_the_lines_of_a_declaration_that_does_not_end_are_said() -> None:
     found = extraction("```ts\ninterface A { x: string }\ninterface B {\n  a: {\ninterface C { y: string }\n```\n")
     messages = [each.message for each in found.diagnostics if each.code == "rfd-typescript"]
-    assert any(message.endswith("; lines 3 to 5 are not read") for message in messages)
+    assert any(message.startswith("lines 3 to 5 not read") for message in messages)

@@ -1,4 +1,4 @@
-"""`acpgen rfd`: what an RFD says, as the draft of an extension fragment."""
+"""`acpgen rfd`: draft an extension fragment from the text of an RFD."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from acpgen.schema.walk import schema_map
 from acpgen.sources.inputs import find_inputs
 
 _CAP = 500
-"""Each finding is about another place in the text: none explains the others. So many are enough for any real one."""
+"""The limit for printed diagnostics. It is high because every finding is about another place in the text."""
 
 rfd_app = typer.Typer(name="rfd", no_args_is_help=True)
 
 
 @rfd_app.callback()
 def rfd_options() -> None:
-    """Read RFDs: make the draft of an extension from the text.
+    """Draft extensions from the texts of RFDs.
 
     **Examples**
 
@@ -44,21 +44,21 @@ def extract_command(
     file: Annotated[Path, typer.Argument(help="The RFD, as Markdown or as a page saved as text.", metavar="FILE")],
     rfd: Annotated[
         str | None,
-        typer.Option("--rfd", help="The address of the RFD, where the text does not have it.", metavar="URL"),
+        typer.Option("--rfd", help="The address of the RFD, if the text does not state it.", metavar="URL"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the draft to a file; else to stdout.", metavar="FILE")
+        Path | None, typer.Option("--out", "-o", help="Write the draft to a file instead of stdout.", metavar="FILE")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file that --out names.")] = False,
     form: Annotated[
         DiagnosticFormat, typer.Option("--format", help="How diagnostics are printed.")
     ] = DiagnosticFormat.TEXT,
 ) -> None:
-    """Make the draft of an extension file from the text of an RFD.
+    """Draft an extension file from the text of an RFD. Needs the extra `acpgen[rfd]`.
 
-    JSON Schema, TypeScript and examples of messages are read; everything that looks like code and is not understood
-    is listed. What the text does not say stands in the draft as `<fill in: …>`, and the draft cannot be used before
-    each of these is replaced. Exit code 1 says that there is something to fill in or to look at.
+    JSON Schema, TypeScript and examples of messages are read; other lines that look like code are reported. The draft
+    has `<fill in: …>` where the text does not say enough, and cannot be used before each of these is replaced. The
+    exit code is 1 if there is something to fill in or to check.
 
     **Examples**
 
@@ -83,10 +83,10 @@ def extract_command(
 
 
 def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
-    """The text of the draft, and what there is to say of it; `label` names it where it does not fit the schema."""
-    # imported here: no other command needs it
-    from acpgen.rfd import Base, check_draft, extract, read_source
+    """The draft as text, and the diagnostics about it; `label` is the path of the draft in them."""
+    from acpgen.rfd import Base, check_draft, extract, read_source, require_parsers
 
+    require_parsers()
     inputs = find_inputs(replace(asked.sources(), extensions=()))
     document = load_base(inputs)
     base = Base(
@@ -99,11 +99,11 @@ def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str)
     text = _draft_text(found.draft)
     if any(find_marks(found.draft)):
         return text, found.diagnostics
-    checked = check_draft(text, label=label, base=document, protocol=inputs.protocol, gates=base.gates)
+    checked = check_draft(text, label=label, base=document, known=base)
     return text, [*found.diagnostics, *checked]
 
 
 def _draft_text(draft: object) -> str:
-    """The draft as JSON, with an escape for everything that a terminal would act upon."""
+    """The draft as JSON, with escapes for characters that control a terminal."""
     text = json.dumps(draft, indent=2, ensure_ascii=False)
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)

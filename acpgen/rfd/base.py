@@ -1,28 +1,50 @@
-"""What the extraction asks of the schema that the RFD extends."""
+"""The schema that an RFD extends: its properties and capabilities, and the layout of bundled fragments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from acpgen.ir.model import Role
+from acpgen.ir.names import words
 from acpgen.schema.document import split
+from acpgen.schema.equality import canonical
 from acpgen.schema.gates import Gate
-from acpgen.schema.walk import definition_pointer, layers, referenced_definition, schema_list, schema_map, walk
+from acpgen.schema.walk import (
+    LISTS_OF_SCHEMAS,
+    MAPS_OF_SCHEMAS,
+    SINGLE_SCHEMAS,
+    definition_pointer,
+    layers,
+    referenced_definition,
+    schema_list,
+    schema_map,
+    walk,
+)
 
 _HANDSHAKE = "initialize"
-"""The one method whose messages hold capabilities."""
-_DEPTH = 6
-"""How deep below the message capabilities are looked for."""
-_MOST_SLOTS = 2_000
-"""The schemas have about a hundred."""
+"""The method whose messages hold capabilities."""
+_MAX_DEPTH = 6
+"""The limit for the nesting of capabilities."""
+_MAX_SLOTS = 2_000
+"""The limit for capabilities: definitions that refer to one another have very many paths. ACP has about 100."""
+
+_FIRST = (
+    *("title", "description", "$ref", "type", "const", "enum", "format", "pattern", "items", "properties", "required"),
+    *("allOf", "anyOf", "oneOf", "not", "default"),
+)
+_LAST = (
+    *("x-deserialize-default-on-error", "x-deserialize-skip-invalid-items", "additionalProperties"),
+    *("x-side", "x-method"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """A schema, with the gates that are known of it."""
+    """A schema, with its known gates."""
 
     origin: str
     protocol: int
@@ -31,17 +53,18 @@ class Base:
 
     @property
     def methods(self) -> frozenset[str]:
-        """The methods by their name on the wire."""
-        return frozenset(
-            node["x-method"]
-            for node in self.definitions.values()
-            if isinstance(node, dict) and isinstance(node.get("x-method"), str)
-        )
+        """The methods by wire name."""
+        found = (schema_map(self.definitions, name).get("x-method") for name in self.definitions)
+        return frozenset(method for method in found if isinstance(method, str))
+
+    def properties(self, name: str) -> set[str]:
+        """The names of the properties of a definition; none if there is no such definition."""
+        return {wire for _, wire, _ in properties_of(name, self.definitions)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A property somewhere below a message of the handshake: who sends it, and on which way it is reached."""
+    """A property below the handshake message `root`: its path, the definition that has it, and who sends it."""
 
     root: str
     path: tuple[str, ...]
@@ -50,26 +73,23 @@ class Slot:
     sender: str | None
 
 
-def other_side(side: str | None) -> str | None:
-    """The peer of `side`; None for what is no side."""
-    names = [role.value for role in Role]
-    return names[1 - names.index(side)] if side in names else None
-
-
 def capability_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
-    """Every property below the params and the result of the handshake, by way of the definitions that they refer to.
-
-    There is a bound, as there may be very many ways through definitions that refer to one another.
-    """
-    return islice(_all_slots(definitions), _MOST_SLOTS)
+    """All properties below the params and the result of the handshake, up to a limit."""
+    return islice(_all_slots(definitions), _MAX_SLOTS)
 
 
 def _all_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
     for name, node in definitions.items():
         if isinstance(node, dict) and node.get("x-method") == _HANDSHAKE:
-            side = node.get("x-side") if isinstance(node.get("x-side"), str) else None
-            sender = side if name.endswith("Response") else other_side(side)
+            sender = _sender(node.get("x-side"), is_response=name.endswith("Response"))
             yield from _slots(name, definitions, root=name, path=(), sender=sender)
+
+
+def _sender(side: object, *, is_response: bool) -> str | None:
+    roles = [role.value for role in Role]
+    if side not in roles:
+        return None
+    return str(side) if is_response else roles[1 - roles.index(str(side))]
 
 
 def _slots(
@@ -78,40 +98,37 @@ def _slots(
     for holder, wire, node in properties_of(owner, definitions):
         yield Slot(root=root, path=(*path, wire), owner=holder, node=node, sender=sender)
         target = single_reference(node)
-        if target is not None and target in definitions and len(path) < _DEPTH:
-            yield from _slots(target, definitions, root=root, path=(*path, wire), sender=sender)
+        if target in definitions and len(path) < _MAX_DEPTH:
+            yield from _slots(str(target), definitions, root=root, path=(*path, wire), sender=sender)
+
+
+def capability_owners(definitions: Mapping[str, Any]) -> frozenset[str]:
+    """The definitions that hold capabilities: those below the messages of the handshake."""
+    return frozenset(slot.owner for slot in capability_slots(definitions) if len(slot.path) > 1)
 
 
 def properties_of(name: str, definitions: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-    """The properties of a definition, inherited ones too: the definition that has each, its name, its schema."""
+    """The properties of a definition, inherited ones included: the definition that has each, its name, its schema."""
     return [
         (split(pointer)[1], wire, node)
-        for pointer, layer in layers(definitions[name], definition_pointer(name), definitions)
+        for pointer, layer in layers(definitions.get(name), definition_pointer(name), definitions)
         for wire, node in schema_map(layer, "properties").items()
     ]
 
 
 def required_of(name: str, definitions: Mapping[str, Any]) -> set[str]:
-    """The properties that a value of the definition must have."""
+    """The required properties of a definition, inherited ones included."""
     parts = layers(definitions[name], definition_pointer(name), definitions)
     return {wire for _, layer in parts for wire in schema_list(layer, "required") if isinstance(wire, str)}
 
 
 def single_reference(node: Any) -> str | None:
-    """The definition that the values of `node` are of, null apart; None where there is none, or a choice."""
-    for _, layer in layers(node, "", {}):
-        if (name := referenced_definition(layer)) is not None:
-            return name
-    return None
-
-
-def capability_owners(definitions: Mapping[str, Any]) -> frozenset[str]:
-    """The definitions whose values say what a peer can do: those below the messages of the handshake."""
-    return frozenset(slot.owner for slot in capability_slots(definitions) if len(slot.path) > 1)
+    """The definition that `node` refers to, apart from null; None if there is none or a choice."""
+    return next((name for _, layer in layers(node, "", {}) if (name := referenced_definition(layer))), None)
 
 
 def error_object(definitions: Mapping[str, Any]) -> str | None:
-    """The definition of what stands under `error` in a response of JSON-RPC."""
+    """The definition of `error` in a JSON-RPC response."""
     for node in definitions.values():
         for pointer, child in walk(node):
             if pointer.endswith("/properties/error") and (name := single_reference(child)) in definitions:
@@ -119,3 +136,70 @@ def error_object(definitions: Mapping[str, Any]) -> str | None:
                 if {"code", "message"} <= wires:
                     return name
     return None
+
+
+# --- Layout ----------------------------------------------------------------------------------------------------------
+
+
+def styled(node: Any) -> Any:
+    """`node` with the order of keywords that the bundled fragments have, and `_meta` as the last property."""
+    if not isinstance(node, dict):
+        return node
+    others = [key for key in node if key not in (*_FIRST, *_LAST)]
+    return {key: _styled_value(key, node[key]) for key in [*_FIRST, *others, *_LAST] if key in node}
+
+
+def _styled_value(key: str, value: Any) -> Any:
+    if key in MAPS_OF_SCHEMAS and isinstance(value, dict):
+        return {name: styled(value[name]) for name in sorted(value, key=lambda name: name == "_meta")}
+    if key in LISTS_OF_SCHEMAS and isinstance(value, list):
+        return [styled(child) for child in value]
+    if key in SINGLE_SCHEMAS:
+        return styled(value)
+    if key == "type" and isinstance(value, list):
+        return value[0] if len(value) == 1 else sorted(value, key=lambda name: name == "null")
+    return value
+
+
+def without_prose(node: Any) -> Any:
+    """`node` in the same order, without descriptions and leniency markers."""
+    return styled(canonical(node))
+
+
+def nullable(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema for the values of `node` and null."""
+    kind = node.get("type")
+    if {"type": "null"} in schema_list(node, "anyOf") or (isinstance(kind, list) and "null" in kind):
+        return dict(node)
+    if isinstance(kind, str) and not ({"const", "enum"} & node.keys()):
+        return {**node, "type": kind if kind == "null" else [kind, "null"]}
+    if not node:
+        return {}
+    members = node["anyOf"] if node.keys() == {"anyOf"} else [dict(node)]
+    return {"anyOf": [*members, {"type": "null"}]}
+
+
+def reference(name: str) -> dict[str, Any]:
+    """A reference to the definition `name`."""
+    return {"$ref": "#/$defs/" + name.replace("~", "~0").replace("/", "~1")}
+
+
+def described(node: Any, doc: str) -> Any:
+    """`node` with a description; a reference is wrapped in `allOf` to have one. Marks stay as they are."""
+    if not doc or not isinstance(node, dict):
+        return node
+    return {"description": doc, **({"allOf": [node]} if "$ref" in node else node)}
+
+
+# --- Names -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2_000)
+def lower_words(text: str) -> tuple[str, ...]:
+    """The words of a name in lower case."""
+    return tuple(word.lower() for word in words(text))
+
+
+def names_of(path: Sequence[str]) -> frozenset[tuple[str, ...]]:
+    """The words of all methods that a capability at `path` enables by its name: those of each end of the path."""
+    return frozenset(lower_words(".".join(path[start:])) for start in range(len(path)))

@@ -1,32 +1,103 @@
-"""Find the code in an RFD: fenced blocks of Markdown, and what stands without fences in a page saved as text."""
+"""Find the code in the text of an RFD: fenced blocks of Markdown, and declarations or JSON without fences."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from acpgen.diagnostics import Location
-from acpgen.rfd.source import Findings, Source
+from acpgen.diagnostics import Diagnostic, Location, Severity, input_error
+from acpgen.schema.document import read_bytes
 
-_SUFFIXES = (".md", ".mdx", ".markdown")
-_FENCE = re.compile(r" {0,3}(?:```|~~~)")
-_HEADING = re.compile(r" {0,3}#{1,6} \S")
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+MAX_BYTES = 256 * 1024
+"""The limit for one text; the longest RFD so far has 31 KB."""
+MAX_LINES = 10_000
+_MAX_OPENINGS = 50
+"""The limit for openings that are never closed: each costs a scan of the rest of the text."""
+_EXCERPT = 200
+
 _DECLARATION = re.compile(
     r"\s*(?:export\s+)?(?:declare\s+)?"
     r"(?:interface\s+[\w$]+[^{}()]{0,200}\{|(?:const\s+)?enum\s+[\w$]+\s*\{|type\s+[\w$]+\s*(?:<[^=]{0,100})?=)"
 )
 _JSON_START = re.compile(r"\s*(?:\{\s*(?:[\"}/]|$)|\[\s*(?:[\"{\]]|$))")
+_JSON_MEMBER = re.compile(r"\s*\"[^\"]{1,100}\"\s*:")
 _STRAY = re.compile(
-    r"\s*(?:\"[^\"]{1,100}\"\s*:|[}\]]+[,;)]*\s*$" r"|(?:readonly\s+)?[\w$]{1,100}\??:\s*[\w$\"'{\[(|][^.]{0,200};\s*$)"
+    r"\s*(?:[}\]]+[,;)]*\s*$|(?:readonly\s+)?[\w$]{1,100}\??:\s*[\w$\"'{\[(|][^.]{0,200};\s*$)",
 )
 _PATCH_LINE = re.compile(r"[+-](?![+-])")
+# every alternative consumes what it has scanned, so the scan is linear
+_SCAN = re.compile(
+    r"\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?|`[^`]*`?|//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?"
+    r"|(?P<open>[{\[(])|(?P<close>[}\])])|(?P<end>(?<![=|&])(?:\n(?![ \t]*[|&])|$))"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Source:
+    """A text by lines. `label` is the path in diagnostics, `name` the file name that the draft records."""
+
+    label: str
+    name: str
+    digest: str
+    lines: tuple[str, ...]
+
+    def location(self, line: int, column: int = 1) -> Location:
+        """The location of a line and a column, both counted from 1."""
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        return Location(self.label, line, column, text[:_EXCERPT].rstrip())
+
+
+def read_source(path: Path) -> Source:
+    """Read the file `path`; raise `InputError` if it is not text or is too large for an RFD."""
+    label = path.as_posix()
+    return parse_source(read_bytes(path, label=label), label=label, name=path.name)
+
+
+def parse_source(data: bytes, *, label: str, name: str) -> Source:
+    """Decode UTF-8 text with any line ends; raise `InputError` for anything else or for too much of it."""
+    if len(data) > MAX_BYTES:
+        raise input_error("file-too-large", f"{label} is larger than {MAX_BYTES // 1024} KiB", hint="is this an RFD?")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise input_error("not-utf-8", f"{label} is not UTF-8: {error.reason} at byte {error.start}") from None
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if len(lines) > MAX_LINES:
+        raise input_error("file-too-large", f"{label} has more than {MAX_LINES} lines", hint="is this an RFD?")
+    return Source(label=label, name=name, digest=hashlib.sha256(data).hexdigest(), lines=tuple(lines))
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collect diagnostics about a text. A warning asks a person to act; a note does not."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def warn(self, code: str, message: str, location: Location | None, *, hint: str | None = None) -> None:
+        """Record code that was not understood, or a decision that a person has to make."""
+        self._add(Severity.WARNING, code, message, location, hint=hint)
+
+    def note(self, code: str, message: str, location: Location | None, *, hint: str | None = None) -> None:
+        """Record code that adds nothing to the draft."""
+        self._add(Severity.NOTE, code, message, location, hint=hint)
+
+    def _add(self, severity: Severity, code: str, message: str, location: Location | None, *, hint: str | None) -> None:
+        self.found.append(Diagnostic(code=code, severity=severity, message=message, location=location, hint=hint))
 
 
 class Kind(Enum):
-    """What a block is read as."""
+    """The language that a block is parsed as."""
 
     JSON = "JSON"
     TYPESCRIPT = "TypeScript"
@@ -37,14 +108,15 @@ _LANGUAGES = {
     **dict.fromkeys(("json", "jsonc", "json5"), Kind.JSON),
     **dict.fromkeys(("ts", "tsx", "typescript", "js", "javascript"), Kind.TYPESCRIPT),
 }
+_GUESSED = ("", "text", "diff", "patch")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
-    """A piece of code: `offsets` has where each of its lines starts in the line of the source.
+    """A block of code. `first` is its first line in the source, `offsets` the indentation removed from each line.
 
-    Of a patch, `text` is what it results in; `added` has the lines of the source that it adds, None where the block
-    is no patch.
+    For a patch, `text` is the result of the patch, and `added` the lines of the source that it adds. `added` is None
+    for a block that is not a patch.
     """
 
     source: Source
@@ -53,61 +125,54 @@ class Block:
     first: int
     text: str
     offsets: tuple[int, ...]
-    intro: str
     added: frozenset[int] | None = None
-    _starts: tuple[int, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
-        object.__setattr__(self, "_starts", tuple(starts))
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     @property
     def last(self) -> int:
         """The last line of the block in the source."""
         return self.first + len(self.offsets) - 1
 
-    @property
-    def lines(self) -> str:
-        """The lines of the block in a message."""
-        return _lines(self.first, self.last)
-
     def line(self, offset: int) -> int:
         """The line of the source for an offset into the text."""
-        return self.first + self._index(offset)
+        return self.first + bisect_right(self._starts, offset) - 1
 
     def location(self, offset: int) -> Location:
-        """The place in the source for an offset into the text."""
-        index = self._index(offset)
+        """The location in the source for an offset into the text."""
+        index = self.line(offset) - self.first
         return self.at(index, offset - self._starts[index])
 
     def at(self, index: int, column: int) -> Location:
-        """The place in the source of a line and a column of the text, both counted from 0."""
+        """The location in the source for a line and a column of the text, both counted from 0."""
         indent = self.offsets[index] if index < len(self.offsets) else 0
         return self.source.location(self.first + index, indent + column + 1)
 
-    def _index(self, offset: int) -> int:
-        return bisect_right(self._starts, offset) - 1
+    def is_added(self, line: int) -> bool:
+        """Whether a patch adds the line; True for a block that is not a patch."""
+        return self.added is None or line in self.added
 
 
-def _lines(first: int, last: int) -> str:
+def line_range(first: int, last: int) -> str:
+    """Lines in a message: "line 3" or "lines 3 to 5"."""
     return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
-def lines_are(first: int, last: int) -> str:
-    """The beginning of a sentence about lines: "line 3 is", "lines 3 to 5 are"."""
-    return f"{_lines(first, last)} {'is' if first == last else 'are'}"
+def parse_markdown(source: Source) -> list[Token]:
+    """Parse the block structure of the text; a page saved as plain text has paragraphs only."""
+    # imported here because it belongs to the extra `rfd`
+    from markdown_it import MarkdownIt
+
+    # html_block is off because MDX has tags around fences; inline, because only blocks matter
+    parser = MarkdownIt("commonmark").disable(["html_block", "inline"])
+    return parser.parse("\n".join(source.lines).replace("\0", "\ufffd"))
 
 
-def is_markdown(source: Source) -> bool:
-    """Whether the text is Markdown: by the name of its file, or because it has fences or headings of Markdown."""
-    return source.name.lower().endswith(_SUFFIXES) or any(
-        _FENCE.match(line) or _HEADING.match(line) for line in source.lines
-    )
-
-
-def find_blocks(source: Source, findings: Findings) -> tuple[Block, ...]:
-    """The blocks in the order of the text; code-like lines outside of them are reported."""
-    fenced = list(_fenced(source)) if is_markdown(source) else []
+def find_blocks(source: Source, tokens: Iterable[Token], findings: Findings) -> tuple[Block, ...]:
+    """Find all blocks in the order of the text; report lines outside of them that look like code."""
+    fenced = list(_fenced(source, tokens))
     covered = {line for block in fenced for line in range(block.first - 1, block.last + 2)}
     bare = list(_bare(source, covered))
     covered |= {line for block in bare for line in range(block.first, block.last + 1)}
@@ -116,211 +181,125 @@ def find_blocks(source: Source, findings: Findings) -> tuple[Block, ...]:
     return tuple(_patched(block, findings) if _is_patch(block) else block for block in blocks)
 
 
-def _fenced(source: Source) -> Iterator[Block]:
-    # imported here: no other command needs it
-    from markdown_it import MarkdownIt
-
-    # MDX puts tags around fences: read as HTML they would swallow the code; text within lines is of no interest
-    parser = MarkdownIt("commonmark").disable(["html_block", "inline"])
-    for token in parser.parse("\n".join(source.lines).replace("\0", "\ufffd")):
-        if token.type == "fence" and token.map:
-            language = (token.info.split() or [""])[0].lower().strip("{}.")
-            yield _block(source, token.map[0] + 1, _content_lines(token.content), language)
-
-
-def _content_lines(content: str) -> list[str]:
-    return content.removesuffix("\n").split("\n") if content else []
-
-
-def _block(source: Source, start: int, lines: list[str], language: str) -> Block:
-    """The block of the fence in line `start`, whose content is `lines`."""
-    text = "\n".join(lines)
-    # markdown-it strips the indentation of the fence: what is left tells how much that was
-    raw = source.lines[start : start + len(lines)]
-    offsets = tuple(max(len(whole) - len(line), 0) for whole, line in zip(raw, lines, strict=False))
-    return Block(
-        source=source,
-        kind=_LANGUAGES.get(language) or (_guess(text) if language in ("", "diff", "patch", "text") else Kind.OTHER),
-        language=language,
-        first=start + 1,
-        text=text,
-        offsets=offsets or (0,),
-        intro=_intro(source, start - 2),
-    )
+def _fenced(source: Source, tokens: Iterable[Token]) -> Iterator[Block]:
+    for token in tokens:
+        if token.type != "fence" or not token.map:
+            continue
+        start = token.map[0] + 1
+        language = (token.info.split() or [""])[0].lower().strip("{}.")
+        lines = token.content.removesuffix("\n").split("\n") if token.content else []
+        raw = source.lines[start : start + len(lines)]
+        offsets = tuple(max(len(whole) - len(line), 0) for whole, line in zip(raw, lines, strict=False))
+        yield Block(
+            source=source,
+            kind=_LANGUAGES.get(language) or (_guess(lines) if language in _GUESSED else Kind.OTHER),
+            language=language,
+            first=start + 1,
+            text="\n".join(lines),
+            offsets=offsets or (0,),
+        )
 
 
-def _guess(text: str) -> Kind:
-    for line in text.split("\n"):
+def _guess(lines: Iterable[str]) -> Kind:
+    for line in lines:
         bare = line[1:] if _PATCH_LINE.match(line) else line
-        if _JSON_START.match(bare) or re.match(r"\s*\"[^\"]{1,100}\"\s*:", bare):
+        if _JSON_MEMBER.match(bare):
             return Kind.JSON
-        if _DECLARATION.match(bare):
-            return Kind.TYPESCRIPT
+        if kind := _kind_of_start(bare):
+            return kind
     return Kind.OTHER
 
 
-def _bare(source: Source, covered: set[int]) -> Iterator[Block]:
-    """The blocks without fences: a line that begins JSON or a declaration, up to where its brackets are closed."""
-    number, tries = 1, 0
-    while number <= len(source.lines):
-        line = source.lines[number - 1]
-        kind = _start_of(line) if number not in covered else None
-        end = _end_of(source, number, kind, covered) if kind and tries < _MAX_TRIES else None
-        if kind and end:
-            lines = source.lines[number - 1 : end]
-            yield Block(
-                source=source,
-                kind=kind,
-                language="",
-                first=number,
-                text="\n".join(lines),
-                offsets=(0,) * len(lines),
-                intro=_intro(source, number - 2),
-            )
-            number = end
-        elif kind:
-            tries += 1
-        number += 1
-
-
-_MAX_TRIES = 50
-"""How many openings that are never closed are looked at: each costs a scan up to `_LONGEST` lines."""
-_LONGEST = 5_000
-
-
-def _start_of(line: str) -> Kind | None:
+def _kind_of_start(line: str) -> Kind | None:
+    """The language of the code that starts with `line`; None for a line that starts no code."""
     if _JSON_START.match(line):
         return Kind.JSON
     return Kind.TYPESCRIPT if _DECLARATION.match(line) else None
 
 
-def _end_of(source: Source, number: int, kind: Kind, covered: set[int]) -> int | None:
-    """The line in which everything that line `number` opens is closed, and a type alias has come to its end."""
-    depth, in_comment = 0, False
-    for current in range(number, min(number + _LONGEST, len(source.lines) + 1)):
-        if current in covered:
-            return None
-        line = source.lines[current - 1]
-        change, in_comment = _bracket_balance(line, in_comment=in_comment)
-        depth += change
+def _bare(source: Source, covered: Collection[int]) -> Iterator[Block]:
+    """The blocks without fences: a line that starts code, up to the line that closes all its brackets."""
+    # a fenced line is a closing bracket to the scan, so no block reaches across it
+    lines = ["}" if number in covered else line.rstrip() for number, line in enumerate(source.lines, 1)]
+    text, start, index, openings = "\n".join(lines), 0, 0, 0
+    while index < len(lines):
+        kind, count = _kind_of_start(lines[index]), 0
+        if kind is not None and openings < _MAX_OPENINGS:
+            count = _count_lines(text, start)
+            openings += count == 0
+        if kind is not None and count > 0:
+            code = "\n".join(source.lines[index : index + count])
+            yield Block(source=source, kind=kind, language="", first=index + 1, text=code, offsets=(0,) * count)
+        for line in lines[index : index + max(count, 1)]:
+            start += len(line) + 1
+        index += max(count, 1)
+
+
+def _count_lines(text: str, start: int) -> int:
+    """The number of lines from `start` to where all brackets are closed; 0 if that never happens."""
+    depth = 0
+    for match in _SCAN.finditer(text, start):
+        match match.lastgroup:
+            case "open":
+                depth += 1
+            case "close":
+                depth -= 1
+            case "end" if depth == 0:
+                return text.count("\n", start, match.start()) + 1
         if depth < 0:
-            return None
-        if depth == 0 and not in_comment and _is_complete(source, current, kind):
-            return current
-    return None
-
-
-def _is_complete(source: Source, current: int, kind: Kind) -> bool:
-    line = source.lines[current - 1].rstrip()
-    if kind is Kind.JSON or line.endswith((";", "}")):
-        return True
-    following = source.lines[current].strip() if current < len(source.lines) else ""
-    return not line.endswith(("=", "|", "&")) and not following.startswith(("|", "&"))
-
-
-# a string that is never closed ends with the line: each alternative takes what it has looked at
-_PIECES = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?|`[^`]*`?|//|/\*|[{}\[\]()]")
-
-
-def _bracket_balance(line: str, *, in_comment: bool) -> tuple[int, bool]:
-    """How many brackets the line opens more than it closes, outside of strings and comments."""
-    depth, position = 0, 0
-    while position < len(line):
-        if in_comment:
-            end = line.find("*/", position)
-            if end < 0:
-                return depth, True
-            position, in_comment = end + 2, False
-            continue
-        match = _PIECES.search(line, position)
-        if match is None or match[0] == "//":
             break
-        position = match.end()
-        if match[0] == "/*":
-            in_comment = True
-        elif match[0] in "{[(":
-            depth += 1
-        elif match[0] in "}])":
-            depth -= 1
-    return depth, in_comment
+    return 0
 
 
-def _intro(source: Source, index: int) -> str:
-    """The last line with text at or before `index`."""
-    while index >= 0:
-        if text := source.lines[index].strip():
-            return text
-        index -= 1
-    return ""
-
-
-def _report_stray(source: Source, covered: set[int], findings: Findings) -> None:
-    """Report runs of lines that look like code and are in no block: somebody has to see that nothing was lost."""
-    run: list[int] = []
-    for number in range(1, len(source.lines) + 2):
-        is_stray = (
-            number <= len(source.lines) and number not in covered and bool(_looks_like_code(source.lines[number - 1]))
+def _report_stray(source: Source, covered: Collection[int], findings: Findings) -> None:
+    stray = [
+        number
+        for number, line in enumerate(source.lines, 1)
+        if number not in covered and _looks_like_code(line[1:] if re.match(r"\+(?!\+)", line) else line)
+    ]
+    starts = [0, *(index for index, (one, other) in enumerate(pairwise(stray), 1) if other > one + 1), len(stray)]
+    for start, end in pairwise(starts if stray else ()):
+        lines = line_range(stray[start], stray[end - 1])
+        findings.warn(
+            "rfd-stray-code",
+            f"the code in {lines} is not part of a complete block",
+            source.location(stray[start]),
+            hint="read it, and add to the draft what is missing there",
         )
-        if is_stray:
-            run.append(number)
-        elif run:
-            findings.warn(
-                "rfd-stray-code",
-                f"{lines_are(run[0], run[-1])} code by the look of it, and part of no block that could be read",
-                source.location(run[0]),
-                hint="read it, and add what it says to the draft where it matters",
-            )
-            run = []
 
 
 def _looks_like_code(line: str) -> bool:
-    line = line[1:] if _PATCH_LINE.match(line) and line[0] == "+" else line
-    return bool(_STRAY.match(line) or _start_of(line))
+    return bool(_STRAY.match(line) or _JSON_MEMBER.match(line) or _kind_of_start(line))
 
 
 def _is_patch(block: Block) -> bool:
-    if block.kind is Kind.OTHER:
-        return False
-    if block.language in ("diff", "patch"):
-        return True
+    if block.kind is Kind.OTHER or block.language in ("diff", "patch"):
+        return block.kind is not Kind.OTHER
     lines = [line for line in block.text.split("\n") if line.strip()]
-    return any(_PATCH_LINE.match(line) for line in lines) and all(line[0] in "+- @" for line in lines)
+    return any(map(_PATCH_LINE.match, lines)) and all(line[0] in "+- @" for line in lines)
 
 
 def _bare_line(line: str) -> str:
-    """A line of a patch without its sign, and without what the neighbour of a new line needs: a comma."""
+    """A line of a patch without its sign, and without the comma that only a new neighbour asks for."""
     return line[1:].strip().rstrip(",;")
 
 
 def _patched(block: Block, findings: Findings) -> Block:
-    """What the patch results in, line by line; what it removes is reported, as a fragment only adds."""
-    before = {_bare_line(line) for line in block.text.split("\n") if line.startswith("-")}
-    after = {_bare_line(line) for line in block.text.split("\n") if line.startswith("+")}
+    """The result of a patch, line by line. Removed lines are reported: additions cannot express them."""
+    old = block.text.split("\n")
+    removed = {_bare_line(line) for line in old if line.startswith("-")}
+    restored = {_bare_line(line) for line in old if line.startswith("+")}
     lines, added = [], set()
-    for index, line in enumerate(block.text.split("\n")):
-        number = block.first + index
-        marker, rest = line[:1], line[1:]
-        if line.startswith(("+++", "---", "@@", "\\", "diff ", "index ")):
-            rest = ""
-        elif marker == "+" and _bare_line(line) not in before:
+    for number, line in enumerate(old, block.first):
+        is_kept = not line.startswith(("-", "+++", "@@", "\\", "diff ", "index "))
+        lines.append(" " + (line[1:] if is_kept else ""))
+        if is_kept and line.startswith("+") and _bare_line(line) not in removed:
             added.add(number)
-        elif marker == "-":
-            rest = ""
-            if _bare_line(line) not in after:
-                findings.warn(
-                    "rfd-removal",
-                    "the patch removes this line, which a fragment cannot say by an addition",
-                    block.source.location(number),
-                    hint="state the old and the new shape of the definition under `changes`, `replace`",
-                )
-        lines.append(" " + rest)
-    return Block(
-        source=block.source,
-        kind=block.kind,
-        language=block.language,
-        first=block.first,
-        text="\n".join(lines),
-        offsets=block.offsets,
-        intro=block.intro,
-        added=frozenset(added),
-    )
+        elif line.startswith("-") and not line.startswith("---") and _bare_line(line) not in restored:
+            findings.warn(
+                "rfd-removal",
+                "the patch removes this line, and a draft only adds",
+                block.source.location(number),
+                hint="state the old and the new shape of the definition under `changes`, `replace`",
+            )
+    return replace(block, text="\n".join(lines), added=frozenset(added))

@@ -1,391 +1,261 @@
-"""Parse the TypeScript of an RFD by recursive descent: what describes data is understood, all else is listed."""
+"""Convert declarations in TypeScript to JSON Schema, with the idioms of ACP's schemas."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from acpgen.rfd.syntax import (
-    AllOf,
-    ArrayOf,
-    Constant,
-    Declaration,
-    Keyword,
-    Member,
-    NotUnderstood,
-    OneOf,
-    Problem,
-    Record,
-    Reference,
-    TypeNode,
-    nests_deeper,
-)
-from acpgen.rfd.tokens import Token, TokenKind, doc_of, is_elision, tokenize
+from acpgen.rfd.base import Base, described, nullable, reference, styled
+from acpgen.rfd.blocks import Findings, line_range
+from acpgen.rfd.entries import Definition, with_defaults
+from acpgen.rfd.syntax import Code, Declaration, Item, flat, items_of, types_of
+from acpgen.schema.fragment import mark
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 MAX_DEPTH = 30
-"""Nesting of types; those of real texts stay below 5."""
+"""The limit for the nesting of types; real texts stay below 5."""
 
-_KEYWORDS = frozenset({"string", "number", "boolean", "null", "undefined", "unknown", "any", "object", "never", "void"})
-_OPENING, _CLOSING = frozenset("{[("), frozenset("}])")
-_EXCERPT = 80
-
-
-class _NotUnderstoodError(Exception):
-    """Something that the parser does not understand; caught where it can go on."""
-
-    def __init__(self, message: str, token: Token) -> None:
-        super().__init__(message)
-        self.problem = Problem(message, token.start)
+_SIMPLE: Mapping[str, dict[str, Any]] = {
+    **{name: {"type": name} for name in ("string", "number", "boolean", "null", "object")},
+    "unknown": {},
+    "any": {},
+}
+_ABSENT = frozenset({"null", "undefined"})
+_LISTS = frozenset({"Array", "ReadonlyArray"})
 
 
-def parse_typescript(text: str) -> tuple[tuple[Declaration, ...], tuple[Problem, ...]]:
-    """The declarations in `text`, and everything in it that was not understood, both in the order of the text."""
-    parser = _Parser(text)
-    parser.run()
-    return tuple(parser.declarations), tuple(sorted(parser.problems, key=lambda problem: problem.start))
+@dataclass(slots=True)
+class _Record:
+    """The parts of an object type, with the lines of each property."""
+
+    properties: dict[str, Any] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+    values: Any = None
+    lines: dict[str, range] = field(default_factory=dict)
+    is_elided: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        node: dict[str, Any] = {"type": "object"}
+        if self.properties or self.values is None:
+            node["properties"] = self.properties
+        if self.required:
+            node["required"] = list(dict.fromkeys(self.required))
+        if self.values is not None:
+            node["additionalProperties"] = True if self.values == {} else self.values
+        return node
 
 
-class _Parser:
-    """The state of a run: the tokens, where it stands, and what it has found."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Converter:
+    """Convert nodes of one block; `known` are the names that can be referred to."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = tokenize(text)
-        self.index = 0
-        self.declarations: list[Declaration] = []
-        self.problems: list[Problem] = []
+    code: Code
+    known: Collection[str]
+    findings: Findings
 
-    # --- Tokens ---
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.index]
-
-    def next(self) -> Token:
-        token = self.token
-        self.index = min(self.index + 1, len(self.tokens) - 1)
-        return token
-
-    def at(self, *texts: str) -> bool:
-        return self.token.text in texts and self.token.kind in (TokenKind.SIGN, TokenKind.NAME)
-
-    def take(self, text: str) -> bool:
-        found = self.at(text)
-        if found:
-            self.next()
-        return found
-
-    def expect(self, text: str) -> Token:
-        if not self.at(text):
-            raise self.unexpected(f"`{text}`")
-        return self.next()
-
-    def name(self) -> str:
-        if self.token.kind is not TokenKind.NAME:
-            raise self.unexpected("a name")
-        return self.next().text
-
-    def unexpected(self, wanted: str) -> _NotUnderstoodError:
-        found = f"`{self.token.text[:_EXCERPT]}`" if self.token.text else self.token.kind.value
-        return _NotUnderstoodError(f"expected {wanted}, found {found}", self.token)
-
-    def too_deep(self) -> _NotUnderstoodError:
-        return _NotUnderstoodError(f"types nest more than {MAX_DEPTH} deep", self.token)
-
-    @property
-    def at_end(self) -> bool:
-        return self.token.kind is TokenKind.END
-
-    # --- Declarations ---
-
-    def run(self) -> None:
-        while not self.at_end:
-            start = self.index
-            try:
-                self.declaration()
-            except _NotUnderstoodError as stop:
-                self.skip_declaration(start)
-                self.list_skipped(stop.problem, start)
-
-    def declaration(self) -> None:
-        first = self.token
-        while self.at("export", "declare", "default"):
-            self.next()
-        if self.at("const") and self.tokens[self.index + 1].text == "enum":
-            self.next()
-        parsers: dict[str, Callable[[], tuple[str, tuple[str, ...], TypeNode]]] = {
-            "interface": self.interface,
-            "type": self.alias,
-            "enum": self.enum,
-        }
-        parse = parsers.get(self.token.text)
-        if parse is None:
-            if self.take(";"):
-                return
-            raise self.unexpected("`interface`, `type` or `enum`")
-        self.next()
-        name, bases, type_ = parse()
-        end = self.tokens[self.index - 1].end
-        declaration = Declaration(
-            name=name, type=type_, bases=bases, doc=doc_of(first.comments), start=first.start, end=end
+    def definition(self, declaration: Declaration) -> Definition:
+        node, record, is_elided = declaration.node, _Record(), False
+        body = node.child_by_field_name("body")
+        value = node.child_by_field_name("value")
+        if body is not None and node.type == "interface_declaration":
+            record = self.record(body.children, 0)
+            schema: Any = self.with_bases(node, record.schema())
+        elif body is not None:
+            schema = {"anyOf": [self.enum_member(item) for item in items_of(body.children, self.code)[0]]}
+        elif value is not None and value.type == "object_type":
+            record = self.record(value.children, 0)
+            schema = record.schema()
+        elif value is not None and value.type == "union_type":
+            schema, is_elided = self.union(value, 0, trailing=declaration.trailing)
+        else:
+            schema = self.schema(value, 0)
+        return Definition(
+            name=declaration.name,
+            node=styled(described(schema, declaration.doc)),
+            block=self.code.block,
+            location=self.code.location(node),
+            lines=self.code.range(node),
+            properties=record.lines,
+            is_elided=is_elided or record.is_elided,
         )
-        self.declarations.append(declaration)
 
-    def skip_declaration(self, start: int) -> None:
-        """Go on with the next declaration: the next word that begins one, outside of brackets."""
-        self.index = max(self.index, start)
-        if self.index == start:
-            self.next()
-        depth = 0
-        for token in self.tokens[start : self.index]:
-            depth += (token.text in _OPENING) - (token.text in _CLOSING)
-        while not self.at_end:
-            starts = self.token.starts_line and self.at("export", "declare", "interface", "type", "enum")
-            if starts and depth <= 0:
-                return
-            depth += self.at(*_OPENING) - self.at(*_CLOSING)
-            self.next()
+    def with_bases(self, node: Node, schema: dict[str, Any]) -> dict[str, Any]:
+        clauses = [child for child in node.children if child.type == "extends_type_clause"]
+        bases = [self.schema(base, 0) for clause in clauses for base in types_of(clause)]
+        return {**schema, "allOf": bases} if bases else schema
 
-    def list_skipped(self, problem: Problem, start: int) -> None:
-        """List the problem for which everything from the token `start` up to here is passed over."""
-        skipped = (self.tokens[start].start, self.tokens[self.index - 1].end)
-        self.problems.append(replace(problem, skipped=skipped))
+    def enum_member(self, item: Item) -> Any:
+        value = item.node.child_by_field_name("value")
+        schema = self.constant(value) if value is not None else self.unknown(item.node, "has no value")
+        return styled(described(schema, item.doc or item.trailing))
 
-    def interface(self) -> tuple[str, tuple[str, ...], TypeNode]:
-        name = self.name()
-        self.no_parameters()
-        bases: list[str] = []
-        if self.take("extends"):
-            bases.append(self.name())
-            self.no_parameters()
-            while self.take(","):
-                bases.append(self.name())
-                self.no_parameters()
-        return name, tuple(bases), self.record(0)
-
-    def alias(self) -> tuple[str, tuple[str, ...], TypeNode]:
-        name = self.name()
-        self.no_parameters()
-        self.expect("=")
-        type_ = self.union(0)
-        if not self.take(";") and not self.token.starts_line:
-            raise self.unexpected("`;`")
-        trailing = doc_of(self.tokens[self.index - 1].trailing)
-        if isinstance(type_, OneOf) and type_.docs and not type_.docs[-1]:
-            type_ = replace(type_, docs=(*type_.docs[:-1], trailing))
-        return name, (), type_
-
-    def enum(self) -> tuple[str, tuple[str, ...], TypeNode]:
-        name = self.name()
-        self.expect("{")
-        members: list[TypeNode] = []
-        docs: list[str] = []
-        while not self.at("}"):
-            docs.append(doc_of(self.token.comments))
-            self.name()
-            if not self.take("="):
-                raise _NotUnderstoodError(f"the enum {name} does not say which values are sent", self.token)
-            members.append(self.constant())
-            if not self.take(","):
-                break
-        self.expect("}")
-        return name, (), OneOf(tuple(members), tuple(docs), is_elided=False)
-
-    def no_parameters(self) -> None:
-        if self.at("<"):
-            raise _NotUnderstoodError("a type with parameters has no counterpart in a schema", self.token)
-
-    # --- Objects ---
-
-    def record(self, depth: int) -> Record:
-        is_elided = is_elision(self.expect("{").trailing)
-        members: list[Member] = []
-        values: TypeNode | None = None
-        while not self.at("}"):
-            if self.at_end:
-                raise self.unexpected("`}`")
-            is_elided |= is_elision(self.token.comments)
-            if self.take("...") or self.take(";") or self.take(","):
-                is_elided |= self.tokens[self.index - 1].text == "..."
-            elif self.at("["):
-                values = self.index_signature(depth)
+    def record(self, nodes: Iterable[Node], depth: int) -> _Record:
+        items, is_elided = items_of(nodes, self.code)
+        found = _Record(is_elided=is_elided)
+        for item in items:
+            node = item.node
+            name = node.child_by_field_name("name")
+            wire = self.property_name(name) if name is not None else None
+            index = node.child_by_field_name("index_type")
+            if node.type == "index_signature" and index is not None and self.code.text(index) == "string":
+                found.values = self.annotation(node, depth)
+            elif node.type in ("property_signature", "method_signature") and wire:
+                is_optional, found.properties[wire] = self.property(item, depth)
+                found.required += [] if is_optional else [wire]
+                found.lines[wire] = self.code.range(node)
             else:
-                member, trailing = self.member(depth), self.tokens[self.index - 1].trailing
-                is_elided |= is_elision(trailing)
-                if member is not None:
-                    members.append(member if member.doc else replace(member, doc=doc_of(trailing)))
-        is_elided |= is_elision(self.token.comments)
-        self.next()
-        return Record(members=tuple(members), values=values, is_elided=is_elided)
-
-    def index_signature(self, depth: int) -> TypeNode | None:
-        start = self.index
-        try:
-            self.next()
-            self.name()
-            self.expect(":")
-            self.expect("string")
-            self.expect("]")
-            self.expect(":")
-            type_ = self.union(depth + 1)
-            self.end_of_member()
-        except _NotUnderstoodError as stop:
-            self.skip_member(start)
-            self.list_skipped(stop.problem, start)
-            return None
-        return type_
-
-    def member(self, depth: int) -> Member | None:
-        """The member that begins here; None where what stands here has no name, which is listed alone."""
-        start, first = self.index, self.token
-        try:
-            if self.at("readonly") and self.tokens[self.index + 1].text not in (":", "?"):
-                self.next()
-            name = self.property_name()
-            is_optional = self.take("?")
-            if self.at("(", "<"):
-                raise _NotUnderstoodError(f"{name} is a function, which nothing sends", self.token)
-            self.expect(":")
-            type_ = self.union(depth + 1)
-            self.end_of_member()
-        except _NotUnderstoodError as stop:
-            text = self.skip_member(start)
-            if first.kind not in (TokenKind.NAME, TokenKind.STRING):
-                self.list_skipped(stop.problem, start)
-                return None
-            self.problems.append(stop.problem)
-            return Member(
-                name=first.text.strip("\"'"),
-                type=NotUnderstood(text, first.start),
-                is_optional=self.tokens[start + 1].text == "?",
-                doc=doc_of(first.comments),
-                start=first.start,
-            )
-        return Member(name=name, type=type_, is_optional=is_optional, doc=doc_of(first.comments), start=first.start)
-
-    def property_name(self) -> str:
-        if self.token.kind is TokenKind.STRING:
-            return self.string()
-        return self.name()
-
-    def end_of_member(self) -> None:
-        if self.take(";") or self.take(",") or self.at("}") or self.token.starts_line:
-            return
-        raise self.unexpected("`;`")
-
-    def skip_member(self, start: int) -> str:
-        """Go behind the member that begins at `start`, and give its text."""
-        self.index, depth = start, 0
-        while not self.at_end:
-            if depth == 0 and (self.at("}") or (self.index > start and self.at(";", ","))):
-                break
-            if depth == 0 and self.index > start and self.token.starts_line and not self.at("|", "&"):
-                break
-            depth += self.at(*_OPENING) - self.at(*_CLOSING)
-            self.next()
-        text = self.text[self.tokens[start].start : self.tokens[self.index - 1].end]
-        return " ".join(text[:_EXCERPT].split())
-
-    # --- Types ---
-
-    def union(self, depth: int) -> TypeNode:
-        if depth > MAX_DEPTH:
-            raise self.too_deep()
-        members: list[TypeNode] = []
-        docs: list[str] = []
-        is_elided, before = False, self.token.comments if self.at("|") else ()
-        self.take("|")
-        while True:
-            comments = (*before, *self.token.comments)
-            is_elided |= is_elision(comments)
-            if self.take("..."):
-                is_elided = True
-            else:
-                members.append(self.intersection(depth))
-                docs.append(doc_of(comments) or doc_of(self.tokens[self.index - 1].trailing))
-            before = self.token.comments
-            if not self.take("|"):
-                break
-        if not members:
-            raise self.unexpected("a type")
-        return members[0] if len(members) == 1 and not is_elided else OneOf(tuple(members), tuple(docs), is_elided)
-
-    def intersection(self, depth: int) -> TypeNode:
-        self.take("&")
-        parts = [self.postfix(depth)]
-        while self.take("&"):
-            parts.append(self.postfix(depth))
-        return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
-
-    def postfix(self, depth: int) -> TypeNode:
-        while self.at("readonly"):
-            self.next()
-        found = self.primary(depth)
-        while not self.token.starts_line and self.take("["):
-            if not self.take("]"):
-                raise _NotUnderstoodError("the type of a property of another type is not followed", self.token)
-            found = ArrayOf(found)
-            if nests_deeper(found, MAX_DEPTH):
-                raise self.too_deep()
+                self.report_member(node)
         return found
 
-    def primary(self, depth: int) -> TypeNode:
-        token = self.token
-        if self.at("{"):
-            return self.record(depth + 1)
-        if self.at("("):
-            self.next()
-            found = self.union(depth + 1)
-            self.expect(")")
-            if self.at("=>"):
-                raise _NotUnderstoodError("a function is nothing that can be sent", self.token)
-            return found
-        if token.kind is TokenKind.NAME and token.text not in ("true", "false"):
-            return self.named(depth)
-        return self.constant()
+    def report_member(self, node: Node) -> None:
+        lines = self.code.range(node)
+        where = line_range(lines.start, lines[-1])
+        message = f"{where} not read: `{self.code.excerpt(node)}` is not a property"
+        self.findings.warn("rfd-typescript", message, self.code.location(node))
 
-    def named(self, depth: int) -> TypeNode:
-        if self.at("keyof", "typeof", "infer", "unique", "asserts", "new"):
-            raise _NotUnderstoodError(f"`{self.token.text}` has no counterpart in a schema", self.token)
-        if self.token.starts_line and self.at("export", "declare", "interface", "enum"):
-            raise self.unexpected("a type")
-        token = self.next()
-        if self.at("."):
-            raise _NotUnderstoodError("names with dots are not followed", self.token)
-        arguments: list[TypeNode] = []
-        if self.take("<"):
-            arguments.append(self.union(depth + 1))
-            while self.take(","):
-                arguments.append(self.union(depth + 1))
-            self.expect(">")
-        if token.text in _KEYWORDS and not arguments:
-            return Keyword(token.text)
-        return Reference(token.text, tuple(arguments), token.start)
+    def property_name(self, name: Node) -> str | None:
+        if name.type == "string":
+            found = self.constant(name)
+            return found.get("const") if isinstance(found, dict) else None
+        return self.code.text(name) if name.type == "property_identifier" else None
 
-    def constant(self) -> TypeNode:
-        if self.token.kind is TokenKind.STRING:
-            return Constant(self.string())
-        if self.at("true", "false"):
-            return Constant(self.next().text == "true")
-        sign = -1 if self.take("-") else 1
-        if self.token.kind is TokenKind.NUMBER:
-            token = self.next()
-            if token.text.isdecimal() and len(token.text) < 16:
-                return Constant(sign * int(token.text))
-            raise _NotUnderstoodError("only whole numbers below 10^15 can be constants", token)
-        raise self.unexpected("a type")
+    def property(self, item: Item, depth: int) -> tuple[bool, Any]:
+        """Whether the property is optional, and its schema; null stands for an absent value."""
+        node = item.node
+        has_mark = any(child.type == "?" for child in node.children)
+        schema = self.annotation(node, depth) if node.type == "property_signature" else self.unknown(node)
+        annotation = node.child_by_field_name("type")
+        types = types_of(annotation) if annotation is not None else []
+        parts = [self.code.text(part) for type_ in types for part in flat(type_, "union_type")]
+        if has_mark and isinstance(schema, dict):
+            schema = nullable(schema)
+        return has_mark or "undefined" in parts, styled(described(schema, item.doc or item.trailing))
 
-    def string(self) -> str:
-        token = self.next()
-        inner = token.text[1:-1]
-        if len(token.text) < 2 or token.text[-1] != token.text[0]:
-            raise _NotUnderstoodError("a string that does not end", token)
-        if token.text[0] == "'":
-            inner = inner.replace("\\'", "'").replace('"', '\\"')
-        try:
-            found = json.loads(f'"{inner}"', strict=False)
-            found.encode()
-        except (ValueError, UnicodeEncodeError):
-            raise _NotUnderstoodError("a string with an escape that is not JSON's", token) from None
-        return str(found)
+    def annotation(self, node: Node, depth: int) -> Any:
+        annotation = node.child_by_field_name("type")
+        types = types_of(annotation) if annotation is not None and not node.has_error else []
+        return self.schema(types[0], depth + 1) if types else self.unknown(node)
+
+    def schema(self, node: Node | None, depth: int) -> Any:
+        """The schema of a type; a mark for a type that has none, which is reported."""
+        if node is None or node.has_error:
+            return self.unknown(node)
+        if depth > MAX_DEPTH:
+            return self.unknown(node, f"is nested more than {MAX_DEPTH} deep")
+        types = types_of(node)
+        text = self.code.text(node) if not types else ""
+        match node.type:
+            case "predefined_type" if text in _SIMPLE:
+                return dict(_SIMPLE[text])
+            case "literal_type" if types:
+                return self.constant(types[0])
+            case "type_identifier":
+                return self.reference(node)
+            case "generic_type":
+                return self.generic(node, depth)
+            case "parenthesized_type" | "readonly_type":
+                return self.schema(types[0], depth + 1)
+            case "array_type":
+                return {"type": "array", "items": self.schema(types[0], depth + 1)}
+            case "union_type":
+                schema, is_elided = self.union(node, depth)
+                return self.complete(node, schema, is_elided=is_elided)
+            case "intersection_type":
+                return self.intersection(node, depth)
+            case "object_type":
+                record = self.record(node.children, depth + 1)
+                return self.complete(node, record.schema(), is_elided=record.is_elided)
+        return self.unknown(node)
+
+    def complete(self, node: Node, schema: Any, *, is_elided: bool) -> Any:
+        """`schema`, after a report if the text leaves a part of it out."""
+        if is_elided:
+            message = "the text leaves out a part of this type, with `...`: it is not in the draft"
+            self.findings.warn("rfd-type", message, self.code.location(node))
+        return schema
+
+    def union(self, node: Node, depth: int, *, trailing: str = "") -> tuple[Any, bool]:
+        items, is_elided = items_of(flat(node, "union_type"), self.code)
+        kept = [item for item in items if self.code.text(item.node) not in _ABSENT]
+        has_null = any(self.code.text(item.node) == "null" for item in items)
+        if kept and items and kept[-1] is items[-1]:
+            kept[-1].trailing = kept[-1].trailing or trailing
+        if len(kept) == 1 and not is_elided:
+            found = self.schema(kept[0].node, depth + 1)
+        else:
+            members = [(self.schema(item.node, depth + 1), item.doc or item.trailing) for item in kept]
+            found = {"anyOf": [styled(described(schema, doc)) for schema, doc in members]} if kept else {"type": "null"}
+        return (nullable(found) if has_null and isinstance(found, dict) else found), is_elided
+
+    def intersection(self, node: Node, depth: int) -> Any:
+        """`{ type: "a" } & A` in the idiom of the schemas: the object itself, and `allOf` for the rest."""
+        parts = [part for part in flat(node, "intersection_type") if part.is_named and part.type != "comment"]
+        members = [child for part in parts if part.type == "object_type" for child in part.children]
+        rest = [self.schema(part, depth + 1) for part in parts if part.type != "object_type"]
+        record = self.record(members, depth + 1)
+        schema = self.complete(node, record.schema(), is_elided=record.is_elided) if members else {}
+        return {**schema, "allOf": rest} if rest else schema
+
+    def reference(self, node: Node) -> Any:
+        name = self.code.text(node)
+        if name in self.known:
+            return reference(name)
+        return self.unknown(node, "is defined neither in the text nor in the schema", code="rfd-type")
+
+    def generic(self, node: Node, depth: int) -> Any:
+        name, arguments = node.child_by_field_name("name"), node.child_by_field_name("type_arguments")
+        types = types_of(arguments) if arguments is not None else []
+        match (self.code.text(name) if name is not None else "", types):
+            case (name_, [item]) if name_ in _LISTS:
+                return {"type": "array", "items": self.schema(item, depth + 1)}
+            case ("Record", [key, value]) if self.code.text(key) == "string":
+                return _Record(values=self.schema(value, depth + 1)).schema()
+        return self.unknown(node)
+
+    def constant(self, node: Node) -> Any:
+        text = self.code.text(node)
+        match node.type:
+            case "null" | "undefined":
+                return {"type": "null"}
+            case "true" | "false":
+                return {"type": "boolean", "const": text == "true"}
+            case "string" if not node.has_error and (value := _string(text)) is not None:
+                return {"type": "string", "const": value}
+            case "number" | "unary_expression" if re.fullmatch(r"-?[0-9]{1,15}", text):
+                return {"type": "integer", "const": int(text)}
+        return self.unknown(node)
+
+    def unknown(self, node: Node | None, why: str = "has no schema", *, code: str = "rfd-typescript") -> str:
+        if node is None:
+            return mark("a schema")
+        excerpt = self.code.excerpt(node)
+        self.findings.warn(code, f"`{excerpt}` {why}", self.code.location(node))
+        return mark(f"a schema for: {excerpt}")
+
+
+def _string(text: str) -> str | None:
+    """The value of a string; None if it has an escape that JSON does not have."""
+    inner = text[1:-1]
+    if text[0] == "'":
+        inner = inner.replace("\\'", "'").replace('"', '\\"')
+    try:
+        found = str(json.loads(f'"{inner}"', strict=False))
+        found.encode()
+    except ValueError:
+        return None
+    return found
+
+
+def convert_declarations(
+    declarations: Iterable[Declaration], schemas: Mapping[str, Any], *, base: Base, findings: Findings
+) -> list[Definition]:
+    """The definitions of declarations; `schemas` are the definitions that the text gives as JSON Schema."""
+    declarations = list(declarations)
+    known = base.definitions.keys() | schemas.keys() | {each.name for each in declarations}
+    found = [_Converter(code=each.code, known=known, findings=findings).definition(each) for each in declarations]
+    return with_defaults(found, schemas, base)
