@@ -116,8 +116,8 @@ def _refusal(root: Path) -> str | None:
 
 
 def check_folders_writable(root: Path, paths: Iterable[str]) -> None:
-    """Raise `InputError` if a folder in which one of `paths` has to change, or `root`, takes no changes."""
-    folders = {nearest_existing(folder) for folder in [root, *((root / path).parent for path in paths)]}
+    """Raise `InputError` if one of the folders of `paths`, which are below `root`, is not writable."""
+    folders = {nearest_existing((root / path).parent) for path in paths}
     refused = [folder for folder in sorted(folders) if not os.access(folder, os.W_OK | os.X_OK)]
     if refused:
         raise InputError([_unwritable(folder) for folder in refused])
