@@ -171,7 +171,7 @@ def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
     assert re.search(r"^acp: \d+ stale$", red.stdout, flags=re.MULTILINE), red.stdout
     assert re.search(r"^  schema\.sha256: \w{12} -> \w{12}$", red.stdout, flags=re.MULTILINE), red.stdout
     assert "\n  stale   types.py\n" in red.stdout
-    assert "mend it with: acpgen build\n" in red.stdout
+    assert "fix it with: acpgen build\n" in red.stdout
 
     found = project.compare("HEAD:vendor/schema.json", "--protocol", str(pair.protocol))
     assert found == project.compare("acp", "--source", "HEAD:vendor/schema.json")
@@ -218,7 +218,7 @@ def test_old_names_can_be_kept(tmp_path: Path) -> None:
     }
     assert "KillTerminalCommandRequest" in renames
     with (tmp_path / "pyproject.toml").open("a", encoding="utf-8") as file:
-        file.write("\n[tool.acpgen.emit.aliases]\n" + "".join(f'{old} = "{new}"\n' for old, new in renames.items()))
+        file.write("\n[tool.acpgen.renames]\n" + "".join(f'{old} = "{new}"\n' for old, new in renames.items()))
     assert dropped(project.build()) == []
     assert project.check().code == 0
 

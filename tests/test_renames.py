@@ -12,7 +12,7 @@ import pytest
 from tests.project_support import Project, ping_schema
 
 ONE = 'out = "acp"\nschema = "schema.json"\nruntime = false\n'
-RENAMES = '[tool.acpgen.emit.aliases]\nThing = "Item"\n'
+RENAMES = '[tool.acpgen.renames]\nThing = "Item"\n'
 
 
 @pytest.fixture
@@ -38,14 +38,14 @@ def test_the_manifest_has_the_public_names(project: Project) -> None:
 def test_a_name_that_is_gone_is_told(project: Project) -> None:
     ran = project.good("build")
     assert "warning: Thing, which the package had, is gone [name-dropped]" in ran.stderr
-    assert "[tool.acpgen.emit.aliases]" in ran.stderr
+    assert "[tool.acpgen.renames]" in ran.stderr
     assert project.good("build", "--full").stderr == ""  # once, for the old package is no more
 
 
 def test_the_name_that_took_its_place_is_guessed(project: Project) -> None:
     project.schema(ping_schema("Things"))
     ran = project.good("build")
-    assert "if Things took its place, keep the old name: [tool.acpgen.emit.aliases] Thing = 'Things'" in ran.stderr
+    assert "if Things took its place, keep the old name: [tool.acpgen.renames] Thing = 'Things'" in ran.stderr
 
 
 def test_nothing_is_guessed_where_the_options_are_others(project: Project) -> None:
@@ -80,7 +80,7 @@ def test_the_new_name_and_everything_else_do_not_warn(project: Project) -> None:
 
 
 def test_any_public_name_can_be_kept(project: Project) -> None:
-    project.config(f'{ONE}[tool.acpgen.emit.aliases]\nparse = "decode"\nMISSING = "UNSET"\nServer = "Agent"\n')
+    project.config(f'{ONE}[tool.acpgen.renames]\nparse = "decode"\nMISSING = "UNSET"\nServer = "Agent"\n')
     project.good("build")
     found = python(
         project, "import acp; print(acp.parse is acp.decode, acp.MISSING is acp.UNSET, acp.Server is acp.Agent)"
@@ -98,19 +98,19 @@ def test_a_rename_that_is_no_longer_listed_is_gone(project: Project) -> None:
 
 
 def test_an_old_name_that_is_still_there_is_a_mistake(project: Project) -> None:
-    project.config(f'{ONE}[tool.acpgen.emit.aliases]\nPingRequest = "Item"\n')
+    project.config(f'{ONE}[tool.acpgen.renames]\nPingRequest = "Item"\n')
     ran = project.run("build")
     assert ran.code == 2
     assert "[rename-taken]" in ran.stderr
 
 
 def test_a_module_of_the_package_is_no_old_name(project: Project) -> None:
-    project.config(f'{ONE}[tool.acpgen.emit.aliases]\ntypes = "Item"\n')
+    project.config(f'{ONE}[tool.acpgen.renames]\ntypes = "Item"\n')
     assert "[rename-taken]" in project.run("build").stderr
 
 
 def test_a_new_name_that_is_not_there_is_a_mistake(project: Project) -> None:
-    project.config(f'{ONE}[tool.acpgen.emit.aliases]\nThing = "Itme"\n')
+    project.config(f'{ONE}[tool.acpgen.renames]\nThing = "Itme"\n')
     for command in ("build", "check"):
         ran = project.run(command)
         assert ran.code == 2
@@ -121,7 +121,7 @@ def test_a_new_name_that_is_not_there_is_a_mistake(project: Project) -> None:
 def test_a_rename_for_all_outputs_holds_where_it_can(tmp_path: Path) -> None:
     tables = "".join(f'[tool.acpgen.outputs.{role}]\nout = "{role}"\nrole = "{role}"\n' for role in ("agent", "client"))
     base = 'schema = "schema.json"\nruntime = false\n'
-    project = Project(tmp_path / "p", f'{base}{tables}[tool.acpgen.emit.aliases]\nServer = "Agent"\nOld = "Thing"\n')
+    project = Project(tmp_path / "p", f'{base}{tables}[tool.acpgen.renames]\nServer = "Agent"\nOld = "Thing"\n')
     project.good("build")
     assert python(project, "import agent, client; agent.Server, agent.Old, client.Old").returncode == 0
     assert "AttributeError" in python(project, "import client; client.Server").stderr
@@ -132,9 +132,7 @@ def test_a_rename_for_all_outputs_holds_where_it_can(tmp_path: Path) -> None:
 
 
 def test_an_output_adds_renames_of_its_own(tmp_path: Path) -> None:
-    tables = (
-        '[tool.acpgen.emit.aliases]\nOld = "Thing"\n[tool.acpgen.outputs.a]\nout = "a"\nrenames = { Older = "Thing" }\n'
-    )
+    tables = '[tool.acpgen.renames]\nOld = "Thing"\n[tool.acpgen.outputs.a]\nout = "a"\nrenames = { Older = "Thing" }\n'
     project = Project(tmp_path / "p", f'schema = "schema.json"\nruntime = false\n{tables}')
     project.good("build")
     assert python(project, "import a; a.Old, a.Older").returncode == 0

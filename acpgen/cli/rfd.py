@@ -1,4 +1,4 @@
-"""`acpgen rfd`: what an RFD says, as the draft of an extension fragment."""
+"""`acpgen rfd`: draft an extension fragment from an RFD."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from acpgen.schema.walk import schema_map
 from acpgen.sources.inputs import find_inputs
 
 _CAP = 500
-"""Each finding is about another place in the text: none explains the others. So many are enough for any real one."""
+"""The most findings that are printed. Each is about another place in the text, so none explains the others."""
 
 rfd_app = typer.Typer(name="rfd", no_args_is_help=True)
 
 
 @rfd_app.callback()
 def rfd_options() -> None:
-    """Read RFDs: make the draft of an extension from the text.
+    """Read RFDs, and draft extensions from them.
 
     **Examples**
 
@@ -41,24 +41,22 @@ def rfd_options() -> None:
 @options.takes_schema
 def extract_command(
     asked: options.Asked,
-    file: Annotated[Path, typer.Argument(help="The RFD, as Markdown or as a page saved as text.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="The RFD: Markdown, or a page saved as text.", metavar="FILE")],
     rfd: Annotated[
         str | None,
-        typer.Option("--rfd", help="The address of the RFD, where the text does not have it.", metavar="URL"),
+        typer.Option("--rfd", help="The address of the RFD, if the text does not have it.", metavar="URL"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the draft to a file; else to stdout.", metavar="FILE")
+        Path | None, typer.Option("--out", "-o", help="Write the draft to a file instead of stdout.", metavar="FILE")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file that --out names.")] = False,
-    form: Annotated[
-        DiagnosticFormat, typer.Option("--format", help="How diagnostics are printed.")
-    ] = DiagnosticFormat.TEXT,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
+    form: options.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
-    """Make the draft of an extension file from the text of an RFD.
+    """Draft an extension file from the text of an RFD.
 
-    JSON Schema, TypeScript and examples of messages are read; everything that looks like code and is not understood
-    is listed. What the text does not say stands in the draft as `<fill in: …>`, and the draft cannot be used before
-    each of these is replaced. Exit code 1 says that there is something to fill in or to look at.
+    JSON Schema, TypeScript and examples of messages are read; other code is listed. The draft has `<fill in: …>` for
+    everything that the text does not say, and cannot be used until all of these are replaced. The exit code is 1 if
+    there is something to fill in or to review.
 
     **Examples**
 
@@ -83,8 +81,8 @@ def extract_command(
 
 
 def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
-    """The text of the draft, and what there is to say of it; `label` names it where it does not fit the schema."""
-    # imported here: no other command needs it
+    """The text of the draft, and its diagnostics. `label` names the draft in them."""
+    # imported here: slow, and no other command needs it
     from acpgen.rfd import Base, check_draft, extract, read_source
 
     inputs = find_inputs(replace(asked.sources(), extensions=()))
@@ -104,6 +102,6 @@ def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str)
 
 
 def _draft_text(draft: object) -> str:
-    """The draft as JSON, with an escape for everything that a terminal would act upon."""
+    """The draft as JSON. Characters that a terminal acts on are escaped."""
     text = json.dumps(draft, indent=2, ensure_ascii=False)
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)

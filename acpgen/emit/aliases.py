@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from acpgen.diagnostics import Diagnostic, InputError, Severity
 from acpgen.text import did_you_mean
 
-CONFIG_TABLE = "[tool.acpgen.emit.aliases]"
+CONFIG_TABLE = "[tool.acpgen.renames]"
 
 
 def usable(renames: Iterable[tuple[str, str]], modules: Mapping[str, Collection[str]]) -> dict[str, str]:
