@@ -111,9 +111,8 @@ def option(key: str, **more: Any) -> Any:
     declarations = [declaration for declaration in (found.option, found.short) if declaration is not None]
     return typer.Option(
         *declarations,
-        help=found.help,
+        help=f"{found.help} The default is {found.default_text}." if found.default_text else found.help,
         metavar=found.metavar,
-        show_default=found.default_text or False,
         autocompletion=_COMPLETION.get(key),
         **more,
     )
@@ -208,7 +207,7 @@ def takes_schema(command: CommandFunction) -> CommandFunction:
 
 
 def takes_outputs(command: CommandFunction) -> CommandFunction:
-    """Add the options of a build to a command, which gets them as `asked`."""
+    """Add the options of a build to a command, which gets them as `asked`. Its own options replace equal ones."""
     return _with_options(command, _output_options)
 
 
