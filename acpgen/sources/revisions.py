@@ -134,7 +134,8 @@ def resolve_both(
     """Resolve two specs, each with its `extensions` on top.
 
     `protocol` is that of schema files; its default is the protocol of the other side. `files` are the inputs of
-    packages that are not bundled. Raises `InputError` for everything that does not exist, cannot be read, or is not valid.
+    packages that are not bundled. Raises `InputError` for everything that does not exist, cannot be read, or is not
+    valid.
     """
     found = _all((lambda: _locate(old, protocol), lambda: _locate(new, protocol)))
     told = [known for each in found if (known := _protocol_of(each)) is not None]
