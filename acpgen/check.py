@@ -75,7 +75,7 @@ class Checked:
 def check(options: BuildOptions) -> Checked:
     """Compile, and compare the output folder with the result.
 
-    The manifest decides nothing, because whoever changes the files can change it, too. Raises `InputError` for errors
+    The manifest decides nothing: a change to the files can forge it, too. Raises `InputError` for errors
     in the input, and for a folder that cannot hold a package.
     """
     old = usable_manifest(options.out)

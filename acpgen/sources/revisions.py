@@ -138,8 +138,8 @@ def resolve_both(
     valid.
     """
     found = _all((lambda: _locate(old, protocol), lambda: _locate(new, protocol)))
-    told = [known for each in found if (known := _protocol_of(each)) is not None]
-    number = protocol or (told[0] if told else DEFAULT_PROTOCOL)
+    known_protocols = [known for each in found if (known := _protocol_of(each)) is not None]
+    number = protocol or (known_protocols[0] if known_protocols else DEFAULT_PROTOCOL)
     first, second = _all(
         partial(_resolve, spec, each, protocol=number, extensions=more, files=files or {})
         for spec, each, more in zip((old, new), found, extensions, strict=True)
