@@ -1,4 +1,4 @@
-"""Whether the package in an output folder is what a build would write; nothing is written."""
+"""Compares the package in an output folder with the result of a build. Nothing is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from acpgen.text import digest, with_plain_ends
 
 
 class Flaw(Enum):
-    """What can be wrong with a file."""
+    """The kinds of differences between a file and the result of a build."""
 
     MISSING = "missing"
     STALE = "stale"
@@ -31,8 +31,8 @@ class Flaw(Enum):
     def meaning(self) -> str:
         """The flaw in words."""
         return {
-            Flaw.MISSING: "is not there",
-            Flaw.STALE: "is not what the schema and the options make now",
+            Flaw.MISSING: "is missing",
+            Flaw.STALE: "does not match the present schema and options",
             Flaw.EDITED: "was edited by hand",
             Flaw.EXTRA: "is not part of the package: move it or delete it",
         }[self]
@@ -40,7 +40,7 @@ class Flaw(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A file that is not as it should be; `path` is relative to the output folder, empty for the package as such."""
+    """A file that differs. `path` is relative to the output folder, and empty if there is no package at all."""
 
     flaw: Flaw
     path: str
@@ -48,11 +48,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What there is to say about one output folder.
+    """The result for one output folder.
 
-    `reasons` says which inputs have changed since the package was written. `plan` is what a build would do;
-    `is_hidden` says that a build without `full` would not do it, because the manifest claims that nothing has changed.
-    `names` are the public names of the package.
+    `reasons` are the inputs and options that have changed since the package was written. `plan` is that of a build.
+    `is_hidden` says that a build without `full` would skip it, because the manifest shows no change. `names` are the
+    public names of the package.
     """
 
     findings: tuple[Finding, ...]
@@ -68,15 +68,15 @@ class Checked:
 
     @property
     def can_be_built(self) -> bool:
-        """Whether a build puts anything right: it leaves alone what is not its own."""
+        """Whether a build fixes at least one finding: it does not touch extra files."""
         return not self.plan.problems and any(finding.flaw is not Flaw.EXTRA for finding in self.findings)
 
 
 def check(options: BuildOptions) -> Checked:
-    """Compile, and compare an output folder with what a build would write there.
+    """Compile, and compare the output folder with the result.
 
-    What the manifest says decides nothing: it comes from where the files come from.
-    Raises `InputError` for what cannot be compiled, and for a folder that cannot hold a package.
+    The manifest decides nothing: a change to the files can forge it, too. Raises `InputError` for errors
+    in the input, and for a folder that cannot hold a package.
     """
     old = usable_manifest(options.out)
     built = survey(options, full=True)
@@ -93,7 +93,7 @@ def check(options: BuildOptions) -> Checked:
 
 
 def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterator[Finding]:
-    """`is_same` says that `old` names the same inputs and options, so that what differs comes from elsewhere."""
+    """`is_same` says that `old` has the same inputs and options: then, differences come from edits."""
     kinds = {change.path: change.kind for change in plan.changes}
     if set(kinds.values()) == {Kind.CREATE} and not plan.problems:
         yield Finding(Flaw.MISSING, "")
@@ -110,12 +110,12 @@ def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterat
                 yield Finding(Flaw.STALE, path)
             case Kind.UPDATE if not is_same and _is_as_recorded(plan.folder, path, old):
                 yield Finding(Flaw.STALE, path)
-            case _:  # something that is no file is in its place, too
+            case _:  # also something in its place that is not a file
                 yield Finding(Flaw.EDITED, path)
 
 
 def _is_as_recorded(folder: Path, path: str, old: Manifest | None) -> bool:
-    """Whether an earlier build wrote the file at `path` as it is, as far as the manifest and its first line tell."""
+    """Whether an earlier build wrote this text, according to the manifest and the first line of the file."""
     if path == LOCK_NAME:
         return old is not None
     data = _read(folder, path)
@@ -133,11 +133,13 @@ def _read(folder: Path, path: str, *, limit: int = MOST_READ) -> bytes | None:
 
 
 def _extra_files(plan: Plan) -> Iterator[Finding]:
-    """Files that no build wrote; caches and hidden files are left out, which tools leave everywhere."""
+    """The files that no build has written, without the caches and hidden files of other tools."""
     root = real_root(plan.folder)
     known = {*plan.files, *(change.path for change in plan.changes)}
     for above, folders, files in os.walk(root):
-        links = {name for name in folders if (Path(above) / name).is_symlink()}  # which can be imported from, too
+        links = {
+            name for name in folders if (Path(above) / name).is_symlink()
+        }  # modules can be imported through a link
         for name in sorted([*files, *links]):
             path = (Path(above) / name).relative_to(root).as_posix()
             if path not in known and not _is_harmless(Path(above) / name):
@@ -146,25 +148,25 @@ def _extra_files(plan: Plan) -> Iterator[Finding]:
 
 
 def _is_harmless(path: Path) -> bool:
-    """Whether Python runs nothing from a file beside the modules: hidden ones have no name that it could import.
+    """Whether Python never runs code from this file.
 
-    Of what is in a cache, Python runs only what was made from the module as it is. It goes by the time stamp, which
-    no commit can set, unless the file itself asks for something else.
+    A hidden file cannot be imported: its name is not an identifier. Python runs a `.pyc` in a cache only if its time
+    stamp is that of the module, which a commit cannot set, or if its flags select a hash instead.
     """
     if path.parent.name != "__pycache__" or path.name.startswith("."):
         return path.name.startswith(".")
-    if path.suffix != ".pyc":  # Python leaves one of these where it is killed while it writes
+    if path.suffix != ".pyc":  # a Python that is killed while it writes a `.pyc` leaves such a file
         return re.search(r"\.pyc\.\d+$", path.name) is not None
     head = _read(path.parent, path.name, limit=_FLAGS + 1)
     return head is not None and not (len(head) > _FLAGS and head[_FLAGS] & _GOES_BY_HASH)
 
 
 _FLAGS, _GOES_BY_HASH = 4, 1
-"""Where in a `.pyc` its flags are, and the one of them that says that no time stamp counts (PEP 552)."""
+"""The offset of the flags in a `.pyc`, and the flag for a hash instead of a time stamp (PEP 552)."""
 
 
 def _reasons(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
-    """What differs between the inputs and options of two builds."""
+    """The differences between the inputs and options of two builds."""
     before, after = dict(_flat(old)), dict(_flat(new))
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
@@ -187,7 +189,7 @@ def _shown(value: object) -> str:
     match value:
         case None:
             return "none"
-        case str() if len(value) == 64:  # a digest: the beginning is enough to see that it is another one
+        case str() if len(value) == 64:  # the start of a digest is enough to see a difference
             return value[:12]
         case list() | tuple():
             return ", ".join(map(str, value)) or "none"
@@ -196,11 +198,11 @@ def _shown(value: object) -> str:
 
 
 _MOST_ADDED = 1024 * 1024
-"""Bytes in a file beyond those of the right text that a diff shows."""
+"""The most bytes of a file, beyond the size of the right text, that a diff shows."""
 
 
 def unified_diff(checked: Checked) -> Iterator[str]:
-    """The lines of a diff that leads from what is on disk to what a build would write; long files are cut."""
+    """The lines of a diff from the files on disk to the result of a build. Long files are cut."""
     for change in checked.plan.changes:
         if change.kind is not Kind.KEEP:
             new = "" if change.kind is Kind.DELETE else checked.plan.files[change.path]

@@ -1,24 +1,25 @@
-"""What acpgen has to say about its input: one diagnostic type, one collector, one error root.
+"""Messages about the input: one type, one collector, one root of all errors.
 
-A stage never prints. It puts its findings into a `Report`; the command line sorts, caps and prints them.
+A stage never prints. It adds diagnostics to a `Report`; the command line sorts, caps and prints them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
 
 class Severity(Enum):
-    """How grave a diagnostic is, by its consequence."""
+    """The consequence of a diagnostic."""
 
     ERROR = "error"
     """No package is written."""
     WARNING = "warning"
-    """A package is written, yet something in the input had no effect on it; an error under `--strict`."""
+    """A package is written, but a part of the input has no effect on it. An error under `--strict`."""
     NOTE = "note"
-    """Worth knowing; shown under `--verbose`, or where the user asked for the thing that it is about."""
+    """Nothing is wrong. Shown under `--verbose`, or by a command that is about the same thing."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,10 +37,10 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One finding: what, where, and how to fix it.
+    """One message: the fact, its place, and a hint that names an action.
 
-    `code` is stable and made for machines (`ref-not-found`); `pointer` is a JSON pointer (RFC 6901)
-    into `location.file`.
+    `code` is a stable identifier for programs, such as `ref-not-found`. `pointer` is a JSON pointer (RFC 6901) into
+    `location.file`.
     """
 
     code: str
@@ -51,13 +52,13 @@ class Diagnostic:
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str]:
-        """Order by place, then by code, so that output does not depend on the order of the work."""
+        """The order by place, then by code: the output must not depend on the order of the work."""
         where = self.location or Location("", 0, 0)
         return (where.file, where.line, where.column, self.code, self.message)
 
 
 class AcpgenError(Exception):
-    """The root of everything acpgen raises on purpose. `exit_code` is what the command line returns for it."""
+    """The root of all errors that acpgen raises on purpose. `exit_code` is that of the command line."""
 
     exit_code = 2
 
@@ -67,23 +68,23 @@ class AcpgenError(Exception):
 
 
 class InputError(AcpgenError):
-    """The schema, a fragment, an option or the output folder is not usable as it is (exit code 2)."""
+    """The schema, a fragment, an option or the output folder cannot be used (exit code 2)."""
 
 
 class InternalError(AcpgenError):
-    """acpgen contradicts itself: a bug in acpgen, never the user's fault (exit code 3)."""
+    """A bug in acpgen, whatever the input is (exit code 3)."""
 
     exit_code = 3
 
 
 def input_error(code: str, message: str, *, location: Location | None = None, hint: str | None = None) -> InputError:
-    """An `InputError` with a single diagnostic, for problems that have no JSON pointer."""
+    """Make an `InputError` with a single diagnostic, for a problem without a JSON pointer."""
     found = Diagnostic(code=code, severity=Severity.ERROR, message=message, location=location, hint=hint)
     return InputError([found])
 
 
 def internal_error(message: str) -> InternalError:
-    """An `InternalError` that asks for a bug report."""
+    """Make an `InternalError` that asks for a bug report."""
     return InternalError(
         [
             Diagnostic(
@@ -97,42 +98,64 @@ def internal_error(message: str) -> InternalError:
 
 
 Locate = Callable[[str], tuple[Location | None, str]]
-"""Turns a pointer into the composed schema into the file position and pointer that it came from."""
+"""Maps a pointer into the composed schema to the place in a file, and the pointer, that it comes from."""
 
 
 @dataclass(slots=True)
 class Report:
-    """Collects the diagnostics of a run, each placed by `locate` in the file where its cause stands."""
+    """Collects the diagnostics of a run, each of them once. `locate` finds the place in a file for a pointer."""
 
     locate: Locate = field(default=lambda pointer: (None, pointer))
     found: list[Diagnostic] = field(default_factory=list)
     _seen: set[Diagnostic] = field(default_factory=set, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        self._seen.update(self.found)
+
     def error(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
-        """Record something that makes a package impossible; the stage may go on to find more."""
+        """Add an error: no package can be written. The stage may go on to find more."""
         self._add(Severity.ERROR, code, message, at=at, hint=hint)
 
     def warning(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
-        """Record something that acpgen reads past."""
+        """Add a warning: a part of the input has no effect."""
         self._add(Severity.WARNING, code, message, at=at, hint=hint)
 
     def note(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
-        """Record something that is as it should be, yet may surprise."""
+        """Add a note: nothing is wrong, but the effect may surprise."""
         self._add(Severity.NOTE, code, message, at=at, hint=hint)
 
     def _add(self, severity: Severity, code: str, message: str, *, at: str, hint: str | None) -> None:
         location, pointer = self.locate(at)
-        found = Diagnostic(code=code, severity=severity, message=message, location=location, pointer=pointer, hint=hint)
-        if found not in self._seen:
-            self._seen.add(found)
-            self.found.append(found)
+        self.add(
+            Diagnostic(code=code, severity=severity, message=message, location=location, pointer=pointer, hint=hint)
+        )
+
+    def add(self, *diagnostics: Diagnostic) -> None:
+        """Add diagnostics that have their places already."""
+        for each in diagnostics:
+            if each not in self._seen:
+                self._seen.add(each)
+                self.found.append(each)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Add the diagnostics of an `InputError` that the block raises, and go on after the block."""
+        try:
+            yield
+        except InputError as error:
+            self.add(*error.diagnostics)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The findings that make a package impossible."""
+        """The errors so far."""
         return tuple(found for found in self.found if found.severity is Severity.ERROR)
 
+    @property
+    def in_order(self) -> tuple[Diagnostic, ...]:
+        """All diagnostics by place."""
+        return tuple(sorted(self.found, key=lambda found: found.sort_key))
+
     def raise_errors(self) -> None:
-        """Raise `InputError` with all errors recorded so far, if there are any."""
+        """Raise `InputError` with all errors so far, if there are any."""
         if errors := self.errors:
             raise InputError(errors)

@@ -1,4 +1,7 @@
-"""The pipeline: load, compose, lower, emit, format and plan, with the time of each stage."""
+"""The stages of a build: load, compose, lower, emit, format and plan, with the time of each.
+
+Every command uses these functions. Nothing is written here; `output.apply` does that.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from acpgen.config import BuildOptions, Sources
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
@@ -27,13 +29,13 @@ from acpgen.sources.inputs import Inputs, find_inputs, manifest_head
 
 @dataclass(slots=True)
 class Timings:
-    """The seconds that each stage took, in order."""
+    """The seconds of each stage, in order."""
 
     stages: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count the time until the end of the block as the stage `name`."""
+        """Add the time of the block to the stage `name`."""
         start = time.perf_counter()
         try:
             yield
@@ -42,29 +44,29 @@ class Timings:
 
 
 def load_model(sources: Sources, *, strict: bool = False) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """The model of a schema with its extensions, for commands that only show it."""
+    """Compile a schema with its extensions, for commands that only show the model."""
     return compile_model(find_inputs(sources), Options(), timings=Timings(), strict=strict)
 
 
 def load_composed(sources: Sources, options: Options) -> tuple[Composed, Model, tuple[Diagnostic, ...]]:
-    """The composed schema and its model, for commands that show both."""
+    """Compose and lower a schema with its extensions, for commands that show both results."""
     timings = Timings()
     composed, report = compose_loaded(load_inputs(find_inputs(sources), timings), timings)
     model = lower(composed, options, report)
-    return composed, model, tuple(sorted(report.found, key=lambda found: found.sort_key))
+    return composed, model, report.in_order
 
 
 def compile_model(
     inputs: Inputs, options: Options, *, timings: Timings, strict: bool
 ) -> tuple[Model, tuple[Diagnostic, ...]]:
-    """Load, compose and lower. Raises `InputError` where the input is unusable, or has warnings under `strict`."""
+    """Load, compose and lower. Raises `InputError` for errors in the input, and for warnings if `strict`."""
     loaded = load_inputs(inputs, timings)
     return compile_loaded(loaded, options, timings=timings, strict=strict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What a model is compiled from, wherever it was read; `release` is None for a schema that is not bundled."""
+    """The input of a model, from files or from git. `release` is None for a schema that is not bundled."""
 
     base: Document
     fragments: tuple[Fragment, ...]
@@ -73,7 +75,7 @@ class Loaded:
 
 
 def load_inputs(inputs: Inputs, timings: Timings) -> Loaded:
-    """The schema and the extensions that were found. Raises `InputError` for what is not one."""
+    """Read and parse the schema and the extensions. Raises `InputError` for errors in them."""
     with timings.stage("load"):
         return Loaded(
             base=load_base(inputs),
@@ -93,11 +95,11 @@ def compile_loaded(
         model = lower(composed, options, report)
     if strict:
         _refuse_warnings(report)
-    return model, tuple(sorted(report.found, key=lambda found: found.sort_key))
+    return model, report.in_order
 
 
 def compose_loaded(loaded: Loaded, timings: Timings) -> tuple[Composed, Report]:
-    """Compose, with what there is to say so far. Raises `InputError` where the result is not to be lowered."""
+    """Compose, and check the result. Raises `InputError` if it cannot be lowered."""
     with timings.stage("load"):
         facts, without_gate = known_facts(loaded.base, loaded.protocol, loaded.release)
     with timings.stage("compose"):
@@ -118,19 +120,19 @@ def compose_loaded(loaded: Loaded, timings: Timings) -> tuple[Composed, Report]:
 def _note_ungated(methods: list[str], report: Report) -> None:
     report.note(
         "no-gate",
-        f"these methods have no gate here, so stubs call them without a check: {', '.join(methods)}",
+        f"these methods have no gate, so stubs call them without a check: {', '.join(methods)}",
         at="",
-        hint="the schema lacks the capabilities that open them in the bundled release; an extension can state `gates`",
+        hint="the schema lacks the capabilities of the gates in the bundled release; add `gates` in an extension",
     )
 
 
 def load_base(inputs: Inputs) -> Document:
-    """The base schema of a build."""
+    """Read the base schema of a build."""
     return read_document(inputs.schema.path, label=inputs.schema.label, origin=inputs.origin)
 
 
 def check_composed(composed: Composed) -> Report:
-    """What there is to say about a composed schema before it is lowered; raises `InputError` where it cannot be."""
+    """Check a composed schema. Raises `InputError` if it cannot be lowered."""
     report = Report(locate=composed.locate, found=list(composed.diagnostics))
     report.raise_errors()
     check_dialect(composed.root, report, composed.is_added)
@@ -150,16 +152,12 @@ def _refuse_warnings(report: Report) -> None:
         )
 
 
-if TYPE_CHECKING:
-    from acpgen.ir.model import Model
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a build came to: `plan` is None where the output is up to date by its manifest.
+    """The result of a build. `plan` is None if the manifest shows that the output is up to date.
 
-    `names` are the public names of the package, without those that are only kept for old code. `head` is what the
-    manifest says about the build.
+    `head` is the start of the manifest: the inputs and options. `names` are the public names of the package, without
+    aliases for former names.
     """
 
     plan: Plan | None
@@ -170,9 +168,9 @@ class Built:
 
 
 def build(options: BuildOptions, *, full: bool = False) -> Built:
-    """Compile, and compare with the output folder; nothing is written.
+    """Compile, and compare with the output folder. Nothing is written.
 
-    `full` compiles even where the manifest says that nothing changed. Raises `InputError` with all that is wrong.
+    `full` compiles even if the manifest shows no change. Raises `InputError` with all errors.
     """
     built = survey(options, full=full)
     if built.plan is not None:
@@ -181,7 +179,7 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
 
 
 def survey(options: BuildOptions, *, full: bool) -> Built:
-    """As `build`; but what stands in the way in the output folder is among the `problems` of the plan."""
+    """Do the same as `build`, but leave errors in the output folder to the `problems` of the plan."""
     timings = Timings()
     with timings.stage("load"):
         inputs = find_inputs(options.sources)
@@ -190,10 +188,8 @@ def survey(options: BuildOptions, *, full: bool) -> Built:
         is_unchanged = not full and old is not None and unchanged(options.out, head)
     if old is not None and is_unchanged and not options.strict:
         return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
-    from acpgen.pipeline import compile_model  # this import and what follows takes longer than all of the above
-
     model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
-    if old is not None and is_unchanged:  # compiled for warnings alone, which the manifest does not have
+    if old is not None and is_unchanged:  # compiled only for warnings, which the manifest does not have
         return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
     names, renames = _names(model, options)
     files = _make(model, options, renames, timings=timings)
@@ -210,13 +206,14 @@ def survey(options: BuildOptions, *, full: bool) -> Built:
 
 
 def _built_with(head: Mapping[str, object]) -> object:
-    """The options in what a manifest says, but for the names that are kept."""
+    """The options in the head of a manifest, without renames."""
     options = head.get("options")
     return {key: value for key, value in options.items() if key != "renames"} if isinstance(options, dict) else options
 
 
 def _names(model: Model, options: BuildOptions) -> tuple[list[str], Mapping[str, str]]:
-    """The public names of the package, and the earlier ones that are kept."""
+    """The public names of the package, and the former names that are kept."""
+    # imported here: an unchanged build needs no templates, and jinja2 is slow to import
     from acpgen.emit.package import exports, public_names
 
     modules = exports(model, options.roles, runtime=options.runtime)
@@ -224,7 +221,7 @@ def _names(model: Model, options: BuildOptions) -> tuple[list[str], Mapping[str,
 
 
 def _make(model: Model, options: BuildOptions, renames: Mapping[str, str], *, timings: Timings) -> dict[str, str]:
-    """The formatted files of the package."""
+    """Emit and format the files of the package."""
     from acpgen.emit.format import format_files
     from acpgen.emit.package import emit
 

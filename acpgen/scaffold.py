@@ -1,8 +1,8 @@
-"""A new project that runs: the package of an agent or a client with its vendored code, tests, and how to try it.
+"""Writes a new project that runs: the package of an agent or a client with its vendored code, tests, and a README.
 
-The files lie ready as those of a project named `new-project`, whose package is `new_project`: what has nothing to do
-with the protocol in `templates/project/`, what speaks it in `schema/projects/`. In paths and texts three words are
-replaced, and nothing else: `new-project`, `new_project`, and `ACPGEN_CONFIG`, which is what made the vendored code.
+The files are those of a project `new-project` with the package `new_project`. Files without knowledge of the protocol
+are in `templates/project/`, the others in `schema/projects/`. Three words are replaced in paths and texts:
+`new-project`, `new_project`, and `ACPGEN_CONFIG`, which becomes the configuration for the vendored code.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from acpgen.schema.bundled import locate_fragment
 from acpgen.schema.data import data_folder
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-"""What the packaging tools of Python take for the name of a project."""
+"""A name of a project that the packaging tools of Python accept."""
 
 _TAKEN = {*sys.stdlib_module_names, *dir(builtins), "src", "tests"}
-"""Names under which a package would hide something else, or would be hidden."""
+"""Names of packages that hide another module, or are hidden by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """What a new project is to be: its folder, whose name is its own, and what its vendored code is made of."""
+    """A new project. Its name is that of `folder`; `role` and `sources` decide its vendored code."""
 
     folder: Path
     role: Role
@@ -50,38 +50,38 @@ class Project:
 
     @property
     def package(self) -> str:
-        """The name of its package. Raises `InputError` where there is none that Python can import."""
+        """The name of its package. Raises `InputError` if Python cannot import it."""
         package = re.sub(r"[-_.]+", "_", self.name).lower()
         if flaw := _name_flaw(self.name, package):
             raise input_error(
                 "project-name",
                 f"{self.name!r} cannot be the name of a project: {flaw}",
-                hint="the last part of the folder is the name; choose one such as my-agent, whose package is my_agent",
+                hint="the last part of the path is the name; choose one such as my-agent, with the package my_agent",
             )
         return package
 
     @property
     def vendored(self) -> str:
-        """Where the code that acpgen writes is, below the folder."""
+        """The folder of the vendored code, relative to that of the project."""
         return f"src/{self.package}/acp"
 
 
 def _name_flaw(name: str, package: str) -> str | None:
     if not _NAME.fullmatch(name):
-        return "only ASCII letters, digits, and between them `-`, `_` and `.` may be in it"
+        return "it may have only ASCII letters and digits, with `-`, `_` and `.` between them"
     if package[0].isdigit():
         return f"the package {package} would start with a digit"
     if flaw := name_flaw(package):
         return flaw
     if package in {taken.lower() for taken in _TAKEN}:
-        return f"a package {package} would stand in the way of another that has this name"
+        return f"a package {package} would clash with another module or name"
     return None
 
 
 def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
-    """The plan that makes `project`, for `apply`, and what compiling had to say. Nothing is written.
+    """Plan the files of `project`, for `apply`. Returns the diagnostics of the compiler, too. Nothing is written.
 
-    Raises `InputError` for a name or a folder that cannot be used, and for all that a build raises it for.
+    Raises `InputError` for a name or a folder that cannot be used, and for the errors of a build.
     """
     vendored = project.vendored
     _check_empty(project.folder)
@@ -105,27 +105,27 @@ def _check_empty(folder: Path) -> None:
     if found:
         raise input_error(
             "folder-not-empty",
-            f"the folder {folder.as_posix()} is not empty: {found[0]} is in it",
-            hint="a new project needs an empty folder, or one that does not exist; `acpgen build` adds the package to "
-            "a project that you have, and `git init` can come afterwards",
+            f"the folder {folder.as_posix()} is not empty: it has {found[0]}",
+            hint="choose an empty folder or a new one, and run `git init` afterwards; for an existing project, use "
+            "`acpgen build`",
         )
     check_folder(folder)
 
 
 def project_files(project: Project) -> Iterator[tuple[str, str]]:
-    """The path and the text of each file but the vendored ones."""
+    """The path and the text of each file, without the vendored code."""
     words = {"new-project": project.name, "new_project": project.package, "ACPGEN_CONFIG": configuration(project)}
     for home in _homes(project):
         for path in sorted(home.rglob("*")):
             relative = path.relative_to(home).as_posix()
             if path.is_file() and not _is_leftover(relative):
-                # by another name here, so that it does not act on this project
+                # it has another name here, so that it does not affect this repository
                 shown = ".gitignore" if relative == "gitignore" else relative
                 yield _replaced(shown, words), _replaced(path.read_text(encoding="utf-8"), words)
 
 
 def _is_leftover(path: str) -> bool:
-    """Whether a tool has put the file there: installers compile the modules that they find, others keep caches."""
+    """Whether the file comes from a tool: installers compile modules, others keep caches."""
     return any(part == "__pycache__" or part.startswith(".") for part in path.split("/"))
 
 
@@ -134,7 +134,7 @@ def _homes(project: Project) -> Iterator[Path]:
     templates, data = data_folder() / "templates" / "project", data_folder() / "schema" / "projects"
     for home in (templates / "common", templates / role, data / protocol / role):
         if not home.is_dir():
-            raise internal_error(f"acpgen has no files for a project of the role {role} and protocol {protocol}")
+            raise internal_error(f"there are no files for a project of the role {role} and protocol {protocol}")
         yield home
 
 
@@ -143,21 +143,21 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 
 
 def configuration(project: Project) -> str:
-    """What stands in `[tool.acpgen]` of the project: the command that made its vendored code, without arguments."""
+    """The text of `[tool.acpgen]` in the project: the options of its vendored code."""
     sources = project.sources
     settings: dict[str, object] = {"out": project.vendored, "role": project.role.value}
     if sources.protocol != DEFAULT_PROTOCOL:
         settings["protocol"] = sources.protocol
     if sources.extensions:
         settings["extensions"] = [_from_within(project, extension) for extension in sources.extensions]
-    # JSON of a string, a number or an array of strings is TOML, too, if DEL is escaped
+    # the JSON of a string, a number or an array of strings is TOML, too, if DEL is escaped
     return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()).replace(
         "\x7f", "\\u007f"
     )
 
 
 def _from_within(project: Project, extension: str) -> str:
-    """How to name an extension in the folder of `project`: a file has another path there."""
+    """The name of an extension in the folder of `project`. A file has another path there."""
     path, label = locate_fragment(extension, project.sources.protocol)
     if label != extension:  # it is bundled
         return extension

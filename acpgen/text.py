@@ -1,4 +1,4 @@
-"""Text: escaped and cut for people, near misses suggested, hashed without regard to line endings."""
+"""Helpers for text: escaping, cutting, suggestions, and content hashes that ignore line endings."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ _CUT = 80
 
 
 def printable(text: str) -> str:
-    """`text` without characters that a terminal would act upon; input is untrusted, messages quote it."""
+    """Escape the characters that a terminal acts on. Messages quote input, which is untrusted."""
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def cut(text: str, length: int = _CUT) -> str:
-    """`text`, or its start where it is long."""
+    """Shorten `text` to at most `length` characters."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 MOST_HINTS = 20
-"""How many findings of a kind get such a hint: as many as are printed, and the search takes long."""
+"""The most diagnostics of one kind that get a suggestion: more are not printed, and the search is slow."""
 
 _LONGEST = 100
-"""Characters of a name that is looked at: to compare two takes the product of their lengths."""
+"""The longest name that is compared: the time is the product of the two lengths."""
 
 
 def did_you_mean(name: str, known: Iterable[str], *, prefix: str = "") -> str | None:
-    """The hint that names the one of `known` that is most like `name`, after `prefix`; None where none is like it."""
+    """Suggest the most similar of the names `known`, with `prefix` before it; None if none is similar."""
     if len(name) > _LONGEST:
         return None
     near = get_close_matches(name, sorted(each for each in known if len(each) <= _LONGEST), n=1)
@@ -35,10 +35,10 @@ def did_you_mean(name: str, known: Iterable[str], *, prefix: str = "") -> str | 
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a text file, in hexadecimal. Line ends do not count: git changes them in checkouts on Windows."""
+    """The SHA-256 of a text, in hexadecimal. Line ends are ignored: git changes them in checkouts on Windows."""
     return hashlib.sha256(with_plain_ends(data)).hexdigest()
 
 
 def with_plain_ends(data: bytes) -> bytes:
-    """Text with the line ends that acpgen writes."""
+    """Convert line ends to those that acpgen writes."""
     return data.replace(b"\r\n", b"\n")

@@ -138,7 +138,7 @@ def test_what_a_build_does_not_dare_to_overwrite(
     change(project)
     assert findings(project) == [("edited", path)]
     ran = project.run("check")
-    assert "mend it with" not in ran.stdout
+    assert "fix it with" not in ran.stdout
     assert f"[{code}]" in ran.stderr
     assert "hint: " in ran.stderr
     assert project.run("build").code == 2
@@ -160,7 +160,7 @@ def test_no_folder_at_all(tmp_path: Path) -> None:
     project = Project(tmp_path / "p", ONE)
     assert findings(project) == [("missing", "")]
     ran = project.run("check")
-    assert ran.stdout == "src/acp: there is no package\nmend it with: acpgen build\n"
+    assert ran.stdout == "src/acp: there is no package\nfix it with: acpgen build\n"
 
 
 def test_caches_and_hidden_files_are_nobodys_business(project: Project) -> None:
@@ -180,7 +180,7 @@ def test_the_text_says_why_what_and_how_to_mend_it(project: Project) -> None:
     assert "  options.roles: agent -> agent, client" in lines
     assert any(line.startswith("  schema.sha256: ") for line in lines)
     assert "  stale   client.py" in lines
-    assert lines[-1] == "mend it with: acpgen build"
+    assert lines[-1] == "fix it with: acpgen build"
 
 
 def test_the_reasons_name_extensions(project: Project) -> None:
@@ -253,10 +253,10 @@ def test_annotations_for_github(project: Project) -> None:
     extra(project)
     lines = project.run("check", "--format", "github").stdout.splitlines()
     assert lines[0] == (
-        "::error file=src/acp/types.py,title=acpgen%3A edited::types.py was edited by hand%0Amend it with: acpgen build"
+        "::error file=src/acp/types.py,title=acpgen%3A edited::types.py was edited by hand%0Afix it with: acpgen build"
     )
     assert "file=src/acp/mine.py" in lines[1]
-    assert "mend it with" not in lines[1]
+    assert "fix it with" not in lines[1]
 
 
 def test_several_outputs_and_the_command_that_mends_one(tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_several_outputs_and_the_command_that_mends_one(tmp_path: Path) -> None:
     project = Project(tmp_path / "p", f'schema = "schema.json"\nruntime = false\n{tables}')
     project.good("build", "one")
     lines = project.run("check").stdout.splitlines()
-    assert lines == ["src/one: up to date", "src/two: there is no package", "mend it with: acpgen build"]
-    assert project.run("check", "two").stdout.splitlines()[-1] == "mend it with: acpgen build two"
+    assert lines == ["src/one: up to date", "src/two: there is no package", "fix it with: acpgen build"]
+    assert project.run("check", "two").stdout.splitlines()[-1] == "fix it with: acpgen build two"
     project.good("check", "one")
 
 
@@ -274,8 +274,8 @@ def test_without_a_configuration_the_command_is_the_same_with_build(project: Pro
     arguments += ["--role", "both", "--extension", "./x.json"]
     fragment = {"fragment": 1, "id": "x", "revision": "1", "title": "X", "status": "vendor", "protocols": [1]}
     project.schema({**fragment, "$defs": {"Added": {"type": "object"}}}, "x.json")
-    mend = project.run("check", *arguments).stdout.splitlines()[-1].removeprefix("mend it with: ")
-    words = shlex.split(mend)
+    fix = project.run("check", *arguments).stdout.splitlines()[-1].removeprefix("fix it with: ")
+    words = shlex.split(fix)
     assert words[:2] == ["acpgen", "build"]
     project.good(*words[1:])
     assert project.good("check", *arguments).stdout == "it's/acp: up to date\n"

@@ -132,7 +132,7 @@ def test_a_folder_that_nothing_can_import_is_refused(project: Project, out: str,
     ran = project.run("build", "--out", out)
     assert ran.code == 2
     assert "[package-name]" in ran.stderr
-    assert f"call it {better}\n" in ran.stderr
+    assert f"; choose {better}\n" in ran.stderr
     assert not (project.path / out).exists()
     project.good("build", "--out", better)
 
@@ -157,7 +157,7 @@ def test_the_former_name_of_a_key_has_the_new_one_for_a_hint(project: Project) -
     project.config(f"{ONE}open-unions = true\n")
     ran = project.run("build")
     assert ran.code == 2
-    assert "hint: it is called `open` now" in ran.stderr
+    assert "hint: the key is now called `open`" in ran.stderr
     project.config(ONE)
     ran = project.run("build", "--open-unions")
     assert ran.code == 2
@@ -215,7 +215,7 @@ def test_config_is_a_table_for_people(tmp_path: Path) -> None:
 
 MISTAKES = {
     "unknown key": ('extention = ["logout"]\n', "5:1", "did you mean 'extensions'?"),
-    "unknown key, nothing near": ("zzz = 1\n", "5:1", "there are: out, role"),
+    "unknown key, nothing near": ("zzz = 1\n", "5:1", "the keys are: out, role"),
     "unknown key of an output": ('[tool.acpgen.outputs.a]\nout = "a"\nrole_ = "agent"\n', "7:1", "'role'?"),
     "a choice": ('role = "server"\n', "5:1", "'agent', 'client', 'both'"),
     "a number": ('protocol = "1"\n', "5:1", "a whole number"),
@@ -300,7 +300,7 @@ def test_bytes_that_are_no_text(project: Project) -> None:
 def test_an_unknown_output_is_answered_with_the_nearest(tmp_path: Path) -> None:
     project = Project(tmp_path / "p", TWO)
     assert "did you mean 'client'?" in project.run("build", "clinet").stderr
-    assert "there are: agent, client" in project.run("check", "zzz").stderr
+    assert "the outputs are: agent, client" in project.run("check", "zzz").stderr
     assert "[tool.acpgen.outputs.NAME]" in run_acpgen("build", "agent", cwd=tmp_path).stderr
 
 

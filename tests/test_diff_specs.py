@@ -126,7 +126,7 @@ def test_another_text_under_the_name_of_a_bundled_schema(package: Path, tmp_path
     lock["acpgen"] = "0.0.7"
     write(tmp_path / "acpgen.lock", lock)
     said = refused(tmp_path, "v1/0.10.8", cwd=tmp_path)
-    assert "is another" in said
+    assert "bundles another file under this name" in said
     assert "use acpgen 0.0.7" in said
 
 
@@ -220,7 +220,7 @@ def test_packages_in_git(old: str, repository: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ("nowhere:old.json", "git knows no revision 'nowhere'"),
+        ("nowhere:old.json", "unknown revision 'nowhere'"),
         ("HEAD:missing.json", "has no 'missing.json'"),
         ("HEAD:sub", "has no 'sub/acpgen.lock'"),
         (":old.json", "does not start with a revision"),

@@ -181,7 +181,7 @@ def test_the_workflow_is_green_and_red(project: Project, tmp_path: Path) -> None
     red = run_step("Check", project.path, environment)
     assert red.returncode == 1
     assert re.search(
-        r"^::error file=acp/types\.py,title=acpgen%3A stale::types\.py is not what", red.stdout, re.MULTILINE
+        r"^::error file=acp/types\.py,title=acpgen%3A stale::types\.py does not match", red.stdout, re.MULTILINE
     )
     assert run_step("Compare", project.path, environment).returncode == 0
     assert "Thing" in summary.read_text(encoding="utf-8")

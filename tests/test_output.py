@@ -84,8 +84,8 @@ def test_folders_left_empty_by_deletion_go_and_others_stay(out: Path) -> None:
 def test_new_files_have_the_mode_of_the_umask(tmp_path: Path) -> None:
     old = os.umask(0o027)
     try:
-        build(OLD, tmp_path / "acp")  # one step into place
-        build(NEW, tmp_path / "acp")  # file by file
+        build(OLD, tmp_path / "acp")
+        build(NEW, tmp_path / "acp")
     finally:
         os.umask(old)
     modes = {path: stat.S_IMODE((tmp_path / "acp" / path).stat().st_mode) for path in [".", "more", *NEW, LOCK_NAME]}
@@ -267,7 +267,7 @@ def test_a_listed_file_without_the_marker_is_not_overwritten(tmp_path: Path, tex
     assert codes(refusal(NEW, tmp_path)) == ["foreign-file"]
 
 
-def test_an_edited_first_line_can_be_mended(out: Path) -> None:
+def test_an_edited_first_line_can_be_repaired(out: Path) -> None:
     (out / "__init__.py").write_text(f"# mine: {MARKER}\nold\n")
     (found,) = refusal(NEW, out)
     assert "is in acpgen.lock, but does not start with acpgen's marker" in found.message
@@ -370,15 +370,15 @@ def test_a_path_that_is_file_and_folder_is_a_bug(tmp_path: Path) -> None:
         plan({"x": f"{MARKER}\n", "x/y.py": f"{MARKER}\n"}, folder=tmp_path, head=HEAD)
 
 
-@pytest.mark.parametrize("locked", ["acp", "acp/sub"])
-def test_a_folder_that_is_not_writable(out: Path, monkeypatch: pytest.MonkeyPatch, locked: str) -> None:
-    """Simulated: permission bits do not stop root."""
+@pytest.mark.parametrize(("locked", "edited"), [("acp", "gone.py"), ("acp/sub", "sub/codec.py")])
+def test_a_folder_that_is_not_writable(out: Path, monkeypatch: pytest.MonkeyPatch, locked: str, edited: str) -> None:
+    """Simulated, because permission bits do not stop root."""
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != out.parent / locked and real(path, mode))
     assert codes(refusal(NEW, out)) == ["folder-unwritable"]
     assert build(OLD, out).is_clean  # nothing to write, nothing to refuse
-    (out / "sub/codec.py").write_text(f"{MARKER}\nedited\n")
-    assert codes(refusal(OLD, out)) == ["folder-unwritable"]  # for the staging folder, where no file there changes
+    (out / edited).write_text(f"{MARKER}\nedited\n")
+    assert codes(refusal(OLD, out)) == ["folder-unwritable"]
 
 
 def test_a_missing_folder_below_one_that_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,4 @@
-"""What is left of the output folder after a failure midway, where its files are replaced one by one.
-
-That is how it is done where the system cannot exchange two folders; `test_output_kills` has those that can.
-"""
+"""The output folder after a build that failed midway; `test_output_kills` has failures at every event."""
 
 from __future__ import annotations
 
@@ -15,13 +12,8 @@ import pytest
 
 from acpgen.diagnostics import InputError
 from acpgen.output import LOCK_NAME, STAGE_PREFIX
+from acpgen.output.manifest import MARKER
 from tests.output_support import NEW, OLD, build, codes, contents, old_package, snapshot
-
-
-@pytest.fixture(autouse=True)
-def no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system that cannot exchange two folders."""
-    monkeypatch.setattr("acpgen.output.replacing.exchange", fail_at(1, lambda: None, CANNOT, forever=True))
 
 
 @pytest.fixture
@@ -47,65 +39,68 @@ def fail_at(
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
-CANNOT = OSError(errno.ENOSYS, "Function not implemented")
+
+REPLACED = ["__init__.py", "x.py", "codec.py", LOCK_NAME]
+"""The names of the files that an update replaces, in order. The deletion comes before the last one."""
 
 
-CHANGES_IN_UPDATE = 5
-"""Two updates, a creation, a deletion, and the manifest."""
+def test_the_manifest_is_replaced_last(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    replace, unlink = os.replace, os.unlink
+
+    def record_replace(source: Path, target: Path) -> None:
+        assert source.parent == target.parent
+        assert source.name.startswith(STAGE_PREFIX)
+        done.append(target.name)
+        replace(source, target)
+
+    def record_unlink(path: Path) -> None:
+        if not path.name.startswith(STAGE_PREFIX):
+            done.append(f"delete {path.name}")
+        unlink(path)
+
+    monkeypatch.setattr(os, "replace", record_replace)
+    monkeypatch.setattr(os, "unlink", record_unlink)
+    build(NEW, out)
+    assert done == [*REPLACED[:-1], "delete gone.py", REPLACED[-1]]
 
 
-@pytest.mark.parametrize("call", range(1, CHANGES_IN_UPDATE + 1))
-@pytest.mark.parametrize("hard_links", [True, False])
-def test_a_failed_update_leaves_the_old_package(
-    out: Path, monkeypatch: pytest.MonkeyPatch, call: int, hard_links: bool
+@pytest.mark.parametrize(("function", "call"), [("fsync", 1), ("fsync", 4), ("mkdir", 1), ("replace", 1)])
+def test_a_failure_before_the_first_replacement_leaves_the_old_package(
+    out: Path, monkeypatch: pytest.MonkeyPatch, function: str, call: int
 ) -> None:
     before = snapshot(out)
-    if not hard_links:
-        monkeypatch.setattr(os, "link", fail_at(1, os.link, OSError(errno.EPERM, "no links here"), forever=True))
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", fail_at(call, os.replace, FULL))
+        patch.setattr(os, function, fail_at(call, getattr(os, function), FULL))
         with pytest.raises(InputError, match="No space left on device") as caught:
             build(NEW, out)
     assert codes(caught.value.diagnostics) == ["write-failed"]
+    assert "nothing in the folder has changed" in str(caught.value.diagnostics[0].hint)
     assert snapshot(out) == before
     build(NEW, out)
     assert contents(out) == {**NEW, "mine/notes.py": "mine\n"}
 
 
-def test_an_update_renames_as_often_as_the_test_above_thinks(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    renamed: list[str] = []
-    real = os.replace
-
-    def record(source: Path, target: Path) -> None:
-        renamed.append(Path(source if STAGE_PREFIX in str(target) else target).name)
-        real(source, target)
-
-    monkeypatch.setattr(os, "replace", record)
-    build(NEW, out)
-    assert len(renamed) == CHANGES_IN_UPDATE
-    assert renamed[-1] == LOCK_NAME
-
-
-@pytest.mark.parametrize("function", ["fsync", "mkdir", "link"])
-@pytest.mark.parametrize("call", [1, 2])
-def test_a_failure_before_the_renaming(out: Path, monkeypatch: pytest.MonkeyPatch, function: str, call: int) -> None:
-    before = snapshot(out)
-    monkeypatch.setattr("shutil.copy2", fail_at(1, lambda *_: None, FULL, forever=True))
-    monkeypatch.setattr(os, function, fail_at(call, getattr(os, function), FULL))
-    with pytest.raises(InputError, match="No space left on device"):
-        build(NEW, out)
-    assert snapshot(out) == before
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a bug")])
-def test_any_exception_puts_the_old_package_back(
-    out: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+@pytest.mark.parametrize("call", range(2, len(REPLACED) + 1))
+@pytest.mark.parametrize("error", [FULL, KeyboardInterrupt(), RuntimeError("a bug")])
+def test_a_failure_between_two_replacements_leaves_whole_files(
+    out: Path, monkeypatch: pytest.MonkeyPatch, call: int, error: BaseException
 ) -> None:
-    before = snapshot(out)
-    monkeypatch.setattr(os, "replace", fail_at(4, os.replace, error))
-    with pytest.raises(type(error)):
-        build(NEW, out)
-    assert snapshot(out) == before
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail_at(call, os.replace, error))
+        with pytest.raises(InputError if error is FULL else type(error)) as caught:
+            build(NEW, out)
+    if isinstance(caught.value, InputError):
+        done = call if call == len(REPLACED) else call - 1  # the deletion counts, too
+        assert f"{done} of 5 changes are made" in str(caught.value.diagnostics[0].hint)
+    new = set(REPLACED[: call - 1])
+    expected = {path: text for path, text in OLD.items() if Path(path).name not in new}
+    expected |= {path: text for path, text in NEW.items() if Path(path).name in new}
+    if call == len(REPLACED):
+        del expected["gone.py"]
+    assert contents(out) == {**expected, "mine/notes.py": "mine\n"}
+    build(NEW, out)
+    assert contents(out) == {**NEW, "mine/notes.py": "mine\n"}
 
 
 def test_a_failure_does_not_remove_what_another_process_has_made(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,18 +115,7 @@ def test_a_failure_does_not_remove_what_another_process_has_made(out: Path, monk
     monkeypatch.setattr(os, "replace", race)
     with pytest.raises(InputError):
         build(NEW, out)
-    assert contents(out) == {**OLD, "more/x.py": "mine\n", "mine/notes.py": "mine\n"}
-
-
-def test_what_cannot_be_put_back_is_named_and_kept(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "replace", fail_at(2, os.replace, FULL, forever=True))
-    with pytest.raises(InputError) as caught:
-        build(NEW, out)
-    (stage,) = out.glob(f"{STAGE_PREFIX}*")
-    hint = caught.value.diagnostics[0].hint or ""
-    assert "__init__.py" in hint
-    assert stage.as_posix() in hint
-    assert OLD["__init__.py"] in {path.read_text() for path in stage.glob("*.old")}
+    assert (out / "more" / "x.py").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize(("function", "call"), [("replace", 1), ("fsync", 1), ("fsync", 5), ("mkdir", 2), ("mkdir", 4)])
@@ -147,38 +131,21 @@ def test_a_failed_creation_leaves_nothing(
     assert contents(tmp_path / "a" / "b" / "acp") == NEW
 
 
-def test_a_new_folder_appears_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    renamed: list[tuple[Path, Path]] = []
-    real = os.replace
-
-    def record(source: Path, target: Path) -> None:
-        assert not (tmp_path / "acp").exists()
-        renamed.append((source, target))
-        real(source, target)
-
-    monkeypatch.setattr(os, "replace", record)
-    build(NEW, tmp_path / "acp")
-    ((source, target),) = renamed
-    assert source.parent == tmp_path
-    assert source.name.startswith(STAGE_PREFIX)
-    assert source.name.endswith(".acp")
-    assert target == tmp_path / "acp"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_leftovers_of_killed_runs_are_swept_after_an_hour(out: Path) -> None:
+def test_staged_files_of_killed_runs_are_removed_after_an_hour(out: Path) -> None:
     two_hours_ago = time.time() - 7200
-    beside, inside = out.parent, out
-    swept = [inside / f"{STAGE_PREFIX}1", beside / f"{STAGE_PREFIX}2.acp"]
-    kept = [inside / ".acpgen", beside / f"{STAGE_PREFIX}3.other", beside / f"{STAGE_PREFIX}4.x.acp"]
-    young = [inside / f"{STAGE_PREFIX}5", beside / f"{STAGE_PREFIX}6.acp"]
-    for folder in [*swept, *kept, *young]:
-        folder.mkdir()
-        (folder / "0.old").write_text("left over")
-    for folder in [*swept, *kept]:
-        os.utime(folder, (two_hours_ago, two_hours_ago))
-    (inside / f"{STAGE_PREFIX}link").symlink_to(kept[1])
-    os.utime(inside / f"{STAGE_PREFIX}link", (two_hours_ago, two_hours_ago), follow_symlinks=False)
+    swept = [out / f"{STAGE_PREFIX}1", out / "sub" / f"{STAGE_PREFIX}2"]
+    kept = [out / ".acpgen", out / "mine" / f"{STAGE_PREFIX}3", out.parent / f"{STAGE_PREFIX}4"]
+    young = [out / f"{STAGE_PREFIX}5"]
+    for path in [*swept, *kept, *young]:
+        path.write_text(f"{MARKER}\nleft over")
+    for path in [*swept, *kept]:
+        os.utime(path, (two_hours_ago, two_hours_ago))
+    (out / f"{STAGE_PREFIX}folder").mkdir()
+    (out / f"{STAGE_PREFIX}link").symlink_to(kept[0])
+    for name in ("folder", "link"):
+        os.utime(out / f"{STAGE_PREFIX}{name}", (two_hours_ago, two_hours_ago), follow_symlinks=False)
     build(OLD, out)
-    assert [folder.exists() for folder in swept] == [False] * 2
-    assert all((folder / "0.old").exists() for folder in [*kept, *young])
+    assert [path.exists() for path in swept] == [False] * 2
+    assert all(path.exists() for path in [*kept, *young])
+    assert (out / f"{STAGE_PREFIX}folder").is_dir()
+    assert (out / f"{STAGE_PREFIX}link").is_symlink()

@@ -1,4 +1,4 @@
-"""The command line: one module a command; diagnostics go to stderr, data to stdout."""
+"""The command line. Results go to stdout, diagnostics to stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main() -> None:
     _open_closed_streams()
     try:
         try:
-            make_app(sys.argv[1:])()
+            make_app()()
         finally:
             sys.stdout.flush()
     except AcpgenError as error:
@@ -27,9 +27,9 @@ def main() -> None:
     except OSError as error:
         if error.filename is not None:
             _report_bug(error)
-        # all that acpgen writes to without a name are its standard streams
+        # without a file name, the error comes from a standard stream
         _refuse(input_error("stdout-unwritable", f"cannot write to stdout: {error.strerror or error}"))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the user gets a report to send
+    except Exception as error:  # noqa: BLE001 - any other exception is a bug, and the user gets a report to send
         _report_bug(error)
 
 
@@ -45,7 +45,7 @@ def _report_bug(error: Exception) -> NoReturn:
 
 
 def _open_closed_streams() -> None:
-    """Give the program the streams that it was started without: Python has None for them."""
+    """Replace standard streams that were closed when the program started: Python has None for them."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the process ends

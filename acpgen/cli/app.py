@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import acpgen
-from acpgen.cli.command import command_of
-
-COMMANDS: Mapping[str, str] = {
-    "build": "build_command",
-    "check": "check_command",
-    "config": "config_command",
-    "diff": "diff_command",
-    "extensions": "extensions_command",
-    "methods": "methods_command",
-    "show": "show_command",
-    "init": "init_command",
-    "rfd": "rfd_app",
-}
-"""The commands in the order of the help: each has a module of its own here, and in it a function or an app."""
+from acpgen.cli.build import build_command
+from acpgen.cli.check import check_command
+from acpgen.cli.config import config_command
+from acpgen.cli.diff import diff_command
+from acpgen.cli.init import init_command
+from acpgen.cli.listing import extensions_command, methods_command
+from acpgen.cli.rfd import rfd_app
+from acpgen.cli.show import show_command
 
 
-def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
-    """The app for a command line without the name of the program.
-
-    Where that begins with a command, the app has no other: a build in CI does not wait for what it does not use.
-    """
-    is_command = bool(arguments) and arguments[0] in COMMANDS and "_ACPGEN_COMPLETE" not in os.environ
+def make_app() -> typer.Typer:
+    """The app with all commands, in the order of the help."""
     app = typer.Typer(
         name="acpgen",
         help="Compile the Agent Client Protocol's schema into a small, typed Python package without dependencies.",
         epilog="Exit codes: 0 fine, 1 findings, 2 usage or input, 3 a bug in acpgen.",
         no_args_is_help=True,
-        add_completion=not is_command,  # what stands before commands is not there, and takes time all the same
-        add_help_option=not is_command,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
     )
-    app.callback()(_acpgen_options)
-    for name in arguments[:1] if is_command else COMMANDS:
-        found = getattr(import_module(f"acpgen.cli.{name}"), COMMANDS[name])
-        if isinstance(found, typer.Typer):
-            app.add_typer(found)
-        else:
-            app.command(name, cls=command_of(found))(found)
+    app.callback()(_global_options)
+    app.command("build")(build_command)
+    app.command("check")(check_command)
+    app.command("config")(config_command)
+    app.command("diff")(diff_command)
+    app.command("extensions")(extensions_command)
+    app.command("methods")(methods_command)
+    app.command("show")(show_command)
+    app.command("init")(init_command)
+    app.add_typer(rfd_app)
     return app
 
 
@@ -58,9 +46,9 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _acpgen_options(
+def _global_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and exit.")
     ] = False,
 ) -> None:
-    """The options before the command; each acts on its own."""
+    """The options before the command. Each acts on its own."""

@@ -1,4 +1,4 @@
-"""`acpgen build`: compile, and write what changed."""
+"""`acpgen build`: compile, and write the changes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from acpgen.cli import completion, options
+from acpgen.cli import options
 from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
+from acpgen.cli.watch import run_on_changes
 from acpgen.config.settings import Output
-from acpgen.diagnostics import AcpgenError, Diagnostic
+from acpgen.diagnostics import AcpgenError, Report
 from acpgen.emit.aliases import check_new_names
-from acpgen.output import Kind, Plan
+from acpgen.output import Kind, Plan, apply, check_writable
 from acpgen.pipeline import Built, Timings, build
 from acpgen.text import printable
 
@@ -23,34 +24,26 @@ EXAMPLES = """
 - `acpgen build --role agent --out src/my_agent/acp`
 - `acpgen build --role client --protocol 2 --extension auth-state --out src/editor/acp`
 - `acpgen build --schema vendor/schema.json --extension ./rfd/my-company.json --out acp`
-- `acpgen build` builds all that `[tool.acpgen]` in `pyproject.toml` has
+- `acpgen build` builds all outputs of `[tool.acpgen]` in `pyproject.toml`
 
-An extension file adds definitions, properties, union members and methods, the vendor's own `_name/…` among them.
+An extension file adds definitions, properties, union members and methods, such as a vendor's own `_name/…`.
 """
 
 
 @options.takes_outputs
 def build_command(
     asked: options.Asked,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="The configured outputs to build; all by default.",
-            metavar="OUTPUT",
-            autocompletion=completion.outputs,
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Compile even where the manifest says nothing changed.")] = False,
+    names: Annotated[list[str] | None, options.outputs_argument("build")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and write nothing.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Compile even if the manifest shows no change.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Build again whenever a schema, an extension or the configuration changes.")
+        bool,
+        typer.Option("--watch", help="Build again after each change of a schema, an extension or the configuration."),
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print notes, files and the time of stages.")
+        bool, typer.Option("--verbose", "-v", help="Print notes, files, and the time of each stage.")
     ] = False,
-    form: Annotated[
-        DiagnosticFormat, typer.Option("--format", help="How diagnostics are printed.")
-    ] = DiagnosticFormat.TEXT,
+    form: options.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Compile a schema, and write the package."""
 
@@ -58,8 +51,6 @@ def build_command(
         return _run(asked, names or [], dry_run=dry_run, full=full, verbose=verbose, form=form)
 
     if watch:
-        from acpgen.cli.watch import run_on_changes
-
         run_on_changes(run, lambda: asked.watched(names or []))
     elif status := run():
         raise typer.Exit(status)
@@ -77,22 +68,22 @@ def _run(
     verbose: bool,
     form: DiagnosticFormat,
 ) -> int:
-    """Build, and tell; the exit code."""
-    found: list[Diagnostic] = []
+    """Build, and print the outcome. Returns the exit code."""
+    report = Report()
     builds: list[tuple[Output, Built]] = []
     try:
         for output in asked.outputs(names):
             built = build(output.options, full=full)
-            found.extend(built.diagnostics)
+            report.add(*built.diagnostics)
             builds.append((output, built))
         if asked.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)
         plans = [(built.plan, built.timings) for _, built in builds if built.plan is not None and not dry_run]
         _write(plans)
     except AcpgenError as error:
-        print_diagnostics((*found, *error.diagnostics), form, notes=verbose)
+        print_diagnostics((*report.found, *error.diagnostics), form, notes=verbose)
         return error.exit_code
-    print_diagnostics(found, form, notes=verbose)
+    print_diagnostics(report.found, form, notes=verbose)
     for output, built in builds:
         if dry_run:
             _print_plan(built.plan, output if len(builds) > 1 else None)
@@ -101,11 +92,7 @@ def _run(
 
 
 def _write(plans: Sequence[tuple[Plan, Timings]]) -> None:
-    if not plans:
-        return
-    from acpgen.output import apply, check_writable
-
-    for plan, _ in plans:  # before the first one is written
+    for plan, _ in plans:  # all of them, before the first one is written
         check_writable(plan)
     for plan, timings in plans:
         with timings.stage("write"):
@@ -113,7 +100,7 @@ def _write(plans: Sequence[tuple[Plan, Timings]]) -> None:
 
 
 def _print_plan(planned: Plan | None, output: Output | None) -> None:
-    """Print what would change, with the folder where there are several."""
+    """Print the changes; `output` adds its folder, for several outputs."""
     lines = [
         f"{change.kind.value} {printable((output.options.out / change.path).as_posix() if output else change.path)}"
         for change in (planned.changes if planned else ())

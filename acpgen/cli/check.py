@@ -1,4 +1,4 @@
-"""`acpgen check`: whether the vendored packages are what a build would write."""
+"""`acpgen check`: compare the vendored packages with the result of a build."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from acpgen.check import Checked, Flaw, check, unified_diff
-from acpgen.cli import completion, options
+from acpgen.cli import options
 from acpgen.cli.console import CAP, DiagnosticFormat, annotation, print_data, print_diagnostics
 from acpgen.config.settings import Output
 from acpgen.diagnostics import AcpgenError
@@ -30,23 +30,14 @@ class _Verdict:
 @options.takes_outputs
 def check_command(
     asked: options.Asked,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="The configured outputs to check; all by default.",
-            metavar="OUTPUT",
-            autocompletion=completion.outputs,
-        ),
-    ] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="Show what a build would change, line by line.")] = False,
-    form: Annotated[
-        DiagnosticFormat, typer.Option("--format", help="How findings are printed.")
-    ] = DiagnosticFormat.TEXT,
+    names: Annotated[list[str] | None, options.outputs_argument("check")] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show the changes of a build, line by line.")] = False,
+    form: Annotated[DiagnosticFormat, typer.Option("--format", help="The format of findings.")] = DiagnosticFormat.TEXT,
 ) -> None:
-    """Compare packages with what a build would write: exit code 1 if one is stale, edited, missing or has extra files.
+    """Compare packages with the result of a build. Exit code 1: a file is stale, edited, missing or extra.
 
-    Nothing is written, and `acpgen.lock` is not relied on: the packages are compiled. Files that no build wrote are
-    findings, too; caches and hidden files are not.
+    The packages are compiled: nothing is written, and nothing in `acpgen.lock` is trusted. Files that no build has
+    written are findings, too, but caches and hidden files are not.
 
     **Examples**
 
@@ -63,21 +54,21 @@ def check_command(
         raise typer.Exit(error.exit_code) from None
     if obstacles := [found for verdict in verdicts for found in verdict.checked.plan.problems]:
         print_diagnostics(obstacles, form, notes=False)
-    # without --full, the build would rely on a manifest that says that nothing has changed
-    mend = asked.build_command(names) + (" --full" if any(verdict.checked.is_hidden for verdict in verdicts) else "")
+    # without --full, a build trusts a manifest that shows no change
+    fix = asked.build_command(names) + (" --full" if any(verdict.checked.is_hidden for verdict in verdicts) else "")
     match form:
         case DiagnosticFormat.TEXT:
-            print_data("\n".join(_text(verdicts, mend, diff=diff)))
+            print_data("\n".join(_text(verdicts, fix, diff=diff)))
         case DiagnosticFormat.JSON:
-            print_data(json.dumps([_as_json(each, mend, diff=diff) for each in verdicts], indent=2))
+            print_data(json.dumps([_as_json(each, fix, diff=diff) for each in verdicts], indent=2))
         case DiagnosticFormat.GITHUB:
-            if lines := list(_annotations(verdicts, mend)):
+            if lines := list(_annotations(verdicts, fix)):
                 print_data("\n".join(lines))
     if any(verdict.checked.findings for verdict in verdicts):
         raise typer.Exit(FINDINGS)
 
 
-def _text(verdicts: Sequence[_Verdict], mend: str, *, diff: bool) -> Iterator[str]:
+def _text(verdicts: Sequence[_Verdict], fix: str, *, diff: bool) -> Iterator[str]:
     for verdict in verdicts:
         checked = verdict.checked
         yield f"{checked.folder.as_posix()}: {_summary(checked)}"
@@ -89,7 +80,7 @@ def _text(verdicts: Sequence[_Verdict], mend: str, *, diff: bool) -> Iterator[st
         if diff:
             yield from (printable(line) for line in unified_diff(checked))
     if any(verdict.checked.can_be_built for verdict in verdicts):
-        yield f"mend it with: {mend}"
+        yield f"fix it with: {fix}"
 
 
 def _summary(checked: Checked) -> str:
@@ -101,23 +92,23 @@ def _summary(checked: Checked) -> str:
     return ", ".join(f"{count} {flaw.value}" for flaw, count in counts.items() if count)
 
 
-def _as_json(verdict: _Verdict, mend: str, *, diff: bool) -> dict[str, object]:
+def _as_json(verdict: _Verdict, fix: str, *, diff: bool) -> dict[str, object]:
     checked = verdict.checked
     return {
         "output": verdict.output.name,
         "folder": checked.folder.as_posix(),
         "findings": [{"flaw": finding.flaw.value, "path": finding.path} for finding in checked.findings],
         "reasons": list(checked.reasons),
-        "mend": mend if checked.can_be_built else None,
+        "mend": fix if checked.can_be_built else None,
         **({"diff": "\n".join(unified_diff(checked))} if diff else {}),
     }
 
 
-def _annotations(verdicts: Sequence[_Verdict], mend: str) -> Iterator[str]:
+def _annotations(verdicts: Sequence[_Verdict], fix: str) -> Iterator[str]:
     for verdict in verdicts:
         folder = verdict.checked.folder
         for finding in verdict.checked.findings:
             what = "there is no package" if not finding.path else f"{finding.path} {finding.flaw.meaning}"
-            hint = "" if finding.flaw is Flaw.EXTRA else f"mend it with: {mend}"
+            hint = "" if finding.flaw is Flaw.EXTRA else f"fix it with: {fix}"
             where = [("file", (folder / finding.path).as_posix()), ("title", f"acpgen: {finding.flaw.value}")]
             yield annotation("error", where, [what, hint] if hint else [what])

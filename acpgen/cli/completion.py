@@ -1,4 +1,4 @@
-"""What a shell offers when somebody presses Tab: quick, and nothing where something is wrong."""
+"""Completion in shells. It must be quick, and an error gives no completion."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 
 
 def _completer(find: Callable[[typer.Context], Iterable[str]]) -> Completer:
-    """What typer calls: of what `find` names, that which starts like the word."""
+    """Make a completer for typer, from the names that `find` returns."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
             return sorted({name for name in find(ctx) if name.startswith(incomplete)})
-        except Exception:  # noqa: BLE001 - the command itself says what is wrong; a shell has no place for it
+        except Exception:  # noqa: BLE001 - the command itself reports the error; a shell has no place for it
             return []
 
     return complete
@@ -38,7 +38,7 @@ def _config(ctx: typer.Context) -> Any:
 
 @_completer
 def extensions(ctx: typer.Context) -> Iterable[str]:
-    """The bundled extensions, with their revisions and without."""
+    """The bundled extensions, with and without revisions."""
     protocol = ctx.params.get("protocol")
     for spec in fragment_specs(int(protocol) if protocol else None):
         yield from (spec, spec.partition("@")[0])
@@ -46,7 +46,7 @@ def extensions(ctx: typer.Context) -> Iterable[str]:
 
 @_completer
 def releases(ctx: typer.Context) -> Iterable[str]:
-    """The bundled releases of the protocol that is meant."""
+    """The bundled releases of the selected protocol."""
     protocol = int(ctx.params.get("protocol") or 0)
     return (release.name for release in list_releases() if protocol in (0, release.protocol))
 
@@ -59,7 +59,7 @@ def outputs(ctx: typer.Context) -> Iterable[str]:
 
 @_completer
 def names(ctx: typer.Context) -> Iterable[str]:
-    """The definitions and methods of the schema and the extensions that are meant."""
+    """The definitions and methods of the selected schema and its extensions."""
     given = ctx.params
     wishes = {
         "protocol": int(given["protocol"]) if given.get("protocol") else None,

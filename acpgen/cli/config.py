@@ -1,4 +1,4 @@
-"""`acpgen config`: what is in effect, and where each value comes from."""
+"""`acpgen config`: the settings in effect, and the origin of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acpgen.cli import completion, options
+from acpgen.cli import options
 from acpgen.cli.console import print_data, print_table
 from acpgen.config.keys import config_schema
 from acpgen.config.settings import Output
@@ -19,20 +19,13 @@ COLUMNS = ("output", "key", "value", "from")
 @options.takes_outputs
 def config_command(
     asked: options.Asked,
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="The configured outputs to show; all by default.",
-            metavar="OUTPUT",
-            autocompletion=completion.outputs,
-        ),
-    ] = None,
+    names: Annotated[list[str] | None, options.outputs_argument("show")] = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of [tool.acpgen], for editors, and stop.")
+        bool, typer.Option("--schema", help="Print the JSON Schema of [tool.acpgen], for editors, and exit.")
     ] = False,
-    form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
+    form: options.Form = options.DataFormat.TEXT,
 ) -> None:
-    """Show what `acpgen build` would build with the same options, and where each value comes from.
+    """Show the settings of `acpgen build` with the same options, and the origin of each value.
 
     **Examples**
 

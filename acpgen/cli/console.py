@@ -13,15 +13,14 @@ from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.text import printable
 
 CAP = 20
-"""More diagnostics than this are counted, not shown: the first ones explain the rest, mostly."""
-
+"""The most diagnostics that are printed as text. The rest is counted: the first ones mostly explain the others."""
 
 _LONGEST = 2000
-"""Characters of a message; those of names are in it as often as it says them."""
+"""The most characters of a message. Messages quote names, which can be long."""
 
 
 class DiagnosticFormat(str, Enum):
-    """How diagnostics are printed."""
+    """The formats of diagnostics."""
 
     TEXT = "text"
     JSON = "json"
@@ -35,7 +34,7 @@ def print_diagnostics(
     notes: bool = True,
     cap: int = CAP,
 ) -> None:
-    """Print `diagnostics` to stderr by place; notes only where they were asked for, and as text no more than `cap`."""
+    """Print `diagnostics` to stderr, sorted by place. `notes` includes notes; `cap` limits their number as text."""
     shown = sorted(
         {found for found in diagnostics if notes or found.severity is not Severity.NOTE},
         key=lambda found: found.sort_key,
@@ -71,7 +70,7 @@ def _paragraph(found: Diagnostic) -> list[str]:
 
 
 def _short(text: str) -> str:
-    """`text` for people, who read no message of thousands of characters; `--format json` has all of it."""
+    """Cut `text` for people. `--format json` has all of it."""
     return printable(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
 
 
@@ -100,7 +99,7 @@ def _annotation(found: Diagnostic) -> str:
 
 
 def _in_repository(file: str) -> str:
-    """The path of a file as GitHub wants it: from the top of the repository, wherever a step of a job runs."""
+    """The path of a file as GitHub expects it: relative to the top of the repository."""
     if not (top := os.environ.get("GITHUB_WORKSPACE")):
         return file
     path, folder = Path(file).resolve(), Path(top).resolve()
@@ -108,7 +107,7 @@ def _in_repository(file: str) -> str:
 
 
 def annotation(level: str, properties: Iterable[tuple[str, str]], lines: Iterable[str]) -> str:
-    """A workflow command, as GitHub Actions reads it from a log."""
+    """A workflow command for the log of GitHub Actions."""
     shown = ((key, _in_repository(value) if key == "file" else value) for key, value in properties)
     where = ",".join(f"{key}={_escaped(value, in_property=True)}" for key, value in shown)
     return f"::{level} {where}::{'%0A'.join(map(_escaped, lines))}"
@@ -120,16 +119,16 @@ def _escaped(text: str, *, in_property: bool = False) -> str:
 
 
 def print_data(text: str) -> None:
-    """Print `text` on stdout; a reader that has gone away (`| head`) is no error."""
+    """Print `text` on stdout. A closed pipe (`| head`) is not an error."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        # or the interpreter tries once more when it ends, and complains
+        # otherwise the interpreter flushes again when it exits, and reports the error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print `rows` under `head`."""
+    """Print a table with the columns `head`."""
     clean = [[printable(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _print_drawn(head, clean)
@@ -138,7 +137,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _print_drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table where every word of it fits into its column, else each row in lines of its own."""
+    """Draw a table if every word fits into its column; otherwise print each row as a list."""
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
@@ -154,7 +153,7 @@ def _print_drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _stacked(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
-    """The first cell as a title; then the others that are not empty, each with the head of its column."""
+    """Print the first cell as a title, and below it the other cells, each with the name of its column."""
     width = max(map(len, head))
     yield row[0]
     yield from (f"  {name.ljust(width)}  {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell != "-")

@@ -1,4 +1,4 @@
-"""`acpgen diff`: what a bump changes, and what it breaks."""
+"""`acpgen diff`: the changes of a new schema, and their effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DiffFormat(str, Enum):
-    """How a comparison is printed."""
+    """The formats of a comparison."""
 
     TEXT = "text"
     JSON = "json"
@@ -26,7 +26,7 @@ class DiffFormat(str, Enum):
 
 
 class FailOn(str, Enum):
-    """What makes the exit code 1."""
+    """The findings that make the exit code 1."""
 
     WIRE = "wire"
     SOURCE = "source"
@@ -35,34 +35,41 @@ class FailOn(str, Enum):
 
 _SPEC = "a file, a folder with a package, vN/RELEASE, or REV:PATH"
 
-
-_Old = Annotated[str, typer.Argument(metavar="OLD", help=f"What there was: {_SPEC}.", show_default=False)]
-_New = Annotated[str, typer.Argument(metavar="NEW", help="What there is; written like OLD.", show_default=False)]
+_Old = Annotated[str, typer.Argument(metavar="OLD", help=f"The old schema: {_SPEC}.", show_default=False)]
+_New = Annotated[
+    str, typer.Argument(metavar="NEW", help="The new schema, in one of the same forms.", show_default=False)
+]
 _Protocol = Annotated[
     int | None,
     typer.Option(
         "--protocol",
-        help="The protocol of a schema file; by default that of the other side, where that tells, or 1.",
+        help="The protocol of a schema file. The default is that of the other side if it is known, or 1.",
         metavar="N",
     ),
 ]
 _OldExtension = Annotated[
     list[str] | None,
     typer.Option(
-        "--old-extension", help="The same, for OLD alone.", metavar="NAME|PATH", autocompletion=completion.extensions
+        "--old-extension",
+        help="An extension for OLD only. Repeatable.",
+        metavar="NAME|PATH",
+        autocompletion=completion.extensions,
     ),
 ]
 _NewExtension = Annotated[
     list[str] | None,
     typer.Option(
-        "--new-extension", help="The same, for NEW alone.", metavar="NAME|PATH", autocompletion=completion.extensions
+        "--new-extension",
+        help="An extension for NEW only. Repeatable.",
+        metavar="NAME|PATH",
+        autocompletion=completion.extensions,
     ),
 ]
 _Source = Annotated[
     list[str] | None,
     typer.Option(
         "--source",
-        help="A file that a package was built from, if it is not bundled; its digest tells. Repeatable.",
+        help="A file that a package was built from, if it is not bundled. It is recognised by its digest. Repeatable.",
         metavar="PATH|REV:PATH",
     ),
 ]
@@ -70,14 +77,12 @@ _FailOn = Annotated[
     list[FailOn] | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 if a finding breaks messages (wire), breaks code (source), or if there is any finding "
-        "that is not about documentation alone. Repeatable.",
+        help="Exit with 1 if a finding breaks messages (wire), if one breaks code (source), or if there is a finding "
+        "that is not only about documentation (any). Repeatable.",
     ),
 ]
-_Form = Annotated[DiffFormat, typer.Option("--format", help="How to print.")]
-_All = Annotated[
-    bool, typer.Option("--all", help="Print findings that nobody has to act on, too; json always has them.")
-]
+_Form = Annotated[DiffFormat, typer.Option("--format", help="The format of the result.")]
+_All = Annotated[bool, typer.Option("--all", help="Also print findings that need no action. `json` always has them.")]
 
 
 def diff_command(
@@ -92,13 +97,13 @@ def diff_command(
     form: _Form = DiffFormat.TEXT,
     everything: _All = False,
 ) -> None:
-    """Compare two schemas: what changed, whether old and new peers understand each other, what code has to change.
+    """Compare two schemas: the changes, whether old and new peers understand each other, and which code has to change.
 
-    OLD and NEW are schema files, bundled releases, packages that acpgen wrote, or any of these in a revision of git.
+    OLD and NEW are schema files, bundled releases, packages that acpgen wrote, or one of these in a revision of git.
 
-    Each finding has two verdicts. *wire*, by who sends: **ok**, **loses** (read, yet part of it is dropped or taken for
-    something else), **breaks** (refused). *source*, for code written against OLD: **ok**, **risk** (only code of a
-    certain kind, such as an exhaustive `match`), **breaks**.
+    Each finding has two verdicts. *wire*, for each sender: **ok**, **loses** (accepted, but a part is dropped or
+    misread), **breaks** (rejected). *source*, for code that is written for OLD: **ok**, **risk** (breaks some code,
+    such as an exhaustive `match`), **breaks**.
 
     **Examples**
 
@@ -124,7 +129,7 @@ def _compared(
     extensions: tuple[Sequence[str], Sequence[str]],
     sources: Sequence[str],
 ) -> Comparison:
-    """Compile what two specs stand for, tell what there is to say of that, and compare it."""
+    """Compile the schemas of two specs, print the diagnostics, and compare the models."""
     from acpgen.diff.compare import compare
     from acpgen.ir.model import Options
     from acpgen.pipeline import compile_loaded
@@ -132,7 +137,7 @@ def _compared(
 
     files = {**read_candidates(_candidates(specs)), **read_files(sources)}
     subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, files=files)
-    # a package is rebuilt with the options that it was built with
+    # a package keeps its options
     fallback = next((each.options for each in subjects if each.options is not None), Options())
     (before, old), (after, new) = (compile_loaded(each.loaded, each.options or fallback) for each in subjects)
     print_diagnostics([*old, *new], notes=False)
@@ -140,9 +145,9 @@ def _compared(
 
 
 def _candidates(specs: Sequence[str]) -> list[str]:
-    """The files that the configuration names, as they are and as they were in the revisions of `specs`.
+    """The files of the configuration, as they are now and in the revisions of `specs`.
 
-    Packages may have been built from them. A configuration that cannot be used names none.
+    A package may have been built from one of them. A broken configuration has none.
     """
     from acpgen.sources.revisions import is_release
 

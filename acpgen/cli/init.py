@@ -1,4 +1,4 @@
-"""`acpgen init`: a new project that runs."""
+"""`acpgen init`: write a new project that runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from acpgen.text import printable
 
 
 class ProjectRole(str, Enum):
-    """What a project is for."""
+    """The kinds of projects."""
 
     AGENT = "agent"
     CLIENT = "client"
@@ -29,7 +29,8 @@ def init_command(
     folder: Annotated[
         Path,
         typer.Argument(
-            help="The folder of the project, new or empty; its name is that of the project.", metavar="FOLDER"
+            help="The folder of the project, new or empty. The name of the project is that of the folder.",
+            metavar="FOLDER",
         ),
     ],
     role: Annotated[
@@ -38,9 +39,10 @@ def init_command(
     protocol: options.Protocol = None,
     extension: options.Extension = None,
 ) -> None:
-    """Write a new project that runs: a package with the vendored code, tests, and how to try it.
+    """Write a new project that runs: a package with the vendored code, tests, and instructions.
 
-    An agent streams back what it is told, and asks before it pretends to edit; a client is a chat in the terminal.
+    The agent streams each prompt back, and asks for permission before a pretended edit. The client is a chat in the
+    terminal.
 
     **Examples**
 

@@ -1,4 +1,4 @@
-"""The options that several commands share, each with one help text."""
+"""The options that several commands share. Names and help texts come from the table in `config.keys`."""
 
 from __future__ import annotations
 
@@ -14,29 +14,18 @@ from typing import Annotated, Any
 import typer
 
 from acpgen.cli import completion
+from acpgen.cli.console import DiagnosticFormat
 from acpgen.config import Sources
+from acpgen.config.keys import KEYS, Key, RoleChoice
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError
-from acpgen.ir.model import Options, Role
+from acpgen.ir.model import Options
 from acpgen.sources.inputs import user_files
 
 
-class RoleChoice(str, Enum):
-    """What to generate for."""
-
-    AGENT = "agent"
-    CLIENT = "client"
-    BOTH = "both"
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """The roles that the choice stands for."""
-        return tuple(Role) if self is RoleChoice.BOTH else (Role(self.value),)
-
-
 class DataFormat(str, Enum):
-    """How data is printed on stdout."""
+    """The formats of results on stdout."""
 
     TEXT = "text"
     JSON = "json"
@@ -44,9 +33,10 @@ class DataFormat(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the options of the command line say, not yet put together with a configuration.
+    """The options of a command line, not yet combined with a configuration.
 
-    `wishes` are values by the key that they have there; None is not said. `output` is the name of a configured one.
+    `wishes` has the value of each key; None means that the option is not given. `output` is the name of a configured
+    output.
     """
 
     wishes: dict[str, Any]
@@ -55,39 +45,39 @@ class Asked:
     output: str | None = None
 
     def config(self) -> ConfigFile | None:
-        """The configuration that holds. Raises `InputError` for one that cannot be used."""
+        """The configuration in effect. Raises `InputError` for one that cannot be used."""
         if self.no_config:
             return None
         return read_config(self.config_file) if self.config_file else find_config(Path.cwd())
 
     def outputs(self, names: Sequence[str] | None = None) -> tuple[Output, ...]:
-        """The outputs that are meant: all that are configured, or those with `names`. Raises `InputError`."""
+        """The selected outputs: those with `names`, or all that are configured. Raises `InputError`."""
         return outputs_to_build(self.config(), self.wishes, names or ())
 
     def is_everything(self, names: Sequence[str] | None = None) -> bool:
-        """Whether all outputs are meant that there are."""
+        """Whether all outputs are selected."""
         return not names and self.wishes.get("out") is None
 
     def build_command(self, names: Sequence[str] | None = None) -> str:
-        """The command that builds what is meant."""
+        """The command that builds the selected outputs."""
         words = ["acpgen", "build", *(names or ())]
         for key, value in self.wishes.items():
             if value is not None:
-                words += _arguments(key, value)
+                words += _arguments(KEYS[key], value)
         if self.config_file is not None:
             words += ["--config", self.config_file.as_posix()]
         return shlex.join([*words, *(["--no-config"] if self.no_config else [])])
 
     def sources(self) -> Sources:
-        """The schema and the extensions that are meant. Raises `InputError`."""
+        """The selected schema and its extensions. Raises `InputError`."""
         return sources_in_effect(self.config(), self.wishes, self.output)
 
     def types(self) -> Options:
-        """What is chosen about the types in the packages that are meant. Raises `InputError`."""
+        """The options for the types of the selected outputs. Raises `InputError`."""
         return types_in_effect(self.config(), self.wishes, self.output)
 
     def watched(self, names: Sequence[str] | None = None) -> set[Path]:
-        """The files of the user's that decide what comes out; those that cannot be told now are left out."""
+        """The user's files that decide the result. A broken configuration counts, without the files that it names."""
         files: set[Path] = set()
         try:
             config = self.config()
@@ -99,57 +89,64 @@ class Asked:
         return files
 
 
-def _arguments(key: str, value: Any) -> list[str]:
+def _arguments(key: Key, value: Any) -> list[str]:
+    name = key.option or ""
     match value:
         case bool():
-            return [f"--{key}" if value else f"--no-{key}"]
+            return [name.split("/")[0 if value else 1]]
         case tuple():
-            return [word for each in value for word in (f"--{key.removesuffix('s')}", str(each))]
+            return [word for each in value for word in (name, str(each))]
         case Path():
-            return [f"--{key}", value.as_posix()]
+            return [name, value.as_posix()]
         case _:
-            return [f"--{key}", str(value)]
+            return [name, str(value)]
 
 
-Protocol = Annotated[
-    int | None, typer.Option("--protocol", help="The version of the protocol, 1 (the default) or 2.", metavar="N")
-]
-Release = Annotated[
-    str | None,
-    typer.Option(
-        "--release",
-        help="A bundled schema by release; the newest by default.",
-        metavar="NAME",
-        autocompletion=completion.releases,
-    ),
-]
-Schema = Annotated[
-    Path | None, typer.Option("--schema", help="A schema file to use instead of a bundled one.", metavar="PATH")
-]
-Extension = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--extension",
-        "-e",
-        help="An extension to compose with the schema: a bundled one by name, or a file. Repeatable.",
-        metavar="NAME[@REVISION]|PATH",
-        autocompletion=completion.extensions,
-    ),
-]
+_COMPLETION = {"release": completion.releases, "extensions": completion.extensions}
+
+
+def option(key: str, **more: Any) -> Any:
+    """The option of the command line for a key of the table."""
+    found = KEYS[key]
+    declarations = [declaration for declaration in (found.option, found.short) if declaration is not None]
+    return typer.Option(
+        *declarations,
+        help=f"{found.help} The default is {found.default_text}." if found.default_text else found.help,
+        metavar=found.metavar,
+        autocompletion=_COMPLETION.get(key),
+        **more,
+    )
+
+
+Protocol = Annotated[int | None, option("protocol")]
+Release = Annotated[str | None, option("release")]
+Schema = Annotated[Path | None, option("schema")]
+Extension = Annotated[list[str] | None, option("extensions")]
 ConfigPath = Annotated[
     Path | None,
-    typer.Option("--config", help="The pyproject.toml to read, instead of the nearest one above.", metavar="PATH"),
+    typer.Option("--config", help="The pyproject.toml to read, instead of the nearest one.", metavar="PATH"),
 ]
 NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no pyproject.toml.")]
 OutputName = Annotated[
     str | None,
     typer.Option(
         "--output",
-        help="Take schema and extensions from this configured output.",
+        help="Take the schema and the extensions of this configured output.",
         metavar="NAME",
         autocompletion=completion.outputs,
     ),
 ]
+Form = Annotated[DataFormat, typer.Option("--format", help="The format of the result.")]
+DiagnosticForm = Annotated[DiagnosticFormat, typer.Option("--format", help="The format of diagnostics.")]
+
+
+def outputs_argument(verb: str) -> Any:
+    """The argument of a command that takes names of configured outputs."""
+    return typer.Argument(
+        help=f"The configured outputs to {verb}. The default is all.",
+        metavar="OUTPUT",
+        autocompletion=completion.outputs,
+    )
 
 
 def _source_options(
@@ -171,34 +168,16 @@ def _source_options(
 
 
 def _output_options(
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The folder of the package; made where it is missing.", metavar="FOLDER"),
-    ] = None,
-    role: Annotated[
-        RoleChoice | None, typer.Option("--role", help="What you write: an agent (the default), a client, or both.")
-    ] = None,
+    out: Annotated[Path | None, option("out")] = None,
+    role: Annotated[RoleChoice | None, option("role")] = None,
     protocol: Protocol = None,
     release: Release = None,
     schema: Schema = None,
     extension: Extension = None,
-    open_: Annotated[
-        bool | None,
-        typer.Option(
-            "--open/--no-open", help="Take tags and values of enumerations not known yet; on if you write a client."
-        ),
-    ] = None,
-    keep_unknown: Annotated[
-        bool | None,
-        typer.Option("--keep-unknown/--no-keep-unknown", help="Keep properties that have no name in `extra`."),
-    ] = None,
-    runtime: Annotated[
-        bool | None,
-        typer.Option("--runtime/--no-runtime", help="Add what talks JSON-RPC over stdio and other transports."),
-    ] = None,
-    strict: Annotated[
-        bool | None, typer.Option("--strict/--no-strict", help="Treat warnings about the schema as errors.")
-    ] = None,
+    open_: Annotated[bool | None, option("open")] = None,
+    keep_unknown: Annotated[bool | None, option("keep-unknown")] = None,
+    runtime: Annotated[bool | None, option("runtime")] = None,
+    strict: Annotated[bool | None, option("strict")] = None,
     config: ConfigPath = None,
     no_config: NoConfig = False,
 ) -> Asked:
@@ -218,22 +197,22 @@ CommandFunction = Callable[..., None]
 
 
 def takes_sources(command: CommandFunction) -> CommandFunction:
-    """Give a command the options that say which schema to read; it gets them as `asked`."""
+    """Add the options that select the schema to a command, which gets them as `asked`."""
     return _with_options(command, _source_options)
 
 
 def takes_schema(command: CommandFunction) -> CommandFunction:
-    """Give a command the options that say which schema to read, without extensions; it gets them as `asked`."""
+    """Add the options that select the schema, without extensions, to a command, which gets them as `asked`."""
     return _with_options(command, _source_options, without="extension")
 
 
 def takes_outputs(command: CommandFunction) -> CommandFunction:
-    """Give a command the options that say what to build; it gets them as `asked`, but for those that it has itself."""
+    """Add the options of a build to a command, which gets them as `asked`. Its own options replace equal ones."""
     return _with_options(command, _output_options)
 
 
 def _with_options(command: CommandFunction, gather: Callable[..., Asked], without: str = "") -> CommandFunction:
-    """`command` with the parameters of `gather` in the place of its parameter `asked`, as typer will see them."""
+    """Replace the parameter `asked` of `command` by the parameters of `gather`, in the signature that typer reads."""
     own = inspect.signature(command, eval_str=True)
     has = {without, *own.parameters}
     shared = [each for name, each in inspect.signature(gather, eval_str=True).parameters.items() if name not in has]

@@ -41,7 +41,7 @@ def rfd_options() -> None:
 @options.takes_schema
 def extract_command(
     asked: options.Asked,
-    file: Annotated[Path, typer.Argument(help="The RFD, as Markdown or as a page saved as text.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="The RFD: Markdown, or a page saved as text.", metavar="FILE")],
     rfd: Annotated[
         str | None,
         typer.Option("--rfd", help="The address of the RFD, if the text does not state it.", metavar="URL"),
@@ -49,10 +49,8 @@ def extract_command(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the draft to a file instead of stdout.", metavar="FILE")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file that --out names.")] = False,
-    form: Annotated[
-        DiagnosticFormat, typer.Option("--format", help="How diagnostics are printed.")
-    ] = DiagnosticFormat.TEXT,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
+    form: options.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Draft an extension file from the text of an RFD. Needs the extra `acpgen[rfd]`.
 

@@ -1,4 +1,4 @@
-"""`acpgen show`: all that is known of one name."""
+"""`acpgen show`: everything about one name."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def show_command(
         str,
         typer.Argument(
             metavar="NAME",
-            help="A type or definition, or a method by wire name or handler.",
+            help="A type, a definition, or a method by its name on the wire or its handler.",
             show_default=False,
             autocompletion=completion.names,
         ),
     ],
     asked: options.Asked,
-    form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
+    form: options.Form = options.DataFormat.TEXT,
 ) -> None:
-    """Show a type or a method: its Python signature, its schema, who uses it, its capability, where it comes from.
+    """Show a type or a method: its Python signature, its schema, its uses, its capability and its origin.
 
-    The schema is the composed one, extensions included. A name that is several things shows all of them.
+    The schema is the composed one, with extensions. A name with several meanings shows all of them.
 
     **Examples**
 
@@ -35,7 +35,7 @@ def show_command(
     - `acpgen show ContentBlock --protocol 2`
     - `acpgen show InitializeResponse --extension auth-state --format json`
     """
-    # imported here: other commands need no templates
+    # imported here: the templates are slow to import, and other commands do not need them
     from acpgen.emit.signatures import Signatures
     from acpgen.schema.data import data_folder
     from acpgen.show.describe import Describer, find

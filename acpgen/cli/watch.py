@@ -1,4 +1,4 @@
-"""Do something again whenever a file changes."""
+"""Run something again after each change of a file."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from acpgen.diagnostics import input_error
 
 _LOOK_MILLISECONDS = 1000
-"""How often to look even where nothing is reported: some disks do not, and a change may fall between two waits."""
+"""The interval of a look without an event: some disks report none, and a change may fall between two waits."""
 
 _Stamps = Mapping[Path, tuple[int, int, int] | None]
 
 
 def run_on_changes(run: Callable[[], object], files: Callable[[], Collection[Path]]) -> None:
-    """Call `run` now, and after each change of one of `files`, which is asked again each time; until Ctrl-C.
+    """Call `run` now, and after each change of one of `files`, until Ctrl-C. `files` is called again each time.
 
-    Changes that come together count as one. Raises `InputError` where the library that watches is not installed.
+    Changes at the same time count as one. Raises `InputError` if the package watchfiles is not installed.
     """
     wait = _waiter()
     seen: _Stamps | None = None
@@ -28,7 +28,7 @@ def run_on_changes(run: Callable[[], object], files: Callable[[], Collection[Pat
             if found != seen:
                 seen = found
                 run()
-                print(f"watching {len(seen)} files; Ctrl-C ends it", file=sys.stderr)
+                print(f"watching {len(seen)} files; press Ctrl-C to stop", file=sys.stderr)
             else:
                 wait(found)
     except KeyboardInterrupt:
@@ -43,7 +43,7 @@ def _waiter() -> Callable[[Collection[Path]], None]:
         raise input_error("watch-missing", "--watch needs the package watchfiles", hint=hint) from None
 
     def wait(files: Collection[Path]) -> None:
-        # folders, because editors put a new file in the place of the old one
+        # folders, because editors replace the file by a new one
         folders = {file.parent for file in files if file.parent.is_dir()}
         names = {str(file) for file in files}
         changes = watch(

@@ -1,4 +1,4 @@
-"""What a build is asked to do: by the command line, by `[tool.acpgen]` in a `pyproject.toml`, or by default."""
+"""The options of a build: from the command line, from `[tool.acpgen]` in a `pyproject.toml`, or the defaults."""
 
 from acpgen.config.keys import DEFAULT_PROTOCOL, BuildOptions, Sources
 

@@ -1,4 +1,8 @@
-"""The keys of `[tool.acpgen]`: what each may hold, what it is by default, and what it is for."""
+"""The one table of options: what each may hold, its default, its help text, and its names in a file and a command.
+
+From `KEYS` come the options of the command line, the checks of `[tool.acpgen]`, its JSON Schema, and the tables in
+`docs/cli.md`.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +14,32 @@ from pathlib import Path
 from typing import Any
 
 from acpgen.ir.model import Options, Role
+from acpgen.text import cut
 
 DEFAULT_PROTOCOL = 1
 
 
+class RoleChoice(str, Enum):
+    """The values of the option `role`."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+    BOTH = "both"
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles to generate."""
+        return tuple(Role) if self is RoleChoice.BOTH else (Role(self.value),)
+
+
 def is_open_by_default(roles: tuple[Role, ...]) -> bool:
-    """Whether a package takes values that are not known yet: agents of tomorrow talk to the clients of today."""
+    """The default of `open`: clients of today talk to agents of tomorrow, so they accept unknown values."""
     return Role.CLIENT in roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Which schema to read: a bundled one by `protocol` and `release`, or the file `schema`, and the extensions."""
+    """The schema to read and its extensions: a bundled schema by `protocol` and `release`, or the file `schema`."""
 
     protocol: int = DEFAULT_PROTOCOL
     release: str | None = None
@@ -31,11 +49,10 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOptions:
-    """Everything that decides the bytes of the output, and where it goes.
+    """Everything that decides the bytes of the output, and its folder.
 
-    `runtime` adds the modules that talk JSON-RPC. `renames` has pairs of a name that the package had, and the name that
-    it has now. `strict` turns warnings into errors; it decides whether there is an
-    output, not what is in it.
+    `runtime` adds the modules that speak JSON-RPC. `renames` has pairs of a former name and the present one. `strict`
+    turns warnings into errors; it does not change the output.
     """
 
     sources: Sources
@@ -47,18 +64,18 @@ class BuildOptions:
     strict: bool = False
 
 
-_TAKEN = {"TYPE_CHECKING"}
-"""What the package itself uses."""
-
 FORMER = {"open-unions": "open"}
-"""Keys that are called otherwise now."""
+"""Former names of keys."""
 
 OUTPUTS = "outputs"
 """The table of named outputs below `[tool.acpgen]`."""
 
+_RESERVED = {"TYPE_CHECKING"}
+"""Names that the generated package uses itself."""
+
 
 class Kind(Enum):
-    """What a key may hold. In a file, paths are relative to the folder of that file."""
+    """The values that a key may hold. Paths in a file are relative to its folder."""
 
     PATH = "a string with a path"
     TEXT = "a string"
@@ -71,96 +88,140 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One key. `choices` are what a `CHOICE` may be, `excludes` the key that cannot be there, too."""
+    """One option. `choices` are the values of a `CHOICE`; `excludes` names a key that cannot be used at the same time.
+
+    `short` and `metavar` are for the command line alone.
+    """
 
     name: str
     kind: Kind
-    doc: str
+    help: str
     default: Any = None
     choices: tuple[str, ...] = ()
     excludes: str | None = None
+    short: str | None = None
+    metavar: str | None = None
+
+    @property
+    def option(self) -> str | None:
+        """The option of the command line, as typer declares it; None for a key that only a file can have."""
+        match self.kind:
+            case Kind.FLAG:
+                return f"--{self.name}/--no-{self.name}"
+            case Kind.SPECS:
+                return f"--{self.name.removesuffix('s')}"
+            case Kind.NAMES:
+                return None
+            case _:
+                return f"--{self.name}"
+
+    @property
+    def default_text(self) -> str | None:
+        """The default in words; None if the help text says it, or if there is none."""
+        match self.default:
+            case None | () | {}:
+                return None
+            case bool():
+                return "on" if self.default else "off"
+            case _:
+                return str(self.default)
 
 
-KEYS: Mapping[str, Key] = {
-    key.name: key
-    for key in (
-        Key(name="out", kind=Kind.PATH, doc="The folder of the package, relative to this file."),
-        Key(
-            name="role",
-            kind=Kind.CHOICE,
-            doc="What you write: an agent, a client, or both.",
-            default="agent",
-            choices=("agent", "client", "both"),
-        ),
-        Key(name="protocol", kind=Kind.NUMBER, doc="The version of the protocol.", default=DEFAULT_PROTOCOL),
-        Key(
-            name="release",
-            kind=Kind.TEXT,
-            doc="A bundled schema by its release; the newest by default.",
-            excludes="schema",
-        ),
-        Key(
-            name="schema",
-            kind=Kind.PATH,
-            doc="A schema file to use instead of a bundled one, relative to this file.",
-            excludes="release",
-        ),
-        Key(
-            name="extensions",
-            kind=Kind.SPECS,
-            doc="Extensions to compose with the schema: NAME or NAME@REVISION of a bundled one, or the path of a file.",
-            default=(),
-        ),
-        Key(
-            name="open",
-            kind=Kind.FLAG,
-            doc="Take tags and enumeration values that are not known yet; on by default unless the role is agent.",
-        ),
-        Key(
-            name="keep-unknown",
-            kind=Kind.FLAG,
-            doc="Keep properties that the schema does not name in `extra`.",
-            default=False,
-        ),
-        Key(
-            name="runtime",
-            kind=Kind.FLAG,
-            doc="Add what talks JSON-RPC over stdio and other transports.",
-            default=True,
-        ),
-        Key(name="strict", kind=Kind.FLAG, doc="Treat warnings about the schema as errors.", default=False),
-        Key(
-            name="renames",
-            kind=Kind.NAMES,
-            doc="Names that the package had, each with the name that it has now: the old one stays, and warns.",
-            default={},
-        ),
-    )
-}
+_KEYS = (
+    Key(
+        name="out",
+        kind=Kind.PATH,
+        help="The folder of the package. A missing folder is created.",
+        short="-o",
+        metavar="FOLDER",
+    ),
+    Key(
+        name="role",
+        kind=Kind.CHOICE,
+        help="What you write: an agent, a client, or both.",
+        default=RoleChoice.AGENT.value,
+        choices=tuple(choice.value for choice in RoleChoice),
+    ),
+    Key(
+        name="protocol",
+        kind=Kind.NUMBER,
+        help="The version of the protocol, 1 or 2.",
+        default=DEFAULT_PROTOCOL,
+        metavar="N",
+    ),
+    Key(
+        name="release",
+        kind=Kind.TEXT,
+        help="The release of a bundled schema. The default is the newest.",
+        excludes="schema",
+        metavar="NAME",
+    ),
+    Key(
+        name="schema",
+        kind=Kind.PATH,
+        help="A schema file, instead of a bundled schema.",
+        excludes="release",
+        metavar="PATH",
+    ),
+    Key(
+        name="extensions",
+        kind=Kind.SPECS,
+        help="An extension to compose with the schema: a bundled one by name, or a file. Repeatable.",
+        default=(),
+        short="-e",
+        metavar="NAME[@REVISION]|PATH",
+    ),
+    Key(
+        name="open",
+        kind=Kind.FLAG,
+        help="Accept unknown tags and enumeration values. The default is on if you write a client.",
+    ),
+    Key(
+        name="keep-unknown",
+        kind=Kind.FLAG,
+        help="Keep unknown properties in the attribute `extra`.",
+        default=False,
+    ),
+    Key(
+        name="runtime",
+        kind=Kind.FLAG,
+        help="Add the runtime: JSON-RPC over stdio and other transports.",
+        default=True,
+    ),
+    Key(name="strict", kind=Kind.FLAG, help="Treat warnings about the schema as errors.", default=False),
+    Key(
+        name="renames",
+        kind=Kind.NAMES,
+        help="Former names of the package, each with its present name. A former name still works, with a warning.",
+        default={},
+    ),
+)
+
+KEYS: Mapping[str, Key] = {key.name: key for key in _KEYS}
 
 
 def flaw(key: Key, value: object) -> str | None:
-    """What a value from a file lacks to be one of `key`, or None if it is one."""
+    """The reason why a value from a file is not valid for `key`; None for a valid one."""
     match key.kind:
         case Kind.PATH | Kind.TEXT:
-            sound = isinstance(value, str) and _is_usable(value)
+            is_valid = isinstance(value, str) and _is_usable(value)
         case Kind.CHOICE:
             if value in key.choices:
                 return None
             return f"expected one of {', '.join(map(repr, key.choices))}, found {_shown(value)}"
         case Kind.NUMBER:
-            sound = isinstance(value, int) and not isinstance(value, bool) and value > 0
+            is_valid = isinstance(value, int) and not isinstance(value, bool) and value > 0
         case Kind.FLAG:
-            sound = isinstance(value, bool)
+            is_valid = isinstance(value, bool)
         case Kind.SPECS:
-            sound = isinstance(value, list) and all(isinstance(each, str) and _is_usable(each) for each in value)
+            is_valid = isinstance(value, list) and all(isinstance(each, str) and _is_usable(each) for each in value)
         case Kind.NAMES:
-            sound = isinstance(value, dict) and all(map(_is_name, _flat(value)))
-    return None if sound else f"expected {key.kind.value}, found {_shown(value)}"
+            is_valid = isinstance(value, dict) and all(map(_is_name, _flat(value)))
+    return None if is_valid else f"expected {key.kind.value}, found {_shown(value)}"
 
 
 def _is_usable(text: str) -> bool:
-    """Whether it can be a name or a path; no shell is there to read `~` as the home folder."""
+    """Whether `text` can be a name or a path. `~` is refused: without a shell, it is not the home folder."""
     return text != "" and "\0" not in text and not text.startswith("~")
 
 
@@ -170,15 +231,14 @@ def _flat(table: Mapping[str, object]) -> Iterator[object]:
 
 
 def _is_name(value: object) -> bool:
-    """Whether it can be a public name of a package: those are ASCII, and start with a letter."""
-    if not isinstance(value, str) or value.startswith("_") or iskeyword(value) or value in _TAKEN:
+    """Whether `value` can be a public name of a package: ASCII, and a letter first."""
+    if not isinstance(value, str) or value.startswith("_") or iskeyword(value) or value in _RESERVED:
         return False
     return value.isidentifier() and value.isascii()
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+    return cut(repr(value), 61)
 
 
 _TEXT: dict[str, object] = {"type": "string", "pattern": "^[^~\u0000][^\u0000]*$"}
@@ -189,14 +249,14 @@ def config_schema() -> dict[str, object]:
     properties = {key.name: _schema_of(key) for key in KEYS.values()}
     output = {"type": "object", "properties": properties, "additionalProperties": False, **_exclusive()}
     outputs: dict[str, object] = {
-        "description": "Several outputs by name; each takes what it does not say itself from the table around it.",
+        "description": "Several outputs by name. Keys that an output does not have come from the table around it.",
         "type": "object",
         "additionalProperties": {**output, "required": ["out"]},
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "[tool.acpgen]",
-        "description": "What `acpgen build` builds when it is not told on the command line.",
+        "description": "Defaults for the options of `acpgen build`. The command line wins over them.",
         **output,
         "properties": {**properties, OUTPUTS: outputs},
         "dependentSchemas": {"out": {"not": {"required": [OUTPUTS]}}},
@@ -209,9 +269,11 @@ def _exclusive() -> dict[str, object]:
 
 
 def _schema_of(key: Key) -> dict[str, object]:
-    shape: dict[str, object] = {"description": key.doc}
+    shape: dict[str, object] = {"description": key.help}
     match key.kind:
-        case Kind.PATH | Kind.TEXT:
+        case Kind.PATH:
+            shape |= {"description": f"{key.help} The path is relative to this file.", **_TEXT}
+        case Kind.TEXT:
             shape |= _TEXT
         case Kind.CHOICE:
             shape |= {"enum": list(key.choices)}
@@ -222,7 +284,8 @@ def _schema_of(key: Key) -> dict[str, object]:
         case Kind.SPECS:
             shape |= {"type": "array", "items": _TEXT}
         case Kind.NAMES:
-            name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*$", "not": {"enum": sorted([*kwlist, *_TAKEN])}}
+            reserved = sorted([*kwlist, *_RESERVED])
+            name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*$", "not": {"enum": reserved}}
             shape |= {"type": "object", "propertyNames": name, "additionalProperties": name}
     if key.default is not None:
         shape["default"] = list(key.default) if isinstance(key.default, tuple) else key.default

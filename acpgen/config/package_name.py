@@ -1,4 +1,4 @@
-"""The name of the folder of a package: Python has to be able to import it, on every system."""
+"""Checks for the name of the folder of a package: Python must be able to import it on every system."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("
 
 
 def check_package_name(out: Path) -> None:
-    """Raise `InputError` where no package in the folder `out` can be imported."""
+    """Raise `InputError` if no package in the folder `out` can be imported."""
     folder = out.absolute()
     if flaw := name_flaw(folder.name) or _shadow(folder):
         raise _unusable(folder.name, flaw)
 
 
 def name_flaw(name: str) -> str | None:
-    """Why nothing can be imported by this name; None where it can."""
+    """The reason why a package of this name cannot be imported; None if it can."""
     if not name.isidentifier():
-        return "it is no Python identifier"
+        return "it is not a Python identifier"
     if normalize("NFKC", name) != name:
-        return "Python reads it as another name"
+        return "Python normalises it to another name"
     if iskeyword(name):
-        return "it is a keyword of Python"
+        return "it is a Python keyword"
     if name.lower() in _RESERVED:
-        return "Windows has no files of this name"
+        return "Windows reserves this name"
     return None
 
 
 def _shadow(folder: Path) -> str | None:
-    """The flaw of a name that a module of Python has, where the folder is looked for beside that module."""
+    """The flaw of a folder that hides a module of the standard library from the code beside it."""
     if folder.name in sys.stdlib_module_names and folder.parent in (Path.cwd(), folder.parent.with_name("src")):
-        return "a module of Python's standard library has this name"
+        return "a module of the standard library has this name"
     return None
 
 
@@ -49,5 +49,5 @@ def _unusable(name: str, flaw: str) -> InputError:
     return input_error(
         "package-name",
         f"{name!r} cannot be the folder of a package: {flaw}",
-        hint=f"the last part of the folder is the name of the package; call it {better}",
+        hint=f"the last part of the path is the name of the package; choose {better}",
     )

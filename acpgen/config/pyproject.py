@@ -1,18 +1,18 @@
-"""Find and read `[tool.acpgen]` in a `pyproject.toml`; what is wrong with it is told with its place."""
+"""Find, read and check `[tool.acpgen]` in a `pyproject.toml`. Errors have the place in the file."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from acpgen.config.keys import FORMER, KEYS, OUTPUTS, flaw
-from acpgen.diagnostics import Diagnostic, InputError, Location, Severity, input_error
-from acpgen.schema.document import join
+from acpgen.diagnostics import Location, Report, input_error
+from acpgen.schema.document import join, split
 from acpgen.text import did_you_mean
 
 NAME = "pyproject.toml"
@@ -26,7 +26,7 @@ _LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """A file with a table for acpgen: what holds for all outputs, and the outputs by name. Both are checked."""
+    """The checked table of acpgen in a file: the keys for all outputs, and those of each output by its name."""
 
     path: Path
     shared: Mapping[str, Any]
@@ -35,18 +35,18 @@ class ConfigFile:
 
     @property
     def folder(self) -> Path:
-        """What paths in the file are relative to."""
+        """The folder that paths in the file are relative to."""
         return self.path.parent
 
     def place(self, *keys: str) -> Location:
-        """Where a key below the table of acpgen stands."""
+        """The place of a key below the table of acpgen."""
         return _place(self.path, self.text, (*TABLE, *keys))
 
 
 def find_config(start: Path) -> ConfigFile | None:
-    """The nearest file with a table for acpgen, in `start` or above it, up to the top of its checkout.
+    """Find the nearest file with a table for acpgen: in `start` or above it, up to the top of its checkout.
 
-    Raises `InputError` for a file that cannot be read, or whose table is not as it should be.
+    Raises `InputError` for a file that cannot be read, and for mistakes in the table.
     """
     start = start.absolute()
     for folder in (start, *start.parents):
@@ -59,7 +59,7 @@ def find_config(start: Path) -> ConfigFile | None:
 
 
 def from_here(path: Path) -> Path:
-    """How messages name a path: relative to the working directory, where that is possible."""
+    """The path relative to the working folder, for messages, if there is one."""
     try:
         return Path(os.path.relpath(path))
     except ValueError:  # on another drive of Windows
@@ -67,13 +67,13 @@ def from_here(path: Path) -> Path:
 
 
 def read_config(path: Path) -> ConfigFile:
-    """The table for acpgen in a file. Raises `InputError` if it has none, or one that is not as it should be."""
+    """Read the table for acpgen in a file. Raises `InputError` if there is none, and for mistakes in it."""
     found = _read(path)
     if found is None:
         raise input_error(
             "config-missing",
             f"{path.as_posix()} has no table [{'.'.join(TABLE)}]",
-            hint="add one, with at least `out`",
+            hint="add the table, with at least `out`",
         )
     return found
 
@@ -83,7 +83,7 @@ def _read(path: Path) -> ConfigFile | None:
         data = path.read_bytes()
     except OSError as error:
         raise input_error("unreadable", f"cannot read {path.as_posix()}: {error.strerror or error}") from error
-    if b"acpgen" not in data:  # most are somebody else's, and parsing takes time
+    if b"acpgen" not in data:  # most files have no table for acpgen, and parsing takes time
         return None
     text = _decoded(data, path)
     root = _parsed(text, path)
@@ -91,9 +91,7 @@ def _read(path: Path) -> ConfigFile | None:
     table = table.get(TABLE[1]) if isinstance(table, dict) else None
     if table is None:
         return None
-    found = list(_problems(path, text, table))
-    if found:
-        raise InputError(found)
+    _check(table, path, text)
     shared = {key: value for key, value in table.items() if key != OUTPUTS}
     return ConfigFile(path=path, shared=shared, outputs=table.get(OUTPUTS, {}), text=text)
 
@@ -121,71 +119,56 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
         raise input_error("bad-toml", f"not TOML: {message}", location=location) from None
 
 
-def _problems(path: Path, text: str, table: object) -> Iterator[Diagnostic]:
+def _check(table: object, path: Path, text: str) -> None:
+    """Raise `InputError` with all mistakes in the table of acpgen."""
+    top = join("", *TABLE)
+    report = Report(locate=lambda pointer: (_place(path, text, tuple(split(pointer))), pointer))
     if not isinstance(table, dict):
-        yield _problem(path, text, (), message=f"[{'.'.join(TABLE)}] must be a table")
-        return
-    yield from _table_problems(path, text, {key: value for key, value in table.items() if key != OUTPUTS}, above=())
+        report.error("config-bad-value", f"[{'.'.join(TABLE)}] must be a table", at=top)
+    else:
+        _check_keys({key: value for key, value in table.items() if key != OUTPUTS}, report, at=top)
+        _check_outputs(table, report, at=join(top, OUTPUTS))
+    report.raise_errors()
+
+
+def _check_outputs(table: Mapping[str, Any], report: Report, *, at: str) -> None:
     outputs = table.get(OUTPUTS, {})
     if not isinstance(outputs, dict) or not all(isinstance(each, dict) for each in outputs.values()):
-        message = f"`{OUTPUTS}` must be a table of tables, one for each output"
-        yield _problem(path, text, (OUTPUTS,), message=message)
+        report.error("config-bad-value", f"`{OUTPUTS}` must be a table of tables, one for each output", at=at)
         return
     if outputs and "out" in table:
-        message = f"there is an `out` for one output, and a table `{OUTPUTS}` for several"
-        yield _problem(path, text, ("out",), message=message, hint="move it into the table of an output")
+        message = f"`out` is for one output, and the table `{OUTPUTS}` for several"
+        hint = f"move `out` into a table below `{OUTPUTS}`"
+        report.error("config-bad-value", message, at=join("", *TABLE, "out"), hint=hint)
     for name, output in outputs.items():
-        yield from _table_problems(path, text, output, above=(OUTPUTS, name))
+        _check_keys(output, report, at=join(at, name))
         if "out" not in output:
             message = f"the output {name!r} has no `out`"
-            yield _problem(path, text, (OUTPUTS, name), message=message, hint="say in which folder its package is")
+            report.error("config-bad-value", message, at=join(at, name), hint="add the folder of its package as `out`")
 
 
-def _table_problems(
-    path: Path, text: str, table: Mapping[str, object], *, above: tuple[str, ...]
-) -> Iterator[Diagnostic]:
+def _check_keys(table: Mapping[str, object], report: Report, *, at: str) -> None:
     for name, value in table.items():
+        here = join(at, name)
         key = KEYS.get(name)
         if key is None:
-            known = [*KEYS, *([] if above else [OUTPUTS])]
-            former = f"it is called `{FORMER[name]}` now" if name in FORMER else None
-            hint = former or did_you_mean(name, known) or f"there are: {', '.join(known)}"
-            yield _problem(
-                path,
-                text,
-                (*above, name),
-                message=f"acpgen knows no key {name!r}",
-                hint=hint,
-                code="config-unknown-key",
-            )
+            hint = _unknown_hint(name, is_top=at == join("", *TABLE))
+            report.error("config-unknown-key", f"unknown key {name!r}", at=here, hint=hint)
         elif what := flaw(key, value):
-            yield _problem(path, text, (*above, name), message=f"`{name}`: {what}", hint=key.doc)
+            report.error("config-bad-value", f"`{name}`: {what}", at=here, hint=key.help)
         elif key.excludes in table and name < (key.excludes or ""):
-            message = f"`{name}` and `{key.excludes}` exclude each other"
-            yield _problem(path, text, (*above, name), message=message)
+            report.error("config-bad-value", f"`{name}` and `{key.excludes}` exclude each other", at=here)
 
 
-def _problem(
-    path: Path,
-    text: str,
-    keys: tuple[str, ...],
-    *,
-    message: str,
-    hint: str | None = None,
-    code: str = "config-bad-value",
-) -> Diagnostic:
-    return Diagnostic(
-        code=code,
-        severity=Severity.ERROR,
-        message=message,
-        location=_place(path, text, (*TABLE, *keys)),
-        pointer=join("", *TABLE, *keys),
-        hint=hint,
-    )
+def _unknown_hint(name: str, *, is_top: bool) -> str:
+    if name in FORMER:
+        return f"the key is now called `{FORMER[name]}`"
+    known = [*KEYS, *([OUTPUTS] if is_top else [])]
+    return did_you_mean(name, known) or f"the keys are: {', '.join(known)}"
 
 
 def _place(path: Path, text: str, keys: tuple[str, ...]) -> Location:
-    """Where `keys` stand, or as much of them as can be found: the parser does not tell, and layouts differ."""
+    """The place of `keys`, or of the most of them that can be found: the parser has no places, and layouts differ."""
     best, found = 0, (1, 1)
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), start=1):

@@ -1,4 +1,4 @@
-"""Put together what the command line says, what a file says and what holds by default: the outputs to build."""
+"""Combine the command line, the configuration file and the defaults into the outputs to build."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, Kind, Sources, is_open_by_default
+from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, Kind, RoleChoice, Sources, is_open_by_default
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
-from acpgen.ir.model import Options, Role
+from acpgen.ir.model import Options
 from acpgen.schema.bundled import is_path
 from acpgen.text import did_you_mean
 
 COMMAND_LINE = "command line"
 DEFAULT = "default"
 
-_NO_OUTPUT = 'name the folder with --out, or write it to [tool.acpgen] in pyproject.toml: out = "src/my_agent/acp"'
+_NO_OUTPUT = 'name the folder with --out, or in [tool.acpgen] of pyproject.toml: out = "src/my_agent/acp"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A value that is in effect, and where it comes from: a place in a file, the command line, or the default."""
+    """A value in effect. `origin` is a place in a file, the command line, or the default."""
 
     key: str
     value: Any
@@ -33,7 +33,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """One package to build; `name` is None where it has none of its own."""
+    """One package to build. `name` is None for an output without a table of its own."""
 
     name: str | None
     settings: Mapping[str, Setting]
@@ -43,12 +43,12 @@ class Output:
         return self.settings[key].value
 
     def is_default(self, key: str) -> bool:
-        """Whether nobody said what the key is."""
+        """Whether the key has its default."""
         return self.settings[key].origin == DEFAULT
 
     @property
     def sources(self) -> Sources:
-        """Which schema to read, and which extensions."""
+        """The schema to read, and its extensions."""
         return Sources(
             protocol=self["protocol"],
             release=self["release"],
@@ -58,15 +58,15 @@ class Output:
 
     @property
     def types(self) -> Options:
-        """What the user chose about the types."""
+        """The options for the types."""
         return Options(open=self["open"], keep_unknown=self["keep-unknown"])
 
     @property
     def options(self) -> BuildOptions:
-        """What `build` is to be asked for."""
+        """The options for `pipeline.build`."""
         return BuildOptions(
             sources=self.sources,
-            roles=_roles(self["role"]),
+            roles=RoleChoice(self["role"]).roles,
             out=self["out"],
             types=self.types,
             runtime=self["runtime"],
@@ -75,18 +75,14 @@ class Output:
         )
 
 
-def _roles(role: str) -> tuple[Role, ...]:
-    return tuple(Role) if role == "both" else (Role(role),)
-
-
 def outputs_to_build(
     config: ConfigFile | None, wishes: Mapping[str, Any], names: Sequence[str] = ()
 ) -> tuple[Output, ...]:
-    """The outputs that a command is about, in the order of the file.
+    """The outputs of a command, in the order of the file.
 
-    `wishes` are what the command line says, by key; a value of None is not said. `names` are those of outputs of the
-    file; with none, all are meant, or the one whose folder the command line names. Raises `InputError` for names that
-    are not there, for outputs without a folder, and for two with the same one.
+    `wishes` are the options of the command line by key; None means that an option is not given. `names` are outputs of
+    the file. Without names, all outputs are meant, or the one whose folder the command line names. Raises `InputError`
+    for unknown names, for outputs without a folder, and for two outputs with the same folder.
     """
     wishes = {key: value for key, value in wishes.items() if value is not None}
     configured = _configured(config)
@@ -101,25 +97,25 @@ def outputs_to_build(
         chosen = list(configured.items())
     outputs = tuple(_output(name, levels, wishes) for name, levels in chosen)
     if not outputs:
-        raise input_error("no-output", "there is no output to build", hint=_NO_OUTPUT)
+        raise input_error("no-output", "no output is configured", hint=_NO_OUTPUT)
     _check_folders(outputs)
     return outputs
 
 
 def sources_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Sources:
-    """The schema and the extensions that a command looks at: those of the output `name`, or of all that there are.
+    """The schema and the extensions for a command that only shows them: those of the output `name`, or of all outputs.
 
-    What the command line says wins. Raises `InputError` if the outputs have different ones and none is named.
+    The command line wins. Raises `InputError` if no output is named and the outputs differ.
     """
     found = {output.sources for output in _looked_at(config, wishes, name)}
     return _only(found, "schemas", config)
 
 
 def types_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Options:
-    """What a user chose about the types, of the same outputs; raises `InputError` as `sources_in_effect` does."""
+    """The options for the types, of the same outputs. Raises `InputError` as `sources_in_effect` does."""
     outputs = _looked_at(config, wishes, name)
     found = {output.types for output in outputs}
-    if len(found) > 1:  # a default, which differs between roles, is no choice
+    if len(found) > 1:  # the default differs between roles, so it does not count
         found = {replace(each.types, open=each["open"] and not each.is_default("open")) for each in outputs}
     return _only(found, "choices of `open` or `keep-unknown`", config)
 
@@ -136,19 +132,19 @@ _T = TypeVar("_T")
 
 def _only(found: set[_T], what: str, config: ConfigFile | None) -> _T:
     if len(found) > 1:
-        hint = f"say which one is meant: --output {' or '.join(filter(None, _configured(config)))}"
+        hint = f"choose one with --output {' or '.join(filter(None, _configured(config)))}"
         raise input_error("several-outputs", f"the outputs of pyproject.toml have different {what}", hint=hint)
     return found.pop()
 
 
 _Levels = tuple[Mapping[str, Setting], ...]
-"""Settings from one place each, the nearest place first."""
+"""The settings of each place, the nearest place first."""
 
 
 def _shared(config: ConfigFile | None) -> _Levels:
     if config is None:
         return ()
-    # the folder of one output is not that of another
+    # `out` is not shared: two outputs cannot have the same folder
     return (_level(config, {key: value for key, value in config.shared.items() if key != "out"}),)
 
 
@@ -199,17 +195,17 @@ def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Out
     for level in (*reversed(levels), said):
         for key, setting in level.items():
             excluded = KEYS[key].excludes
-            if excluded and excluded not in level:  # what is nearer says which of the two it is
+            if excluded and excluded not in level:  # the nearer of the two wins
                 settings[excluded] = Setting(key=excluded, value=KEYS[excluded].default, origin=DEFAULT)
             settings[key] = _merged(settings[key], setting) if KEYS[key].kind is Kind.NAMES else setting
     if settings["open"].value is None:
-        is_open = is_open_by_default(_roles(settings["role"].value))
+        is_open = is_open_by_default(RoleChoice(settings["role"].value).roles)
         settings["open"] = Setting(key="open", value=is_open, origin=DEFAULT)
     return Output(name=name, settings=settings)
 
 
 def _merged(far: Setting, near: Setting) -> Setting:
-    """A table of names adds to that of the level above it."""
+    """Merge two tables of names: the nearer one adds to the other."""
     origin = near.origin if far.origin == DEFAULT else f"{far.origin}, {near.origin}"
     return Setting(key=near.key, value={**far.value, **near.value}, origin=origin)
 
@@ -219,10 +215,10 @@ def _named(name: str, configured: Mapping[str | None, _Levels]) -> _Levels:
         return configured[name]
     known = [each for each in configured if each is not None]
     if known:
-        hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+        hint = did_you_mean(name, known) or f"the outputs are: {', '.join(known)}"
     else:
-        hint = "outputs with names are tables [tool.acpgen.outputs.NAME] in pyproject.toml"
-    raise input_error("unknown-output", f"no output {name!r} is configured", hint=hint)
+        hint = "add a table [tool.acpgen.outputs.NAME] to pyproject.toml"
+    raise input_error("unknown-output", f"unknown output {name!r}", hint=hint)
 
 
 def _is_at(levels: _Levels, out: Path) -> bool:
@@ -234,7 +230,7 @@ def _check_folders(outputs: Iterable[Output]) -> None:
     seen: dict[Path, Output] = {}
     for output in outputs:
         if output["out"] is None:
-            raise input_error("no-output", "it is not said where the package is to be", hint=_NO_OUTPUT)
+            raise input_error("no-output", "the output has no folder", hint=_NO_OUTPUT)
         check_package_name(output["out"])
         real = Path(os.path.normcase(os.path.realpath(output["out"])))
         for known, other in seen.items():
@@ -244,10 +240,10 @@ def _check_folders(outputs: Iterable[Output]) -> None:
 
 
 def _same_folder(first: Output, second: Output) -> InputError:
-    what = "have the same folder" if first["out"] == second["out"] else "have folders one in the other:"
+    what = "have the same folder:" if first["out"] == second["out"] else "have folders one in the other:"
     folders = " and ".join(dict.fromkeys(each["out"].as_posix() for each in (first, second)))
     return input_error(
         "same-folder",
         f"the outputs {first.name!r} and {second.name!r} {what} {folders}",
-        hint="give each package a folder of its own, or name the one output that is meant",
+        hint="give each package its own folder, or name the output to build",
     )

@@ -1,4 +1,4 @@
-"""Paths below the output folder: which ones are sound, what stands there, and how to talk about what is in the way."""
+"""Paths below the output folder: which are safe, how to read them, and the errors about files in the way."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ LOCK_NAME = "acpgen.lock"
 """The manifest, at the top of the output folder."""
 
 STAGE_PREFIX = ".acpgen-stage-"
-"""How the name of a staging folder starts."""
+"""The start of the name of a staged file."""
 
 MOST_READ = 64 * 1024 * 1024
-"""Bytes of a file in the output folder; none that acpgen writes is near that, but anybody's may be there."""
+"""The most bytes that are read of a file in the output folder. No generated file is near that size."""
 
 StrPath = str | os.PathLike[str]
 
 
 class ObstacleError(Exception):
-    """Something other than the wanted file stands at `path`, which is relative to the output folder."""
+    """Something at `path`, relative to the output folder, is not a regular file, or not a folder where one must be."""
 
     def __init__(self, path: str, *, is_symlink: bool) -> None:
         super().__init__(path)
@@ -30,21 +30,21 @@ class ObstacleError(Exception):
         self.is_symlink = is_symlink
 
     def diagnostic(self, folder: StrPath) -> Diagnostic:
-        """The error to report for an obstacle below `folder`."""
+        """The error for an obstacle below `folder`."""
         if not self.is_symlink:
             return foreign_file(folder, self.path)
         return Diagnostic(
             code="symlink-in-output",
             severity=Severity.ERROR,
-            message=f"{shown(folder, self.path)} is a symbolic link; acpgen does not write through links",
-            hint="replace the link by what it points to, or choose another folder",
+            message=f"{shown(folder, self.path)} is a symbolic link, and acpgen does not write through links",
+            hint="replace the link with its target, or choose another folder",
         )
 
 
 def path_flaw(path: str) -> str | None:
-    """Why `path` must not be used below the output folder, or None for a sound relative posix path.
+    """The reason why `path` must not be used below the output folder; None for a safe relative POSIX path.
 
-    Strict on every platform alike: a manifest may come from one system and be read on another.
+    The rules are the same on every system: a manifest may be written on one and read on another.
     """
     parts = path.split("/")
     if "\\" in path or ":" in path or not path.isprintable():
@@ -52,7 +52,7 @@ def path_flaw(path: str) -> str | None:
     if "" in parts:
         return "it is absolute or has an empty part"
     if any(part.endswith((".", " ")) for part in parts):
-        # Covers `.` and `..`; Windows drops trailing dots and spaces, so that `.. ` would be `..` there.
+        # This includes `.` and `..`. Windows drops trailing dots and spaces, so that `.. ` would be `..` there.
         return "a part of it ends with a dot or a space"
     if any(part.casefold() == ".git" or part.casefold().startswith(STAGE_PREFIX) for part in parts):
         return "a part of it is reserved"
@@ -68,10 +68,10 @@ def prefixes(path: str) -> Iterator[str]:
 
 
 def read_below(root: StrPath, path: str, *, limit: int = MOST_READ) -> bytes | None:
-    """The first `limit` bytes of the regular file at `path` below `root`, or None if there is nothing.
+    """Read the first `limit` bytes of the regular file at `path` below `root`; None if there is nothing.
 
-    Follows no link below `root`. Raises `ObstacleError` where something else is in the way, and `OSError` where the
-    disk refuses.
+    No link below `root` is followed. Raises `ObstacleError` if something else is in the way, and `OSError` if the
+    system refuses.
     """
     for prefix in prefixes(path):
         try:
@@ -86,14 +86,14 @@ def read_below(root: StrPath, path: str, *, limit: int = MOST_READ) -> bytes | N
 
 
 def real_root(folder: StrPath) -> Path:
-    """The output folder with the links on the way to it resolved: the user may name it through links."""
+    """The output folder with all links resolved: the user may name it through links."""
     return Path(os.path.realpath(folder))
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """`folder` and the folders above it that do not exist, outermost first."""
+    """Those of `folder` and its parents that do not exist, outermost first."""
     missing: list[Path] = []
-    # A drive that is not there has no existing parent to stop at.
+    # On a drive that does not exist, no parent exists either.
     while not os.path.lexists(folder) and folder != folder.parent:
         missing.insert(0, folder)
         folder = folder.parent
@@ -101,33 +101,33 @@ def missing_folders(folder: Path) -> list[Path]:
 
 
 def nearest_existing(folder: Path) -> Path:
-    """`folder`, or the closest thing above it that exists."""
+    """`folder`, or its nearest parent that exists."""
     missing = missing_folders(folder)
     return missing[0].parent if missing else folder
 
 
 def shown(folder: StrPath, path: str) -> str:
-    """How messages name a file: the folder as the user wrote it, with slashes everywhere."""
+    """The name of a file in messages: the folder as the user wrote it, with slashes on every system."""
     return (Path(folder) / path).as_posix()
 
 
 def foreign_file(folder: StrPath, path: str, *, is_recorded: bool = False) -> Diagnostic:
-    """The error for something that acpgen would have to overwrite but did not write.
+    """The error for a file that is in the way and was not written by acpgen.
 
-    `is_recorded` says that the manifest has a file of that name, whose first line must have been edited.
+    `is_recorded` says that the manifest lists the file, so its first line must have been edited.
     """
     if is_recorded:
         return Diagnostic(
             code="foreign-file",
             severity=Severity.ERROR,
-            message=f"{shown(folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker any more",
-            hint="delete it and build again; keep a copy if there is something in it that you need",
+            message=f"{shown(folder, path)} is in {LOCK_NAME}, but does not start with acpgen's marker",
+            hint="delete it and build again; keep a copy of what you need from it",
         )
     return Diagnostic(
         code="foreign-file",
         severity=Severity.ERROR,
-        message=f"{shown(folder, path)} was not written by acpgen and is in the way",
-        hint="move it away, or choose another folder",
+        message=f"{shown(folder, path)} is in the way: it was not written by acpgen",
+        hint="move the file, or choose another folder",
     )
 
 

@@ -1,4 +1,4 @@
-"""Compares the generated files with the output folder. Only reads."""
+"""Compares the generated files with the output folder. Nothing is written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error, internal_error
-from acpgen.output.manifest import MARKER, Manifest, read_manifest, render_manifest
+from acpgen.diagnostics import Diagnostic, InputError, Report, Severity, input_error, internal_error
+from acpgen.output.manifest import MARKER, read_manifest, render_manifest
 from acpgen.output.paths import (
     LOCK_NAME,
     ObstacleError,
@@ -29,9 +29,10 @@ _OTHER_FOLDER = "give the package a folder of its own, such as src/my_agent/acp"
 
 
 def check_files(files: Mapping[str, str]) -> None:
-    """Check what the emitter hands over (path to text).
+    """Check the generated files (path to text).
 
-    Raises `InternalError` for a path or text that must not be written, `InputError` for names that clash by case.
+    Raises `InternalError` for a path or a text that must not be written, and `InputError` for names that differ only
+    in case.
     """
     for path, text in files.items():
         if flaw := path_flaw(path):
@@ -46,7 +47,7 @@ def check_files(files: Mapping[str, str]) -> None:
 
 def _text_flaw(text: str) -> str | None:
     if text and not text.startswith(MARKER):
-        return "it does not start with the marker"  # The next build could not tell it from a user's file.
+        return "it does not start with the marker"  # the next build would take it for a user's file
     if "\r" in text:
         return "it has a carriage return"
     try:
@@ -57,15 +58,14 @@ def _text_flaw(text: str) -> str | None:
 
 
 def _check_case(paths: Iterable[str]) -> None:
-    """Folders count too: `A/x.py` and `a/y.py` land in one folder on some disks and in two on others."""
+    """Folders count, too: `A/x.py` and `a/y.py` are in one folder on some disks, and in two on others."""
     first_by_fold = {LOCK_NAME: LOCK_NAME}
-    clashes: list[Diagnostic] = []
+    report = Report()
     for name in sorted({prefix for path in paths for prefix in prefixes(path)}):
         first = first_by_fold.setdefault(name.casefold(), name)
         if first != name:
-            clashes.append(_case_clash(first, name))
-    if clashes:
-        raise InputError(clashes)
+            report.add(_case_clash(first, name))
+    report.raise_errors()
 
 
 def _case_clash(first: str, second: str) -> Diagnostic:
@@ -73,12 +73,12 @@ def _case_clash(first: str, second: str) -> Diagnostic:
         code="case-clash",
         severity=Severity.ERROR,
         message=f"the generated {first} and {second} differ only in upper and lower case",
-        hint="they would be one file on Windows and macOS: rename what one of them is named after",
+        hint="they are one file on Windows and macOS: rename the definition that one of them comes from",
     )
 
 
 def check_folder(folder: StrPath) -> Path:
-    """The output folder with links resolved. Raises `InputError` if it cannot or must not hold a package."""
+    """Resolve the links of the output folder. Raises `InputError` if it cannot, or must not, hold a package."""
     name = Path(folder).as_posix()
     if "\0" in name:
         raise input_error("folder-refused", "the name of the output folder has a NUL character", hint=_OTHER_FOLDER)
@@ -92,13 +92,13 @@ def check_folder(folder: StrPath) -> Path:
         raise input_error("folder-is-file", f"the output folder {name} is not a folder", hint=_OTHER_FOLDER)
     raise input_error(
         "folder-unwritable",
-        f"the output folder {name} cannot be made: {_obstacle(Path(folder), existing)} is not a folder",
+        f"the output folder {name} cannot be created: {_obstacle(Path(folder), existing)} is not a folder",
         hint="choose another folder",
     )
 
 
 def _obstacle(folder: Path, existing: Path) -> str:
-    """How to name what is in the way: as part of the path that the user wrote, where it is one."""
+    """The name of the file in the way: as a part of the path that the user wrote, if it is one."""
     named = nearest_existing(folder)
     return (named if real_root(named) == existing else existing).as_posix()
 
@@ -116,11 +116,11 @@ def _refusal(root: Path) -> str | None:
 
 
 def check_folders_writable(root: Path, paths: Iterable[str]) -> None:
-    """Raise `InputError` if a folder in which one of `paths` has to change, or `root`, takes no changes."""
-    folders = {nearest_existing(folder) for folder in [root, *((root / path).parent for path in paths)]}
-    refused = [folder for folder in sorted(folders) if not os.access(folder, os.W_OK | os.X_OK)]
-    if refused:
-        raise InputError([_unwritable(folder) for folder in refused])
+    """Raise `InputError` if one of the folders of `paths`, which are below `root`, is not writable."""
+    folders = {nearest_existing((root / path).parent) for path in paths}
+    report = Report()
+    report.add(*(_unwritable(folder) for folder in folders if not os.access(folder, os.W_OK | os.X_OK)))
+    report.raise_errors()
 
 
 def _unwritable(folder: Path) -> Diagnostic:
@@ -133,7 +133,7 @@ def _unwritable(folder: Path) -> Diagnostic:
 
 
 class Kind(Enum):
-    """What happens to a file."""
+    """The kinds of changes to a file."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -143,7 +143,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to the file at `path`, relative to the output folder."""
+    """The change to one file. `path` is relative to the output folder."""
 
     path: str
     kind: Kind
@@ -151,15 +151,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What `apply` would do. `files` is the whole package by path, manifest included; `changes` are sorted by path."""
+    """The work of `apply`. `files` is the whole package by path, with the manifest; `changes` are sorted by path."""
 
     folder: Path
     changes: tuple[Change, ...]
     files: Mapping[str, str]
     notes: tuple[Diagnostic, ...] = ()
-    """What is worth telling although it stops nothing: stale files that are kept."""
+    """Warnings that stop nothing: stale files that are kept."""
     problems: tuple[Diagnostic, ...] = ()
-    """What stands in the way; a plan that has any cannot be applied."""
+    """Errors in the folder. A plan that has any cannot be applied."""
 
     @property
     def is_clean(self) -> bool:
@@ -167,7 +167,7 @@ class Plan:
         return all(change.kind is Kind.KEEP for change in self.changes)
 
     def raise_problems(self) -> None:
-        """Raise `InputError` if anything stands in the way."""
+        """Raise `InputError` with the problems, if there are any."""
         if self.problems:
             raise InputError(self.problems)
 
@@ -180,12 +180,12 @@ class Plan:
 
 
 def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object], names: Iterable[str] = ()) -> Plan:
-    """What has to change in `folder` for it to hold `files` and the manifest that `head` begins.
+    """Plan the changes after which `folder` holds `files` and their manifest, which starts with `head`.
 
-    `names` are the public names of the package. What stands in the way is among the `problems` of the plan.
+    `names` are the public names of the package. Files in the way are among the `problems` of the plan.
 
     Raises `InputError` for a folder that cannot hold a package, and `InternalError` for files that acpgen must not
-    generate. A folder that takes no changes is for `apply` to refuse: stale code can be found on a read-only disk.
+    generate. Only `apply` refuses a folder that is not writable: `check` must work on a read-only disk.
     """
     check_files(files)
     package = dict(sorted(files.items()))
@@ -194,32 +194,28 @@ def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object
 
 
 def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
-    """The plan that leads from what is on disk to `package` (path to text, manifest included).
+    """Plan the changes after which `folder` holds `package` (path to text, with the manifest).
 
     Raises `InputError` for a folder that cannot hold a package.
     """
     root = check_folder(folder)
-    problems: list[Diagnostic] = []
+    report = Report()
+    recorded: Collection[str] = ()
+    with report.collecting():
+        old = read_manifest(folder)
+        recorded = old.files if old else ()
     try:
-        old = _old_manifest(folder, problems)
-        changes = _new_changes(root, package, recorded=old.files, folder=folder, problems=problems)
-        stale, notes = _stale_changes(root, package, recorded=old.files, folder=folder)
+        changes = _new_changes(root, package, recorded=recorded, folder=folder, report=report)
+        stale = _stale_changes(root, package, recorded=recorded, folder=folder, report=report)
     except OSError as error:
         raise unreadable(folder, error) from error
-    ordered = sorted([*changes, *stale], key=lambda change: change.path)
     return Plan(
-        folder=Path(folder), changes=tuple(ordered), files=package, notes=tuple(notes), problems=tuple(problems)
+        folder=Path(folder),
+        changes=tuple(sorted([*changes, *stale], key=lambda change: change.path)),
+        files=package,
+        notes=tuple(found for found in report.found if found.severity is not Severity.ERROR),
+        problems=report.errors,
     )
-
-
-def _old_manifest(folder: StrPath, problems: list[Diagnostic]) -> Manifest:
-    """The manifest on disk, or an empty one; what is wrong with it goes to `problems`."""
-    try:
-        found = read_manifest(folder)
-    except InputError as error:
-        problems.extend(error.diagnostics)
-        found = None
-    return found or Manifest(head={}, files={})
 
 
 def _new_changes(
@@ -228,22 +224,20 @@ def _new_changes(
     *,
     recorded: Collection[str],
     folder: StrPath,
-    problems: list[Diagnostic],
+    report: Report,
 ) -> list[Change]:
     changes: list[Change] = []
     for path, text in package.items():
         try:
-            # Line ends of Windows are two bytes each. A file that goes on after that is another text.
+            # A line end of Windows has two bytes. A file that is longer than this is another text in any case.
             old = read_below(root, path, limit=2 * len(text.encode()) + len(MARKER) + 1)
         except ObstacleError as obstacle:
-            problem = obstacle.diagnostic(folder)
-            if problem not in problems:  # One folder in the way of ten files is one problem.
-                problems.append(problem)
+            report.add(obstacle.diagnostic(folder))
             continue
         kind = _kind(old, text.encode())
-        # A manifest that is not ours has been reported when it was read.
+        # A foreign manifest was reported when it was read.
         if kind is Kind.UPDATE and old is not None and path != LOCK_NAME and not has_marker(old):
-            problems.append(foreign_file(folder, path, is_recorded=path in recorded))
+            report.add(foreign_file(folder, path, is_recorded=path in recorded))
         changes.append(Change(path, kind))
     return changes
 
@@ -255,32 +249,31 @@ def _kind(old: bytes | None, new: bytes) -> Kind:
 
 
 def has_marker(data: bytes) -> bool:
-    """Whether a file says itself that it is acpgen's; what a manifest says of it is no reason to delete it."""
+    """Whether a file starts with the marker of acpgen. A manifest is untrusted, and no reason to delete a file."""
     return data.startswith(MARKER.encode())
 
 
 def _stale_changes(
-    root: Path, package: Mapping[str, str], *, recorded: Iterable[str], folder: StrPath
-) -> tuple[list[Change], list[Diagnostic]]:
+    root: Path, package: Mapping[str, str], *, recorded: Iterable[str], folder: StrPath, report: Report
+) -> list[Change]:
     changes: list[Change] = []
-    notes: list[Diagnostic] = []
     for path in sorted(set(recorded) - package.keys()):
         try:
             data = read_below(root, path, limit=len(MARKER))
         except ObstacleError:
-            notes.append(_kept(folder, path))
+            report.add(_kept(folder, path))
             continue
         if data is None or _is_same_file(root, path, others=package):
             continue
         if has_marker(data):
             changes.append(Change(path, Kind.DELETE))
         else:
-            notes.append(_kept(folder, path))
-    return changes, notes
+            report.add(_kept(folder, path))
+    return changes
 
 
 def _is_same_file(root: Path, path: str, *, others: Iterable[str]) -> bool:
-    """Whether `path` is, on a disk that ignores case, one of `others`: to delete it would delete the new file."""
+    """Whether `path` and one of `others` are the same file, on a disk that ignores case: it must not be deleted."""
     fold = path.casefold()
     twins = (root / other for other in others if other.casefold() == fold)
     return any(twin.exists() and os.path.samefile(root / path, twin) for twin in twins)
@@ -290,6 +283,6 @@ def _kept(folder: StrPath, path: str) -> Diagnostic:
     return Diagnostic(
         code="stale-file-kept",
         severity=Severity.WARNING,
-        message=f"{shown(folder, path)} is no longer generated, but does not start with acpgen's marker, so it stays",
-        hint="delete it if nothing needs it",
+        message=f"{shown(folder, path)} is no longer generated, but is kept: it does not start with acpgen's marker",
+        hint="delete it if you do not need it",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from acpgen.diagnostics import Diagnostic, InputError, Severity
+from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, join, read_document
 from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
@@ -117,14 +117,11 @@ def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragm
 def load_fragments(files: Sequence[tuple[Path, str]]) -> tuple[Fragment, ...]:
     """Load the fragments of files with their labels; raises `InputError` with all problems of all files."""
     fragments: list[Fragment] = []
-    problems: list[Diagnostic] = []
+    report = Report()
     for path, label in files:
-        try:
+        with report.collecting():
             fragments.append(load_fragment(path, label=label))
-        except InputError as error:
-            problems += error.diagnostics
-    if problems:
-        raise InputError(problems)
+    report.raise_errors()
     return tuple(fragments)
 
 

@@ -1,1 +1,1 @@
-"""What users name: the files of a build, the revisions of a comparison."""
+"""The files of a build, and the two revisions of a comparison."""

@@ -1,4 +1,4 @@
-"""Read files as they were in a revision of a git repository, with the user's own git."""
+"""Reads files from a revision of a git repository, with the installed git."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from acpgen.schema.document import MAX_BYTES
 
 _TIMEOUT = 30.0
 _QUIET = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-"""What keeps git from translating its messages, from the network, from locks, and from asking."""
+"""No translated messages, no network, no locks, no questions."""
 
 
 def read_in_revision(spec: str, *, in_folder: str) -> tuple[str, bytes]:
-    """The file that `spec`, `REV:PATH`, names, with its own spec; of a folder, the file `in_folder` in it.
+    """Read the file `spec`, which is `REV:PATH`; for a folder, the file `in_folder` in it. Returns its spec, too.
 
-    As everywhere in git, PATH starts at the top of the repository, and `./PATH` where acpgen runs. Raises `InputError`
-    where there is no git, no repository, no such revision or no such file.
+    As always in git, PATH starts at the top of the repository, and `./PATH` in the working folder. Raises `InputError`
+    if there is no git, no repository, no such revision or no such file.
     """
     revision, _, path = spec.partition(":")
     _check(spec, revision)
@@ -33,29 +33,29 @@ def read_in_revision(spec: str, *, in_folder: str) -> tuple[str, bytes]:
         raise input_error(
             "no-such-file",
             f"the revision {revision!r} has no {spec.partition(':')[2]!r}",
-            hint="paths start at the top of the repository; with ./ they start here",
+            hint="paths start at the top of the repository, and with ./ in the working folder",
         )
     if kind != "blob":
-        raise input_error("no-such-file", f"{spec!r} is no file, but a {kind}")
+        raise input_error("no-such-file", f"{spec!r} is not a file, but a {kind}")
     return spec, _content(spec, blob)
 
 
 def _check(spec: str, revision: str) -> None:
-    """Refuse what git would take for an option, or for something else than a revision."""
+    """Raise `InputError` for a spec that git would read as an option, or without a revision."""
     if not revision or revision.startswith("-") or not spec.isprintable():
         raise input_error(
-            "bad-revision", f"{spec!r} does not start with a revision", hint="write REV:PATH, as in HEAD:src/app/acp"
+            "bad-revision", f"{spec!r} does not start with a revision", hint="write REV:PATH, such as HEAD:src/app/acp"
         )
 
 
 def _object(commit: str, path: str) -> tuple[str | None, str]:
-    """The id and kind of what stands at `path`; no id where nothing does."""
+    """The id and the kind of the object at `path`; None and an empty text if there is none."""
     found = _resolve(f"{commit}:{path}")
     return found, (_git("cat-file", "-t", found).decode().strip() if found is not None else "")
 
 
 def _resolve(name: str) -> str | None:
-    """The id of the object that `name` stands for, None where there is none."""
+    """The id of the object `name`; None if there is none."""
     ran = _run("rev-parse", "--verify", "--quiet", "--end-of-options", name)
     return ran.stdout.decode().strip() if ran.returncode == 0 else None
 
@@ -68,7 +68,7 @@ def _content(spec: str, blob: str) -> bytes:
 
 
 def _git(*arguments: str) -> bytes:
-    """What git prints; raises `InputError` with what it complains about."""
+    """Run git and return its stdout. Raises `InputError` with its error message."""
     ran = _run(*arguments)
     if ran.returncode:
         raise input_error("git-failed", f"git {arguments[0]} failed: {_complaint(ran)}")
@@ -78,10 +78,10 @@ def _git(*arguments: str) -> bytes:
 def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     git = shutil.which("git")
     if git is None:
-        raise input_error("no-git", "git is not installed, or not on the PATH", hint="it is needed for REV:PATH")
+        raise input_error("no-git", "git is not installed, or not on the PATH", hint="install git: REV:PATH needs it")
     environment = {**os.environ, **_QUIET}
     try:
-        return subprocess.run(  # noqa: S603 - no shell, and no argument that git would take for an option
+        return subprocess.run(  # noqa: S603 - no shell, and no argument that git would read as an option
             [git, *arguments],
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -99,12 +99,12 @@ def _complaint(ran: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def _no_revision(spec: str, revision: str) -> InputError:
-    """Either the revision is unknown, or this is no repository at all: git says which."""
+    """The error for an unknown revision, or for a folder that is not in a repository."""
     ran = _run("rev-parse", "--git-dir")
     if ran.returncode:
-        return input_error("no-repository", f"{spec!r} cannot be looked up: {_complaint(ran)}")
+        return input_error("no-repository", f"cannot look up {spec!r}: {_complaint(ran)}")
     return input_error(
         "no-revision",
-        f"git knows no revision {revision!r}",
-        hint="a file that has a colon in its name is given with ./ before it",
+        f"unknown revision {revision!r}",
+        hint="write ./ before the name of a file that has a colon",
     )

@@ -1,4 +1,4 @@
-"""Find the files that a build reads, and tell whether they are still those of the last one."""
+"""Finds the input files of a build, and their digests for the manifest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from acpgen.text import digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFile:
-    """A file to read: `label` names it in diagnostics, `name` in the manifest, `digest` is its SHA-256."""
+    """An input file. `label` is its name in diagnostics, `name` that in the manifest, `digest` its SHA-256."""
 
     path: Path
     label: str
@@ -26,9 +26,9 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The files of a build; `release` is None for a schema that is not bundled.
+    """The input files of a build. `release` is None for a schema that is not bundled.
 
-    `facts` are those of the release, or, for a schema that is not bundled, of the newest release of its protocol.
+    `facts` are those of the release; for a schema that is not bundled, those of the newest release of its protocol.
     """
 
     protocol: int
@@ -39,7 +39,7 @@ class Inputs:
 
     @property
     def origin(self) -> str:
-        """The base schema in docstrings and messages."""
+        """The name of the base schema in docstrings and messages."""
         return _origin(self.protocol, self.release, self.schema)
 
 
@@ -48,9 +48,11 @@ def _origin(protocol: int, release: Release | None, schema: InputFile) -> str:
 
 
 def find_inputs(sources: Sources) -> Inputs:
-    """The files that `sources` names; raises `InputError` for what does not exist or cannot be read."""
+    """Find the files of `sources`. Raises `InputError` for a file that does not exist or cannot be read."""
     if sources.schema is not None and sources.release is not None:
-        raise input_error("usage", "--schema and --release exclude each other", hint="a release is a bundled schema")
+        raise input_error(
+            "usage", "--schema and --release exclude each other", hint="remove one: a release is a bundled schema"
+        )
     release = find_release(sources.protocol, sources.release) if sources.schema is None else None
     if release is None:
         assert sources.schema is not None
@@ -83,7 +85,7 @@ def _extensions(sources: Sources, schema: InputFile, release: Release | None) ->
 
 
 def _locate_bare(spec: str, schema: InputFile, protocol: int, release: Release | None) -> tuple[Path, str]:
-    # imported here: what fits can only be told by composing, which takes longer than all else in here
+    # imported here: the search for the fitting revision composes, which is slow, and most builds do not need it
     from acpgen.schema.document import read_document
     from acpgen.schema.fitting import choose_fragment
 
@@ -97,13 +99,13 @@ def _input(path: Path, label: str, name: str) -> InputFile:
 
 
 def user_files(sources: Sources) -> set[Path]:
-    """The files that `sources` name by their paths, whether they are there or not."""
+    """The files that `sources` names by path, even if they do not exist."""
     extensions = {Path(spec) for spec in sources.extensions if is_path(spec)}
     return extensions | ({sources.schema} if sources.schema is not None else set())
 
 
 def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]:
-    """What the manifest says about a build: the same head means the same package."""
+    """The start of the manifest of a build. Equal heads mean equal packages."""
     schema: dict[str, object] = {"name": inputs.schema.name, "sha256": inputs.schema.digest}
     if inputs.facts is not None:
         schema["facts_sha256"] = inputs.facts.digest

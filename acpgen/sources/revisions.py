@@ -1,4 +1,4 @@
-"""What users call a schema: a file, a bundled release, the manifest of a package, or one of these in git."""
+"""Resolves OLD and NEW of a comparison: a file, a bundled release, a package, or one of these in git."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import acpgen
 from acpgen.config import DEFAULT_PROTOCOL
-from acpgen.diagnostics import Diagnostic, InputError, input_error
+from acpgen.diagnostics import InputError, Report, input_error
 from acpgen.ir.model import Options
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
@@ -33,7 +33,7 @@ _BUNDLED_FRAGMENT = re.compile(r"[\w-]+@[\w-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """The bytes of a file, wherever it is; `label` is what the user calls it, `name` its own name."""
+    """The bytes of a file on disk or in git. `label` is the name that the user gave, `name` its last part."""
 
     label: str
     data: bytes = field(repr=False)
@@ -45,17 +45,17 @@ class File:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 by which manifests know the file."""
+        """The SHA-256 of the file in manifests."""
         return digest(self.data)
 
 
 Files = Mapping[str, File]
-"""Files by digest: where manifests find what is not bundled."""
+"""Files by digest: the inputs of packages that are not bundled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a spec stands for: what to compile, and with which options, where the spec says so (a manifest does)."""
+    """The meaning of a spec: the input to compile, and its options, which only the manifest of a package has."""
 
     spec: str
     loaded: Loaded
@@ -63,7 +63,7 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """The subject in headings: the spec, and what it comes to."""
+        """The heading of the subject: the spec, and the schema that it stands for."""
         if not self.loaded.fragments and _RELEASE.fullmatch(self.spec):
             return self.spec
         loaded = self.loaded
@@ -73,7 +73,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Input:
-    """A file that a package was built from, as its manifest names it."""
+    """An input of a package, as in its manifest."""
 
     name: str
     digest: str
@@ -81,7 +81,7 @@ class _Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Head:
-    """The part of a manifest that says what the package was built from."""
+    """The inputs and options in a manifest."""
 
     version: str
     protocol: int
@@ -92,29 +92,29 @@ class _Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manifest:
-    """A manifest, read."""
+    """The manifest of a package, with its parsed head."""
 
     file: File
     head: _Head
 
 
 Found: TypeAlias = Release | File | _Manifest
-"""What a spec may lead to."""
+"""The possible meanings of a spec."""
 
 
 def read_files(specs: Iterable[str]) -> Files:
-    """Files that users name, each a path or `REV:PATH`, by digest; raises `InputError` for what cannot be read."""
+    """Read files, each given as a path or `REV:PATH`. Raises `InputError` for one that cannot be read."""
     found = (_read(spec) for spec in specs)
     return {file.digest: file for file in found}
 
 
 def is_release(spec: str) -> bool:
-    """Whether a spec is written like a bundled release."""
+    """Whether a spec has the form of a bundled release, `vN/NAME`."""
     return _RELEASE.fullmatch(spec) is not None
 
 
 def read_candidates(specs: Iterable[str]) -> Files:
-    """The same for files that may be of use: those that cannot be read are left out."""
+    """Read the same, but leave out files that cannot be read."""
     found: dict[str, File] = {}
     for spec in specs:
         with suppress(InputError):
@@ -131,15 +131,15 @@ def resolve_both(
     extensions: tuple[Sequence[str], Sequence[str]] = ((), ()),
     files: Files | None = None,
 ) -> tuple[Subject, Subject]:
-    """What two specs stand for, each with its `extensions` on top.
+    """Resolve two specs, each with its `extensions` on top.
 
-    `protocol` is that of schemas that do not tell; without it, they are of the same as the other one. `files` are where
-    manifests find what is not bundled. Raises `InputError` for what does not exist, cannot be read, or is not what it
-    should be.
+    `protocol` is that of schema files; its default is the protocol of the other side. `files` are the inputs of
+    packages that are not bundled. Raises `InputError` for everything that does not exist, cannot be read, or is not
+    valid.
     """
     found = _all((lambda: _locate(old, protocol), lambda: _locate(new, protocol)))
-    told = [known for each in found if (known := _protocol_of(each)) is not None]
-    number = protocol or (told[0] if told else DEFAULT_PROTOCOL)
+    known_protocols = [known for each in found if (known := _protocol_of(each)) is not None]
+    number = protocol or (known_protocols[0] if known_protocols else DEFAULT_PROTOCOL)
     first, second = _all(
         partial(_resolve, spec, each, protocol=number, extensions=more, files=files or {})
         for spec, each, more in zip((old, new), found, extensions, strict=True)
@@ -148,23 +148,20 @@ def resolve_both(
 
 
 def _all(calls: Iterable[Callable[[], T]]) -> list[T]:
-    """What the calls give; raises `InputError` with what is wrong with any of them."""
+    """Make all calls, and return the results. Raises `InputError` with the errors of all of them."""
     results: list[T] = []
-    problems: list[Diagnostic] = []
+    report = Report()
     for call in calls:
-        try:
+        with report.collecting():
             results.append(call())
-        except InputError as error:
-            problems += error.diagnostics
-    if problems:
-        raise InputError(problems)
+    report.raise_errors()
     return results
 
 
 def resolve(
     spec: str, *, protocol: int | None = None, extensions: Sequence[str] = (), files: Files | None = None
 ) -> Subject:
-    """What one spec stands for, as `resolve_both` has it for two."""
+    """Resolve one spec, as `resolve_both` does for two."""
     number = protocol or DEFAULT_PROTOCOL
     return _resolve(spec, _locate(spec, protocol), protocol=number, extensions=extensions, files=files or {})
 
@@ -202,7 +199,7 @@ def _document(file: File, protocol: int) -> Document:
 
 
 def _extended(subject: Subject, extensions: Sequence[str]) -> Subject:
-    """The subject with extensions on top, but for those that it has already."""
+    """Add extensions to the subject, without those that it has already."""
     loaded = subject.loaded
     known = {fragment.document.digest for fragment in loaded.fragments}
     gates = known_facts(loaded.base, loaded.protocol, loaded.release)[0].gates
@@ -212,7 +209,7 @@ def _extended(subject: Subject, extensions: Sequence[str]) -> Subject:
     return replace(subject, loaded=replace(loaded, fragments=(*loaded.fragments, *added)))
 
 
-# --- Where things are -----------------------------------------------------------------------------------------------
+# --- Specs -----------------------------------------------------------------------------------------------------------
 
 
 def _locate(spec: str, protocol: int | None) -> Found:
@@ -233,7 +230,7 @@ def _locate(spec: str, protocol: int | None) -> Found:
 
 
 def _recognised(file: File) -> Found:
-    """What a file is: a manifest, the schema of a bundled release, or a schema of the user's."""
+    """Recognise a file: a manifest, the schema of a bundled release, or another schema."""
     if is_manifest(file.data):
         return _Manifest(file=file, head=_read_head(file))
     for release in list_releases():
@@ -257,15 +254,15 @@ def _read(spec: str) -> File:
 
 
 def _unknown(spec: str, *, protocols: list[int]) -> InputError:
-    if os.path.isdir(spec):  # noqa: PTH112 - of names that no folder can have, it says no
+    if os.path.isdir(spec):  # noqa: PTH112 - False for a name that no folder can have
         return input_error(
-            "no-manifest", f"the folder {spec} has no {LOCK_NAME}", hint="name a folder that acpgen wrote, or a file"
+            "no-manifest", f"the folder {spec} has no {LOCK_NAME}", hint="give the folder of a package, or a file"
         )
     if protocols:
-        hint = f"it is one of protocol {protocols[0]}: v{protocols[0]}/{spec}"
+        hint = f"it belongs to protocol {protocols[0]}: write v{protocols[0]}/{spec}"
     else:
         releases = ", ".join(f"v{release.protocol}/{release.name}" for release in list_releases())
-        hint = f"these releases are bundled: {releases}; files in git are written REV:PATH"
+        hint = f"the bundled releases are {releases}; write REV:PATH for a file in git"
     return input_error("unknown-schema", f"{cut(spec)!r} is neither a file nor a bundled release", hint=hint)
 
 
@@ -280,18 +277,18 @@ def _built_from(manifest: _Manifest, files: Files) -> Loaded:
 
 
 def _read_head(file: File) -> _Head:
-    """What a manifest was built from; raises `InputError` where it does not say so."""
+    """Parse the inputs and options in a manifest. Raises `InputError` if they are not there."""
     folder = file.label.removesuffix(LOCK_NAME).rstrip("/") or "."
     head = parse_manifest(file.data, folder).head
     try:
         return _parse_head(head)
     except (KeyError, TypeError, AttributeError):
-        message = f"{file.label} does not say what the package was built from"
+        message = f"{file.label} lacks the inputs of the package"
         raise input_error("manifest-broken", message, hint="build it again") from None
 
 
 def _parse_head(head: Mapping[str, Any]) -> _Head:
-    """Raises `KeyError`, `TypeError` or `AttributeError` for a head that acpgen did not write."""
+    """Parse a head. Raises `KeyError`, `TypeError` or `AttributeError` for one that acpgen did not write."""
     if not isinstance(head["protocol"], int):
         raise TypeError(head["protocol"])
     chosen = head.get("options", {})
@@ -325,7 +322,7 @@ def _schema(head: _Head, where: str, files: Files) -> tuple[Document, Release | 
 
 def _fragment(wanted: _Input, head: _Head, *, where: str, files: Files) -> Fragment:
     is_known = False
-    # a name from a manifest is not to be trusted with a path
+    # a name from a manifest is untrusted, and must not become a path
     if _BUNDLED_FRAGMENT.fullmatch(wanted.name):
         try:
             path, label = locate_fragment(wanted.name, head.protocol)
@@ -343,7 +340,7 @@ def _fragment(wanted: _Input, head: _Head, *, where: str, files: Files) -> Fragm
 
 def _missing(what: str, wanted: _Input, head: _Head, *, where: str, is_known: bool) -> InputError:
     if is_known:
-        why = f"the one that is bundled with acpgen {acpgen.__version__} under this name is another"
+        why = f"acpgen {acpgen.__version__} bundles another file under this name"
         instead = f", compare with {wanted.name} itself" if what == "schema" else ""
         way_out = f"{instead}, or use acpgen {head.version}" if head.version != acpgen.__version__ else instead
     else:
@@ -351,5 +348,5 @@ def _missing(what: str, wanted: _Input, head: _Head, *, where: str, is_known: bo
     return input_error(
         "manifest-input",
         f"{where} was built from the {what} {wanted.name!r} with the SHA-256 {wanted.digest}; {why}",
-        hint=f"give that file with --source PATH, or --source REV:PATH as it is in git{way_out}",
+        hint=f"give that file with --source PATH, or with --source REV:PATH from git{way_out}",
     )

@@ -1,0 +1,117 @@
+"""`acpgen methods` and `acpgen extensions`: tables of the methods of a schema, and of the bundled extensions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from acpgen.cli import options
+from acpgen.cli.console import print_data, print_diagnostics, print_table
+from acpgen.config.keys import RoleChoice
+from acpgen.ir.model import Method, Ref, TypeExpr
+from acpgen.pipeline import load_base, load_model
+from acpgen.schema.bundled import bundled_fragments, known_facts
+from acpgen.schema.compose import Summary, summarise
+from acpgen.schema.fragment import fragment_schema
+from acpgen.sources.inputs import find_inputs
+
+METHOD_COLUMNS = ("method", "side", "kind", "params", "result", "capability", "origin")
+EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
+
+
+@options.takes_sources
+def methods_command(
+    asked: options.Asked,
+    role: Annotated[RoleChoice, typer.Option("--role", help="The role whose handlers to list.")] = RoleChoice.BOTH,
+    form: options.Form = options.DataFormat.TEXT,
+) -> None:
+    """List the methods: the name on the wire, the side that handles it, types, the capability, and the origin.
+
+    **Examples**
+
+    - `acpgen methods --role agent`
+    - `acpgen methods --release 0.10.8 --extension logout --format json`
+    """
+    model, diagnostics = load_model(asked.sources())
+    print_diagnostics(diagnostics, notes=False)
+    rows = [_method_row(method) for method in model.methods if set(role.roles) & set(method.handlers)]
+    if form is options.DataFormat.JSON:
+        print_data(json.dumps([dict(zip(METHOD_COLUMNS, row, strict=True)) for row in rows], indent=2))
+    else:
+        print_table(METHOD_COLUMNS, [[cell or "-" for cell in row] for row in rows])
+
+
+def _method_row(method: Method) -> list[str | None]:
+    return [
+        method.wire,
+        method.side,
+        method.kind.value,
+        _name(method.params),
+        _name(method.result) if method.result is not None else None,
+        str(method.gate) if method.gate is not None else None,
+        method.origin,
+    ]
+
+
+def _name(expression: TypeExpr) -> str:
+    return expression.name if isinstance(expression, Ref) else "any JSON"
+
+
+@options.takes_schema
+def extensions_command(
+    asked: options.Asked,
+    form: options.Form = options.DataFormat.TEXT,
+    file_schema: Annotated[
+        bool, typer.Option("--file-schema", help="Print the JSON Schema of extension files, with examples, and exit.")
+    ] = False,
+) -> None:
+    """List the bundled extensions: revision, status, whether each applies to the schema, and its additions.
+
+    **Examples**
+
+    - `acpgen extensions`
+    - `acpgen extensions --release 0.10.8`
+    - `acpgen extensions --file-schema > fragment.schema.json`
+    """
+    if file_schema:
+        print_data(json.dumps(fragment_schema(), indent=2))
+        return
+    summaries = _summaries(asked)
+    if form is options.DataFormat.JSON:
+        print_data(json.dumps([_extension_as_json(summary) for summary in summaries], indent=2))
+    else:
+        print_table(EXTENSION_COLUMNS, [_extension_row(summary) for summary in summaries])
+
+
+def _summaries(asked: options.Asked) -> list[Summary]:
+    inputs = find_inputs(replace(asked.sources(), extensions=()))
+    protocol = inputs.protocol
+    base = load_base(inputs)
+    gates = known_facts(base, protocol, inputs.release)[0].gates
+    fragments = bundled_fragments(protocol)
+    return [summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments]
+
+
+def _extension_row(summary: Summary) -> list[str]:
+    added = [*summary.methods, *(f"{name} (changed)" for name in summary.changed)]
+    fragment = summary.fragment
+    return [fragment.spec, summary.verdict, fragment.title, fragment.status, ", ".join(added) or "-"]
+
+
+def _extension_as_json(summary: Summary) -> dict[str, object]:
+    fragment = summary.fragment
+    return {
+        "extension": fragment.id,
+        "revision": fragment.revision,
+        "title": fragment.title,
+        "status": fragment.status,
+        "rfd": fragment.rfd,
+        "verdict": summary.verdict,
+        "reasons": list(summary.reasons),
+        "methods": list(summary.methods),
+        "definitions": list(summary.definitions),
+        "changed": list(summary.changed),
+    }

@@ -1,0 +1,248 @@
+"""Writes the changes of a plan. Only `apply` and `write_file` change files on disk.
+
+All new texts are first written to staged files, each beside the file that it will replace. Then `os.replace` puts them
+in place one after the other, the manifest last. A failure before the first replacement leaves the old package. A run
+that is killed between two replacements leaves whole files of both packages: `check` names the files that differ, and
+the next build finishes the work.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from acpgen.diagnostics import InputError, input_error
+from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_root
+from acpgen.output.plan import Change, Kind, Plan, check_folders_writable, compare
+
+_LEFTOVER_SECONDS = 3600.0
+"""Age at which a staged file belongs to a run that was killed. Systems without a lock need such a margin."""
+
+_LOCK_SECONDS = 20.0
+"""Longest wait for another run that writes to the same folder. Writing takes some milliseconds."""
+
+
+def apply(plan: Plan) -> None:
+    """Make the output folder what `plan` says.
+
+    Raises `InputError` if the folder has changed since the plan was made, if it is not writable, or if the system
+    refuses a write. The hint says how many changes were made before the failure.
+    """
+    check_writable(plan)
+    root = real_root(plan.folder)
+    done: list[Change] = []
+    try:
+        with _locked(root):
+            now = compare(plan.folder, plan.files)
+            now.raise_problems()
+            _remove_leftovers(root, now)
+            if now.is_clean:  # another run may have been faster
+                return
+            if now != plan:
+                raise _changed(plan)
+            _write(plan, root, done)
+    except OSError as error:
+        raise _write_failed(plan, error, done) from error
+
+
+def check_writable(plan: Plan) -> None:
+    """Raise `InputError` if a folder in which the plan changes a file is not writable."""
+    check_folders_writable(real_root(plan.folder), [change.path for change in _ordered(plan)])
+
+
+def write_file(target: Path, text: str, *, force: bool = False) -> None:
+    """Write the single file `target`. An existing file is replaced only with `force`.
+
+    Raises `InputError`, without any change, if the file exists, is not a regular file, or the system refuses.
+    """
+    name = target.as_posix()
+    if os.path.lexists(target):
+        if os.path.islink(target) or not os.path.isfile(target):
+            hint = "choose another name"
+            raise input_error("foreign-file", f"{name} is in the way: it is not a regular file", hint=hint)
+        if not force:
+            hint = "choose another name, or overwrite the file with --force"
+            raise input_error("file-exists", f"{name} exists already", hint=hint)
+    try:
+        with ExitStack() as cleanup:
+            os.replace(_stage(target, text, cleanup), target)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise input_error("write-failed", f"cannot write {name}: {reason}") from None
+
+
+def _ordered(plan: Plan) -> list[Change]:
+    """The changes in the order of their execution.
+
+    Deletions follow the new files, so that no import fails for a missing module. The manifest is last: until then,
+    the old one still lists every stale file.
+    """
+    changes = [change for change in plan.changes if change.kind is not Kind.KEEP]
+    return sorted(
+        changes,
+        key=lambda change: (Path(change.path).name == LOCK_NAME, change.kind is Kind.DELETE, change.path),
+    )
+
+
+def _write(plan: Plan, root: Path, done: list[Change]) -> None:
+    """Stage all new texts, then replace and delete. `done` receives each change that was made."""
+    changes = _ordered(plan)
+    with ExitStack() as cleanup:
+        staged = _stage_all(plan.written, root, cleanup)
+        for change in changes:
+            if change.kind is Kind.DELETE:
+                os.unlink(root / change.path)
+            else:
+                os.replace(staged[change.path], root / change.path)
+            done.append(change)
+    _remove_empty(root, [change.path for change in changes if change.kind is Kind.DELETE])
+
+
+def _stage_all(files: Mapping[str, str], root: Path, cleanup: ExitStack) -> dict[str, Path]:
+    staged: dict[str, Path] = {}
+    for path, text in files.items():
+        _make_folders((root / path).parent, cleanup)
+        staged[path] = _stage(root / path, text, cleanup)
+    return staged
+
+
+def _stage(target: Path, text: str, cleanup: ExitStack) -> Path:
+    """Write `text` to a new file beside `target` and flush it to disk; `cleanup` removes it if it is still there."""
+    staged = target.parent / f"{STAGE_PREFIX}{os.urandom(8).hex()}"
+    cleanup.callback(_remove_file, staged)
+    # Not with tempfile: only the owner may read its files.
+    with open(staged, "xb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    return staged
+
+
+def _make_folders(folder: Path, cleanup: ExitStack) -> None:
+    """Make `folder` and its missing parents; `cleanup` removes those that are still empty."""
+    for missing in missing_folders(folder):
+        with suppress(FileExistsError):  # another run may have been faster
+            os.mkdir(missing)
+            cleanup.callback(_remove_folder, missing)
+
+
+def _remove_file(path: Path) -> None:
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def _remove_folder(path: Path) -> None:
+    """Remove a folder if it is empty."""
+    with suppress(OSError):
+        os.rmdir(path)
+
+
+def _remove_empty(root: Path, deleted: Iterable[str]) -> None:
+    """Remove the folders that are empty without the files `deleted`."""
+    for path in deleted:
+        folder = (root / path).parent
+        while folder != root:
+            _remove_folder(folder)
+            folder = folder.parent
+
+
+def _remove_leftovers(root: Path, plan: Plan) -> None:
+    """Remove the staged files that killed runs have left in the folders of the package."""
+    for folder in {root, *((root / change.path).parent for change in plan.changes)}:
+        with suppress(OSError):
+            for name in os.listdir(folder):
+                if name.startswith(STAGE_PREFIX) and _is_leftover(folder / name):
+                    _remove_file(folder / name)
+
+
+def _is_leftover(path: Path) -> bool:
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > _LEFTOVER_SECONDS
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """Hold the lock on the folder `root` within the block, so that no other run of acpgen writes to it.
+
+    Missing folders are made first, and removed at the end if they are still empty. The system releases the lock of a
+    run that is killed. Windows and some file systems have no locks on folders; there, nothing is locked. Raises
+    `InputError` if another run holds the lock for too long, and `OSError` if a folder cannot be made.
+    """
+    with ExitStack() as held, ExitStack() as cleanup:
+        while True:
+            _make_folders(root, cleanup)
+            handle = _open_folder(root)
+            if handle is None:
+                break
+            held.callback(os.close, handle)
+            _wait_for_lock(handle, root)
+            if _is_open(handle, root):
+                break
+        yield
+
+
+def _is_open(handle: int, folder: Path) -> bool:
+    """Tell whether `handle` still belongs to `folder`: a run that failed removes the folder that it has made."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(folder))
+    except FileNotFoundError:
+        return False
+
+
+def _open_folder(folder: Path) -> int | None:
+    if sys.platform == "win32":
+        return None
+    with suppress(OSError):
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    return None
+
+
+def _wait_for_lock(handle: int, root: Path) -> None:
+    end = time.monotonic() + _LOCK_SECONDS
+    while not _try_lock(handle):
+        if time.monotonic() > end:
+            raise _busy(root)
+        time.sleep(0.02)
+
+
+def _try_lock(handle: int) -> bool:
+    """Take the lock; False if another process holds it. A file system without locks counts as locked."""
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+    return True
+
+
+def _busy(root: Path) -> InputError:
+    return input_error(
+        "output-busy",
+        f"another run of acpgen has been writing to {root.as_posix()} for {_LOCK_SECONDS:.0f} seconds",
+        hint="wait for that run or stop it, then run acpgen again",
+    )
+
+
+def _changed(plan: Plan) -> InputError:
+    return input_error(
+        "output-changed",
+        f"the output folder {plan.folder.as_posix()} has changed while acpgen was running",
+        hint="run acpgen again",
+    )
+
+
+def _write_failed(plan: Plan, error: OSError, done: Sequence[Change]) -> InputError:
+    if done:
+        hint = f"{len(done)} of {len(_ordered(plan))} changes are made: solve the problem and build again"
+    else:
+        hint = "nothing in the folder has changed: solve the problem and build again"
+    message = f"cannot write the output folder {plan.folder.as_posix()}: {error.strerror or error}"
+    return input_error("write-failed", message, hint=hint)
