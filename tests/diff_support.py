@@ -15,8 +15,7 @@ from typing import Any
 
 from acpgen.config import Sources
 from acpgen.diff.compare import compare
-from acpgen.diff.findings import Comparison, Finding, Wire, worst_wire
-from acpgen.diff.rules import RULES
+from acpgen.diff.findings import Comparison, DiffFinding, Wire, worst_wire
 from acpgen.ir.methods import messages_of
 from acpgen.ir.model import Model, Ref, Role
 from tests.fidelity.schemas import same
@@ -104,16 +103,16 @@ def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: i
     return worst_wire(found)
 
 
-def verdicts(finding: Finding) -> dict[str, tuple[str, str]]:
+def verdicts(finding: DiffFinding) -> dict[str, tuple[str, str]]:
     """The wire verdicts by sender: old to new, and new to old."""
     return {each.sender.value: (each.old_to_new.value, each.new_to_old.value) for each in finding.wire}
 
 
-def mirrored(findings: tuple[Finding, ...], *, back: bool = False) -> Counter[Any]:
+def mirrored(findings: tuple[DiffFinding, ...], *, back: bool = False) -> Counter[Any]:
     """What an exchange of old and new must leave as it is; with `back` it is exchanged here."""
     return Counter(
         (
-            RULES[each.rule].reverse if back else each.rule,
+            each.rule.reverse if back else each.rule.id,
             tuple(
                 (one.sender, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
                 for one in each.wire
@@ -134,7 +133,7 @@ def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Role], tuple[str, s
                 yield (message.method, message.role), (expression.name, other.name)
 
 
-def expected(findings: tuple[Finding, ...], method: str, sender: Role, *, back: bool) -> Wire:
+def expected(findings: tuple[DiffFinding, ...], method: str, sender: Role, *, back: bool) -> Wire:
     """The worst that the findings say of messages of `method` from `sender`."""
     return worst_wire(
         each.new_to_old if back else each.old_to_new

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from acpgen.diff.findings import Source, Use
+from acpgen.diff.findings import SourceVerdict, Use
 from acpgen.diff.report import headline, summary
 from acpgen.diff.rules import RULES
 from tests.diff_cases import CASES
@@ -42,11 +42,11 @@ def pair(case: Case, written: Written) -> Pair:
 @EVERY
 def test_what_is_found(case: Case, written: Written) -> None:
     findings = pair(case, written).comparison().findings
-    found = [each for each in findings if each.rule == case.rule and str(each.place) == case.place]
+    found = [each for each in findings if each.rule.id == case.rule and str(each.place) == case.place]
     assert len(found) == 1, findings
     assert verdicts(found[0]) == dict(case.wire)
     assert (found[0].source.value, tuple(use.value for use in found[0].uses)) == (case.source, case.uses)
-    assert {each.rule for each in findings} - {case.rule} == case.also
+    assert {each.rule.id for each in findings} - {case.rule} == case.also
 
 
 @EVERY
@@ -127,8 +127,10 @@ def test_source_verdicts_are_what_becomes_of_code(case: Case, written: Written, 
     findings = there.comparison().findings
     old, new = there.old.package(packages), there.new.package(packages)
     gone = set(old.__all__) - set(new.__all__)
-    assert bool(gone) is any(Use.IMPORT in each.uses and each.source is Source.BREAKS for each in findings)
-    broken = {each.place.type for each in findings if Use.CONSTRUCT in each.uses and each.source is Source.BREAKS}
+    assert bool(gone) is any(Use.IMPORT in each.uses and each.source is SourceVerdict.BREAKS for each in findings)
+    broken = {
+        each.place.type for each in findings if Use.CONSTRUCT in each.uses and each.source is SourceVerdict.BREAKS
+    }
     for name in {*old.__all__} & {*new.__all__}:
         kinds = [getattr(package, name) for package in (old, new)]
         if all(
@@ -140,7 +142,7 @@ def test_source_verdicts_are_what_becomes_of_code(case: Case, written: Written, 
 
 def test_methods_of_other_words_are_renamed_only_with_both_types(written: Written) -> None:
     findings = pair_of(written(asking_twice()), written(ANNOUNCING)).comparison().findings
-    assert {each.rule for each in findings} == {"method-added", "method-removed", "type-added", "type-removed"}
+    assert {each.rule.id for each in findings} == {"method-added", "method-removed", "type-added", "type-removed"}
 
 
 # --- The table ------------------------------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ def test_every_rule_has_its_reverse_and_its_reasons() -> None:
 
 def test_a_class_that_became_a_union_says_what_to_construct(written: Written) -> None:
     case = next(case for case in CASES if str(case) == "type-kind-changed-by-what-a-property-says")
-    (found,) = [each for each in pair(case, written).comparison().findings if each.rule == case.rule]
+    (found,) = [each for each in pair(case, written).comparison().findings if each.rule.id == case.rule]
     assert found.message.endswith("; construct ItemA or ItemB or ItemOther or ItemNone instead")
 
 

@@ -33,11 +33,11 @@ from acpgen.ir.model import (
 )
 from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
+from acpgen.ir.usage import Usage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
 from acpgen.schema.gates import Gate
 from acpgen.schema.walk import definition_pointer, schema_map
-from acpgen.show.carriers import Users
 from acpgen.show.entries import (
     Entry,
     FieldEntry,
@@ -47,7 +47,6 @@ from acpgen.show.entries import (
     Origin,
     SchemaEntry,
     TypeEntry,
-    Uses,
     ValueEntry,
 )
 
@@ -108,7 +107,7 @@ class Describer:
         self._composed = composed
         self._model = model
         self._signatures = signatures
-        self._users = Users(model)
+        self._usage = Usage(model)
 
     def describe(self, subject: Subject) -> Entry:
         """All that is known of `subject`."""
@@ -123,7 +122,7 @@ class Describer:
     # --- Types ------------------------------------------------------------------------------------------------------
 
     def _type(self, definition: Definition) -> TypeEntry:
-        uses = self._users.of(definition.name)
+        uses = self._usage.of(definition.name)
         return TypeEntry(
             name=definition.name,
             kind=_kind(definition),
@@ -158,7 +157,7 @@ class Describer:
             origin=self._origin(pointer),
             extended_by=tuple(self._extended_by(pointer)),
             gates=(),
-            uses=Uses(fields=(), unions=(), aliases=(), subclasses=(), messages=()),
+            uses=Uses(),
             note=f"The package has no type for it: {self._why_untyped(name)}.",
         )
 

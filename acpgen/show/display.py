@@ -10,15 +10,14 @@ from typing import Any
 
 from acpgen.diagnostics import Location
 from acpgen.emit.source import wrapped
+from acpgen.ir.usage import Carrier, Step
 from acpgen.show.entries import (
-    Carrier,
     Entry,
     FieldEntry,
     MemberEntry,
     MethodEntry,
     Origin,
     SchemaEntry,
-    Step,
     TypeEntry,
     ValueEntry,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from acpgen.diagnostics import Location
 from acpgen.emit.signatures import Signature
+from acpgen.ir.usage import Uses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,36 +69,6 @@ class SchemaEntry:
 
     pointer: str
     node: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step on the way to a type: an attribute or a member of `type`; neither for an alias."""
-
-    type: str
-    field: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carrier:
-    """A message that carries a type: the shortest way there, `gates` of its method."""
-
-    method: str
-    part: str
-    sender: str
-    way: tuple[Step, ...]
-    gate: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uses:
-    """Who needs a type: attributes, then unions, aliases and subclasses, then messages."""
-
-    fields: tuple[str, ...]
-    unions: tuple[str, ...]
-    aliases: tuple[str, ...]
-    subclasses: tuple[str, ...]
-    messages: tuple[Carrier, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
