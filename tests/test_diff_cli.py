@@ -11,8 +11,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from acpgen.diff.formats import code, escaped
+from acpgen.diff.rules import RULES, Rule, explain
 from acpgen.schema.bundled import find_release
-from tests.diff_running import LARGER, SMALL, data, diff, rules, write
+from tests.diff_running import LARGER, SMALL, data, diff, refused, rules, write
 from tests.diff_schemas import TEXT, asking, constants, holding, message, thing, with_x
 from tests.support import schema_of
 
@@ -54,6 +55,32 @@ def test_findings_that_fail(schemas: tuple[Any, Any], wanted: list[str], code: i
     assert bool(ran.stderr) is bool(code)
 
 
+# --- Rules ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
+def test_a_rule_is_explained(rule: Rule) -> None:
+    head, *reasons = explain(rule.id).splitlines()
+    assert head == f"{rule.id}: {rule.meaning}"
+    assert reasons[:2] == [f"  wire: {rule.wire}", f"  source: {rule.source}"]
+    assert reasons[2:] == ([] if rule.reverse == rule.id else [f"  with OLD and NEW exchanged: {rule.reverse}"])
+
+
+def test_explaining_needs_no_schemas(tmp_path: Path) -> None:
+    ran = diff("--explain", "field-made-required", cwd=tmp_path)
+    assert (ran.code, ran.stderr) == (0, "")
+    assert ran.stdout == explain("field-made-required") + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("field-made-requried", "did you mean 'field-made-required'?"), ("x", "the rules are protocol-")]
+)
+def test_an_unknown_rule(name: str, hint: str, tmp_path: Path) -> None:
+    said = refused("--explain", name, cwd=tmp_path)
+    assert f"error: no rule has the id {name!r} [unknown-rule]" in said
+    assert f"hint: {hint}" in said
+
+
 # --- What is printed ------------------------------------------------------------------------------------------------
 
 
@@ -70,7 +97,7 @@ def test_no_differences(form: str, expected: str, home: Path) -> None:
 def test_documentation_alone(tmp_path: Path) -> None:
     for name, text in (("old.json", "One."), ("new.json", "Two.")):
         write(tmp_path / name, with_x({**TEXT, "description": text}))
-    assert "no differences but in documentation (1)" in diff("old.json", "new.json", cwd=tmp_path).stdout
+    assert "no differences, except in documentation (1)" in diff("old.json", "new.json", cwd=tmp_path).stdout
     assert "AskRequest: other text about x" in diff("old.json", "new.json", "--all", cwd=tmp_path).stdout
 
 

@@ -1,4 +1,4 @@
-"""`acpgen diff`: what a bump changes, and what it breaks."""
+"""`acpgen diff`: the changes between two schemas, and what they break."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DiffFormat(str, Enum):
-    """How a comparison is printed."""
+    """The output formats of a comparison."""
 
     TEXT = "text"
     JSON = "json"
@@ -26,7 +26,7 @@ class DiffFormat(str, Enum):
 
 
 class FailOn(str, Enum):
-    """What makes the exit code 1."""
+    """The findings that make the exit code 1."""
 
     WIRE = "wire"
     SOURCE = "source"
@@ -36,33 +36,33 @@ class FailOn(str, Enum):
 _SPEC = "a file, a folder with a package, vN/RELEASE, or REV:PATH"
 
 
-_Old = Annotated[str, typer.Argument(metavar="OLD", help=f"What there was: {_SPEC}.", show_default=False)]
-_New = Annotated[str, typer.Argument(metavar="NEW", help="What there is; written like OLD.", show_default=False)]
+_Old = Annotated[str, typer.Argument(metavar="OLD", help=f"The old side: {_SPEC}.", show_default=False)]
+_New = Annotated[str, typer.Argument(metavar="NEW", help="The new side, in the same form.", show_default=False)]
 _Protocol = Annotated[
     int | None,
     typer.Option(
         "--protocol",
-        help="The protocol of a schema file; by default that of the other side, where that tells, or 1.",
+        help="The protocol of a schema file; by default that of the other side, if known, or 1.",
         metavar="N",
     ),
 ]
 _OldExtension = Annotated[
     list[str] | None,
     typer.Option(
-        "--old-extension", help="The same, for OLD alone.", metavar="NAME|PATH", autocompletion=completion.extensions
+        "--old-extension", help="An extension of OLD only.", metavar="NAME|PATH", autocompletion=completion.extensions
     ),
 ]
 _NewExtension = Annotated[
     list[str] | None,
     typer.Option(
-        "--new-extension", help="The same, for NEW alone.", metavar="NAME|PATH", autocompletion=completion.extensions
+        "--new-extension", help="An extension of NEW only.", metavar="NAME|PATH", autocompletion=completion.extensions
     ),
 ]
 _Source = Annotated[
     list[str] | None,
     typer.Option(
         "--source",
-        help="A file that a package was built from, if it is not bundled; its digest tells. Repeatable.",
+        help="A file that a package was built from, if not bundled; found by its digest. Repeatable.",
         metavar="PATH|REV:PATH",
     ),
 ]
@@ -70,13 +70,31 @@ _FailOn = Annotated[
     list[FailOn] | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 if a finding breaks messages (wire), breaks code (source), or if there is any finding "
-        "that is not about documentation alone. Repeatable.",
+        help="Exit with 1 if a finding breaks messages (wire), breaks code (source), or for any finding that is not "
+        "only about documentation (any). Repeatable.",
     ),
 ]
-_Form = Annotated[DiffFormat, typer.Option("--format", help="How to print.")]
-_All = Annotated[
-    bool, typer.Option("--all", help="Print findings that nobody has to act on, too; json always has them.")
+_Form = Annotated[DiffFormat, typer.Option("--format", help="The output format.")]
+_All = Annotated[bool, typer.Option("--all", help="Also print findings that need no action; json always has them.")]
+
+
+def _explain(rule: str | None) -> None:
+    from acpgen.diff.rules import explain
+
+    if rule is not None:
+        print_data(explain(rule))
+        raise typer.Exit
+
+
+_Explain = Annotated[
+    str | None,
+    typer.Option(
+        "--explain",
+        callback=_explain,
+        is_eager=True,
+        help="Print the meaning of a rule and the reasons for its verdicts, and exit.",
+        metavar="RULE",
+    ),
 ]
 
 
@@ -91,20 +109,22 @@ def diff_command(
     fail_on: _FailOn = None,
     form: _Form = DiffFormat.TEXT,
     everything: _All = False,
+    _rule: _Explain = None,
 ) -> None:
-    """Compare two schemas: what changed, whether old and new peers understand each other, what code has to change.
+    """Compare two schemas: what changed, whether old and new peers understand each other, what code must change.
 
-    OLD and NEW are schema files, bundled releases, packages that acpgen wrote, or any of these in a revision of git.
+    OLD and NEW are schema files, bundled releases, packages that acpgen wrote, or any of these in a git revision.
 
-    Each finding has two verdicts. *wire*, by who sends: **ok**, **loses** (read, yet part of it is dropped or taken for
-    something else), **breaks** (refused). *source*, for code written against OLD: **ok**, **risk** (only code of a
-    certain kind, such as an exhaustive `match`), **breaks**.
+    Each finding has two verdicts. *wire*, by sender: **ok**, **loses** (decoded, but a part is dropped or read as
+    something else), **breaks** (refused). *source*, for code written against OLD: **ok**, **risk** (only special code,
+    such as an exhaustive `match`), **breaks**. The rule of a finding is in brackets; `--explain` prints its meaning.
 
     **Examples**
 
     - `acpgen diff v1/0.10.8 v1/2026-11-02`
     - `acpgen diff src/editor/acp new/schema.json --fail-on source`
     - `acpgen diff main:src/editor/acp src/editor/acp --format markdown`
+    - `acpgen diff --explain field-made-required`
     """
     from acpgen.diff.formats import failures, render
 
@@ -124,7 +144,7 @@ def _compared(
     extensions: tuple[Sequence[str], Sequence[str]],
     sources: Sequence[str],
 ) -> Comparison:
-    """Compile what two specs stand for, tell what there is to say of that, and compare it."""
+    """Compile both specs, print the diagnostics, and compare the models."""
     from acpgen.diff.compare import compare
     from acpgen.ir.model import Options
     from acpgen.pipeline import compile_loaded
@@ -132,7 +152,7 @@ def _compared(
 
     files = {**read_candidates(_candidates(specs)), **read_files(sources)}
     subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, files=files)
-    # a package is rebuilt with the options that it was built with
+    # a package is compiled with the options of its build
     fallback = next((each.options for each in subjects if each.options is not None), Options())
     (before, old), (after, new) = (compile_loaded(each.loaded, each.options or fallback) for each in subjects)
     print_diagnostics([*old, *new], notes=False)
@@ -140,9 +160,9 @@ def _compared(
 
 
 def _candidates(specs: Sequence[str]) -> list[str]:
-    """The files that the configuration names, as they are and as they were in the revisions of `specs`.
+    """The files named in the configuration, now and in the revisions of `specs`: packages may be built from them.
 
-    Packages may have been built from them. A configuration that cannot be used names none.
+    An invalid configuration names none.
     """
     from acpgen.sources.revisions import is_release
 

@@ -1,4 +1,4 @@
-"""`acpgen show`: all that is known of one name."""
+"""`acpgen show`: everything about one name."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def show_command(
         ),
     ],
     asked: options.Asked,
-    form: Annotated[options.DataFormat, typer.Option("--format", help="How to print.")] = options.DataFormat.TEXT,
+    form: Annotated[options.DataFormat, typer.Option("--format", help="The output format.")] = options.DataFormat.TEXT,
 ) -> None:
-    """Show a type or a method: its Python signature, its schema, who uses it, its capability, where it comes from.
+    """Show a type or a method: its Python signature, schema, users, capability and origin.
 
-    The schema is the composed one, extensions included. A name that is several things shows all of them.
+    The schema is the composed one, with extensions. If a name has several meanings, all are shown.
 
     **Examples**
 

@@ -244,7 +244,7 @@ FIELD_DEFAULT_CHANGED = _rule(
 )
 FIELD_LENIENCY_CHANGED = _rule(
     "field-leniency-changed",
-    "readers forgive other misfits (`x-deserialize-…`)",
+    "readers forgive other invalid values (`x-deserialize-…`)",
     wire="ok: valid values are read as before; it only matters for peers that send invalid ones",
     source="ok",
 )
