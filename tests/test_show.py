@@ -17,8 +17,8 @@ from acpgen.pipeline import load_composed
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
 from acpgen.show.describe import Describer, find
+from acpgen.show.description import MethodEntry, TypeEntry
 from acpgen.show.display import COLUMNS, LINES, render_json, render_text
-from acpgen.show.entries import MethodEntry, TypeEntry
 from tests.command_line import Outcome, run_acpgen
 from tests.golden_cases import GENERATED, builds
 from tests.support import fitting_fragments, package_files, schema_of
@@ -184,7 +184,7 @@ def test_a_definition_without_a_type_shows_its_schema(folder: Folder) -> None:
     assert (found["kind"], found["signature"]) == ("definition", None)
     assert found["schema"]["pointer"] == "/$defs/ClientRequest"
     assert "note: The package has no type for it: it is an envelope of JSON-RPC." in folder.text("ClientRequest")
-    assert "its properties stand in ContentBlockText." in folder.text("TextContent")
+    assert "its properties are those of ContentBlockText." in folder.text("TextContent")
 
 
 def test_the_shortest_way_is_told(folder: Folder) -> None:

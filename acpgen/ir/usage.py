@@ -60,6 +60,9 @@ class Uses:
     messages: tuple[Carrier, ...] = ()
 
 
+NO_USES = Uses()
+
+
 @dataclass(frozen=True, slots=True)
 class _Edge:
     """A reference from one definition to another; `misfit` is FORGIVEN if a misfit of the target goes no further."""

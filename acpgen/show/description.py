@@ -1,20 +1,21 @@
-"""What is shown of a name, before it is printed."""
+"""The data of `acpgen show`: the description of a type or method, before it is printed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from acpgen.diagnostics import Location
 from acpgen.emit.signatures import Signature
-from acpgen.ir.usage import Uses
+from acpgen.ir.model import EnumMember
+from acpgen.ir.usage import NO_USES, Uses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What brought something: the base or an extension (`extension` is how users name it), and where it is written.
+    """The base or extension that brought something, and the place in its file.
 
-    `place` and `pointer` lead into the file; `place` is None for what has no place of its own there.
+    `extension` is the user's name for an extension. `place` is None for something without a place of its own.
     """
 
     name: str
@@ -25,7 +26,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateEntry:
-    """A capability that a method waits for; `origin` is None where the base has it."""
+    """The capability that a method needs; `origin` is None if the base has it."""
 
     text: str
     origin: Origin | None
@@ -33,7 +34,7 @@ class GateEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldEntry:
-    """An attribute. `default` is source; None for one that must be given. `opens` are the methods that it gates."""
+    """An attribute. `default` is source code, or None if required. `opens` are the methods that need it."""
 
     name: str
     wire: str
@@ -47,7 +48,7 @@ class FieldEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberEntry:
-    """A member of a union: the value of the tag that selects it, where one does."""
+    """A member of a union, with its tag if it has one."""
 
     hint: str
     tag: str | None
@@ -55,17 +56,8 @@ class MemberEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueEntry:
-    """A constant of an enum."""
-
-    value: str | int
-    title: str | None
-    doc: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaEntry:
-    """A part of the composed schema: where it stands, and what it is."""
+    """A part of the composed schema."""
 
     pointer: str
     node: Any
@@ -73,30 +65,31 @@ class SchemaEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeEntry:
-    """A type. `gates` are those of all methods that carry it, where each has one.
+    """A type, or a definition without one (`signature` is None).
 
-    `extended_by` are extensions that change it; `note` is what else has to be said.
+    `extended_by` are the extensions that change it. `gates` are the capabilities of the methods that carry it, if all
+    of these need one.
     """
 
     name: str
     kind: str
-    signature: Signature | None
+    signature: Signature | None = None
     doc: str
-    fields: tuple[FieldEntry, ...]
-    members: tuple[MemberEntry, ...]
-    tag: str | None
-    values: tuple[ValueEntry, ...]
+    fields: tuple[FieldEntry, ...] = ()
+    members: tuple[MemberEntry, ...] = ()
+    tag: str | None = None
+    values: tuple[EnumMember, ...] = ()
     schema: SchemaEntry
     origin: Origin
     extended_by: tuple[Origin, ...]
-    gates: tuple[str, ...]
-    uses: Uses
+    gates: tuple[str, ...] = ()
+    uses: Uses = NO_USES
     note: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodEntry:
-    """A method: `handlers` are the roles that handle it, `params` and `result` annotations."""
+    """A method. `handlers` and `callers` are roles, `params` and `result` type hints."""
 
     wire: str
     name: str
@@ -112,4 +105,4 @@ class MethodEntry:
     gate: GateEntry | None
 
 
-Entry = TypeEntry | MethodEntry
+Description: TypeAlias = TypeEntry | MethodEntry
