@@ -1,4 +1,4 @@
-"""`acpgen diff`: what is printed, and the exit code."""
+"""`acpgen diff`: the output and the exit code."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_documentation_alone(tmp_path: Path) -> None:
 
 
 def test_gates(home: Path) -> None:
-    """Fragments state them: for a capability that is there, that is another, and that is none."""
+    """Fragments state the gates: one capability, another one, or none."""
     gated(home)
     for old, new, rule, wire, source in (
         ("none", "ask", "method-gate-added", ("breaks", "loses"), "risk"),
@@ -129,7 +129,7 @@ def test_a_gate_matters_to_those_who_call_the_method_in_both(side: str, senders:
 
 
 def gated(home: Path) -> None:
-    """A schema for each side that may handle the method `ask`, and fragments that gate it or do not."""
+    """A schema for each side that handles the method `ask`, and fragments with and without a gate for it."""
     for side in ("agent", "client", "both"):
         base = asking(
             thing(),
@@ -158,7 +158,7 @@ def test_a_schema_of_ones_own_has_the_gates_of_the_bundled_one(tmp_path: Path) -
 
 
 def test_a_gate_that_is_not_known_is_no_gate_that_is_gone(home: Path) -> None:
-    """Nothing is known of a schema that has no capability of the bundled one, and states none."""
+    """The gates of a schema are unknown if it has no capability of the bundled one and states none."""
     gated(home)
     found = data("agent.json", "agent.json", "--old-extension", "./ask.json", cwd=home)
     assert [each for each in found["findings"] if "gate" in each["rule"]] == []
@@ -180,7 +180,7 @@ HOSTILE = "]8;;x\x1b[31m\x07\u202e`**|<script>@everyone #1\n## Heading"
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
 def test_hostile_text(form: str, tmp_path: Path) -> None:
-    """Names and values are anybody's; nothing of them reaches a terminal or a page but as text."""
+    """Names and values are untrusted; they reach a terminal or a page only as text."""
     name = HOSTILE + "x" * 10_000
     write(tmp_path / "old.json", asking(thing(**{"a" + name: TEXT, "d": {"type": "string", "default": "a"}})))
     tagged = {"oneOf": [thing(("k",), k={"const": "t" + name}), thing(("k",), k={"const": "u"})]}
@@ -206,7 +206,7 @@ def test_hostile_text(form: str, tmp_path: Path) -> None:
 
 
 def assert_harmless(text: str) -> None:
-    """A page has no HTML but line breaks, no links, and no mentions outside of code."""
+    """A page has no HTML except line breaks, no links, and no mentions outside of code."""
     tokens = [
         each
         for block in MarkdownIt("commonmark").enable("table").parse(text)
@@ -249,7 +249,7 @@ def test_two_releases_are_compared_in_a_moment(home: Path) -> None:
 
 
 def test_a_union_of_everything_with_itself(tmp_path: Path) -> None:
-    """Definitions that refer to themselves end the comparison all the same."""
+    """The comparison ends even if definitions refer to themselves."""
     for name, leaf in (("old.json", TEXT), ("new.json", {"type": "integer"})):
         tree = thing(
             value=leaf, left={"$ref": "#/$defs/Tree"}, all={"type": "array", "items": {"$ref": "#/$defs/Node"}}
@@ -269,7 +269,7 @@ def test_a_union_of_everything_with_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("length", "said"), [(100, ""), (3000, "[too-deep]")])
 def test_a_long_chain_of_definitions(length: int, said: str, tmp_path: Path) -> None:
-    """It is followed, and refused where it is too long, whatever is changed in it."""
+    """A chain is compared, or refused if it is too long, whatever the change in it."""
     for name, leaf, prefix in (("old.json", TEXT, "A"), ("new.json", {"type": "integer"}, "B")):
         own: dict[str, Any] = {f"{prefix.lower()}{number}y": TEXT for number in range(4)}
         chain: dict[str, Any] = {
@@ -282,7 +282,7 @@ def test_a_long_chain_of_definitions(length: int, said: str, tmp_path: Path) -> 
 
 
 def test_everything_has_another_name(tmp_path: Path) -> None:
-    """Renames are looked for as long as that is not the whole schema."""
+    """With too many candidates, no renames are searched."""
     for name, prefix in (("old.json", "a"), ("new.json", "b")):
         properties: dict[str, Any] = {f"{prefix}{number}x": TEXT for number in range(1000)}
         definitions: dict[str, Any] = {f"{prefix.upper()}{number}": thing(("t",), t=TEXT) for number in range(40)}

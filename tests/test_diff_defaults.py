@@ -1,4 +1,4 @@
-"""Defaults that are objects: what they mean counts, with the defaults of their own properties, not their spelling."""
+"""Defaults that are objects: compared by meaning, with the defaults of their own properties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO, YES = {**YES_NO, "default": False}, {**YES_NO, "default": True}
 
 
 def default(value: Any, **properties: Schema) -> Schema:
-    """Parameters whose property `x` is an `Item`, and `value` where it is left out."""
+    """Parameters whose property `x` is an `Item` with the default `value`."""
     return with_x(ref("Item", default=value), Item=thing(**properties))
 
 
@@ -72,7 +72,7 @@ def test_a_default_that_means_something_else_has_changed(
 
 
 def test_a_default_that_is_in_itself_is_compared(tmp_path: Path) -> None:
-    """A class whose property is of the same class, and that again where it is left out."""
+    """A class with a property of the same class, whose default is such an object again."""
     old, new = (
         with_x(ref("Item", default={}), Item=thing(a=inner, next=ref("Item", default={}))) for inner in (NO, YES)
     )

@@ -1,4 +1,4 @@
-"""Every bump that upstream has made, as acpgen tells it, against what is known of it."""
+"""Every upstream bump: the findings of acpgen against known facts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def places(bump: Bump, *rules: str) -> set[str]:
 
 
 def renames(bump: Bump, rule: str) -> set[tuple[str, str]]:
-    """What is renamed: the old name, and the place with the new one."""
+    """The renames: the old name, and the place with the new one."""
     start = "is the new name of "
     return {
         (finding.message.removeprefix(start), str(finding.place))
@@ -78,7 +78,7 @@ def test_nothing_lies_between_a_release_and_itself(bump: Bump) -> None:
 
 @EVERY
 def test_comparing_takes_a_moment(bump: Bump) -> None:
-    """The models are there already; a hundredth of a second of CPU time is usual."""
+    """The models are compiled already; the comparison usually takes 0.01 seconds of CPU time."""
     pair = of(bump)
     pair.comparison()
     start = time.process_time()
@@ -118,7 +118,7 @@ def test_code_fares_no_worse_than_predicted(bump: Bump, packages: Packages) -> N
 
 
 def told_to_be_gone(bump: Bump) -> set[str]:
-    """The names of OLD that findings say to be gone or others."""
+    """The names of OLD that are removed or renamed in the findings."""
     return places(bump, "type-removed") | {old for old, _ in renames(bump, "type-renamed")}
 
 

@@ -1,4 +1,4 @@
-"""Every rule of comparisons: found where it should be, with verdicts that generated packages prove."""
+"""Every rule of comparisons: the right findings, with verdicts that generated packages prove."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from acpgen.diff.report import headline, summary
 from acpgen.diff.rules import RULES
 from tests.diff_cases import CASES
 from tests.diff_cases_methods import ANNOUNCING, asking_twice
-from tests.diff_schemas import Case
+from tests.diff_schemas import TEXT, WHOLE, Case, asking, holding, message, one_of, thing
 from tests.diff_support import (
     Pair,
     Written,
@@ -72,15 +72,15 @@ def test_wire_verdicts_are_what_becomes_of_messages(case: Case, written: Written
     """Each package reads what the other one writes, over many values that its own schema admits."""
     there = pair(case, written)
     findings = there.comparison().findings
-    for message, names in shared_messages(there):
+    for carrier, names in shared_messages(there):
         for way, back in ((there, False), (there.reversed(), True)):
-            predicted = expected(findings, *message, back=back)
+            predicted = expected(findings, *carrier, back=back)
             seen = observed(way, (names[1], names[0]) if back else names, packages)
-            assert seen is predicted, (message, "new to old" if back else "old to new")
+            assert seen is predicted, (carrier, "new to old" if back else "old to new")
 
 
 def test_a_default_that_changed_is_put_in_by_readers(written: Written, packages: Packages) -> None:
-    """The one verdict that packages hide from each other, as they always send what has a default."""
+    """Messages cannot prove this verdict: packages always send properties with a default."""
     case = next(case for case in CASES if case.rule == "field-default-changed")
     old, new = (packages(written(schema)) for schema in (case.old, case.new))
     assert (old.decode(old.AskRequest, {}).x, new.decode(new.AskRequest, {}).x) == (False, True)
@@ -143,6 +143,36 @@ def test_source_verdicts_are_what_becomes_of_code(case: Case, written: Written, 
 def test_methods_of_other_words_are_renamed_only_with_both_types(written: Written) -> None:
     findings = pair_of(written(asking_twice()), written(ANNOUNCING)).comparison().findings
     assert {each.rule.id for each in findings} == {"method-added", "method-removed", "type-added", "type-removed"}
+
+
+def test_a_method_with_two_possible_new_names_is_removed(written: Written) -> None:
+    new = asking(
+        thing(),
+        OnceRequest=message("once/tell", thing(t=TEXT)),
+        OnceResponse=message("once/tell", thing()),
+        TwiceRequest=message("twice/tell", thing(t=TEXT)),
+        TwiceResponse=message("twice/tell", thing()),
+    )
+    findings = pair_of(written(asking_twice()), written(new)).comparison().findings
+    assert {each.rule.id for each in findings} == {"method-added", "method-removed", "type-added", "type-removed"}
+
+
+@pytest.mark.parametrize(
+    ("names", "renamed"),
+    [(("a",), True), (("a", "b"), True), (("c",), False), ((), False)],
+    ids=["a", "ab", "c", "none"],
+)
+def test_the_last_member_of_a_union_is_renamed_if_it_is_alike(
+    names: tuple[str, ...], renamed: bool, written: Written
+) -> None:
+    """One class must have all properties of the other."""
+    old, new = (
+        holding(one_of({**thing(each, **dict.fromkeys(each, TEXT)), "title": title}, WHOLE))
+        for each, title in ((("a",), "first"), (names, "second"))
+    )
+    findings = pair_of(written(old), written(new)).comparison().findings
+    assert [each.place.type for each in findings if each.rule.id == "type-renamed"] == ["ItemSecond"] * renamed
+    assert ("type-removed" in {each.rule.id for each in findings}) is not renamed
 
 
 # --- The table ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`acpgen show`: a type or a method with its declaration, its schema, who uses it, its gate and its origin."""
+"""`acpgen show`: a type or a method with its declaration, schema, users, gate and origin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXT = {"type": "string"}
 
 
 class Folder:
-    """A working folder with a schema of one's own in it."""
+    """A working folder with its own schema."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -443,7 +443,7 @@ def test_a_long_way_is_cut_in_the_middle(folder: Folder) -> None:
 
 
 def declared(node: ast.stmt) -> tuple[object, ...]:
-    """What a class or alias of `types.py` declares: bases, decorators, attributes and the parameters of `__init__`."""
+    """The parts of a class or alias in `types.py`: bases, decorators, attributes and the parameters of `__init__`."""
     if isinstance(node, ast.AnnAssign):
         return ("alias", ast.unparse(node))
     assert isinstance(node, ast.ClassDef)

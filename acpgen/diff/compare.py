@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Set
 from acpgen.diagnostics import input_error
 from acpgen.diff.bump import Bump
 from acpgen.diff.definition_changes import added, compare_definitions, removed
-from acpgen.diff.findings import Comparison, Difference, DiffFinding, Direction, Effect, Wire, worst_wire
+from acpgen.diff.findings import Comparison, Delta, DiffFinding, Direction, Effect, Wire, worst_wire
 from acpgen.diff.method_changes import compare_methods, compare_protocols, states_gates
 from acpgen.ir.methods import Message
 from acpgen.ir.model import Definition, Model, Role
@@ -30,8 +30,8 @@ def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> 
 def _compare(old: Model, new: Model, names: tuple[str, str]) -> Comparison:
     bump = Bump.of(old, new)
     found = [
-        _finding(difference, wire, () if difference.place.method is None else (difference.place.method,))
-        for difference, wire in (*compare_protocols(old, new), *compare_methods(bump))
+        _finding(delta, wire, () if delta.place.method is None else (delta.place.method,))
+        for delta, wire in (*compare_protocols(old, new), *compare_methods(bump))
     ]
     found += _definitions(bump)
     return Comparison(old=names[0], new=names[1], findings=tuple(sorted(found, key=_order)), notes=_notes(bump))
@@ -52,14 +52,14 @@ def _notes(bump: Bump) -> tuple[str, ...]:
     )
 
 
-def _finding(difference: Difference, wire: tuple[Direction, ...], methods: tuple[str, ...]) -> DiffFinding:
+def _finding(delta: Delta, wire: tuple[Direction, ...], methods: tuple[str, ...]) -> DiffFinding:
     return DiffFinding(
-        rule=difference.rule,
-        place=difference.place,
-        message=difference.message,
+        rule=delta.rule,
+        place=delta.place,
+        message=delta.message,
         wire=wire,
-        source=difference.source.verdict,
-        uses=difference.source.uses,
+        source=delta.source.verdict,
+        uses=delta.source.uses,
         methods=methods,
     )
 
@@ -68,8 +68,8 @@ def _definitions(bump: Bump) -> Iterator[DiffFinding]:
     old_carriers, new_carriers = Usage(bump.old).misfits(), Usage(bump.new).misfits()
     for name, known in bump.pairs.forward.items():
         before, after = old_carriers.get(name, {}), new_carriers.get(known, {})
-        for difference in compare_definitions(bump, bump.old.by_name[name], bump.new.by_name[known]):
-            yield _finding(difference, _directions(difference.effect, before, after), _methods(after or before))
+        for delta in compare_definitions(bump, bump.old.by_name[name], bump.new.by_name[known]):
+            yield _finding(delta, _directions(delta.effect, before, after), _methods(after or before))
     for definition in _unpaired(bump.new, bump.pairs.backward.keys()):
         yield _finding(added(definition), (), _methods(new_carriers.get(definition.name, {})))
     for definition in _unpaired(bump.old, bump.pairs.forward.keys()):

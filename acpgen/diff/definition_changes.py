@@ -10,7 +10,7 @@ from acpgen.diff.field_changes import compare_fields
 from acpgen.diff.findings import (
     FINE,
     SOURCE_OK,
-    Difference,
+    Delta,
     Effect,
     Place,
     SourceEffect,
@@ -48,27 +48,27 @@ _KINDS = {
 }
 
 
-def compare_definitions(bump: Bump, old: Definition, new: Definition) -> Iterator[Difference]:
+def compare_definitions(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
     """The differences between two definitions, including their names and texts."""
     if old.name != new.name:
         place = Place(type=new.name, was=old.name)
-        yield Difference(rules.TYPE_RENAMED, place, f"is the new name of {old.name}", source=breaks(Use.IMPORT))
+        yield Delta(rules.TYPE_RENAMED, place, f"is the new name of {old.name}", source=breaks(Use.IMPORT))
     yield from _by_kind(bump, old, new)
     yield from _documentation(old, new)
 
 
-def added(definition: Definition) -> Difference:
+def added(definition: Definition) -> Delta:
     """A type that only NEW has."""
-    return Difference(rules.TYPE_ADDED, Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
+    return Delta(rules.TYPE_ADDED, Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
 
 
-def removed(definition: Definition) -> Difference:
+def removed(definition: Definition) -> Delta:
     """A type that only OLD has."""
     message = f"type removed: {_KINDS[type(definition)]}"
-    return Difference(rules.TYPE_REMOVED, Place(type=definition.name), message, source=breaks(Use.IMPORT))
+    return Delta(rules.TYPE_REMOVED, Place(type=definition.name), message, source=breaks(Use.IMPORT))
 
 
-def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Difference]:
+def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
     match old, new:
         case Struct(), Struct():
             yield from _structs(bump, old, new)
@@ -87,8 +87,8 @@ def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Differenc
 # --- Definitions of different kinds ---------------------------------------------------------------------------------
 
 
-def _other_kind(bump: Bump, old: Definition, new: Definition) -> Difference:
-    return Difference(
+def _other_kind(bump: Bump, old: Definition, new: Definition) -> Delta:
+    return Delta(
         rules.TYPE_KIND_CHANGED,
         Place(type=new.name),
         f"is {_described(new)} now; before: {_described(old)}{_replacement(old, new, bump.new)}",
@@ -157,23 +157,23 @@ def _classes(definition: Definition, model: Model) -> Iterator[str]:
 # --- Classes --------------------------------------------------------------------------------------------------------
 
 
-def _structs(bump: Bump, old: Struct, new: Struct) -> Iterator[Difference]:
+def _structs(bump: Bump, old: Struct, new: Struct) -> Iterator[Delta]:
     yield from compare_fields(bump, old, new)
     place = Place(type=new.name)
     before = bump.pairs.forward.get(old.base, old.base) if old.base is not None else None
     if before != new.base:
         message = f"extends {new.base or 'nothing'} now; before: {old.base or 'nothing'}"
-        yield Difference(rules.TYPE_BASE_CHANGED, place, message, effect=FINE, source=risks(Use.READ))
+        yield Delta(rules.TYPE_BASE_CHANGED, place, message, effect=FINE, source=risks(Use.READ))
     if new.keeps_extra and not old.keeps_extra:
         message = "unknown properties are kept now, in `extra`"
-        yield Difference(rules.TYPE_OPENED, place, message, effect=Effect(Wire.OK, Wire.LOSES))
+        yield Delta(rules.TYPE_OPENED, place, message, effect=Effect(Wire.OK, Wire.LOSES))
     if old.keeps_extra and not new.keeps_extra:
         message, effect = "unknown properties are dropped now; `extra` is gone", Effect(Wire.LOSES, Wire.OK)
-        yield Difference(rules.TYPE_CLOSED, place, message, effect=effect, source=breaks(Use.CONSTRUCT, Use.READ))
+        yield Delta(rules.TYPE_CLOSED, place, message, effect=effect, source=breaks(Use.CONSTRUCT, Use.READ))
     if old.rejects != new.rejects and not _are_for_other_tags(bump, old, new):
         forward, backward = (Wire.OK if each.rejects is None else Wire.BREAKS for each in (new, old))
         message = "the type excludes other objects than before"
-        yield Difference(rules.TYPE_REJECTION_CHANGED, place, message, effect=Effect(forward, backward))
+        yield Delta(rules.TYPE_REJECTION_CHANGED, place, message, effect=Effect(forward, backward))
 
 
 def _are_for_other_tags(bump: Bump, old: Struct, new: Struct) -> bool:
@@ -189,10 +189,10 @@ def _is_for_other_tags(struct: Struct, model: Model) -> bool:
 # --- Enums and aliases ----------------------------------------------------------------------------------------------
 
 
-def _enums(old: Enum, new: Enum) -> Iterator[Difference]:
+def _enums(old: Enum, new: Enum) -> Iterator[Delta]:
     place = Place(type=new.name)
     if old.primitive is not new.primitive:
-        yield Difference(
+        yield Delta(
             rules.ENUM_TYPE_CHANGED,
             place,
             f"the values are of type {new.primitive.value} now; before: {old.primitive.value}",
@@ -201,10 +201,10 @@ def _enums(old: Enum, new: Enum) -> Iterator[Difference]:
         )
     if new.open and not old.open:
         message, effect = "unknown values are kept now", Effect(Wire.OK, Wire.BREAKS)
-        yield Difference(rules.ENUM_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
+        yield Delta(rules.ENUM_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
     if old.open and not new.open:
         message, effect = "unknown values are refused now", Effect(Wire.BREAKS, Wire.OK)
-        yield Difference(rules.ENUM_CLOSED, place, message, effect=effect, source=risks(Use.CONSTRUCT))
+        yield Delta(rules.ENUM_CLOSED, place, message, effect=effect, source=risks(Use.CONSTRUCT))
     yield from _values(old, new)
 
 
@@ -213,11 +213,11 @@ def _widens(sent: Enum, read: Enum) -> Wire:
     return Wire.OK if is_wider else Wire.BREAKS
 
 
-def _values(old: Enum, new: Enum) -> Iterator[Difference]:
+def _values(old: Enum, new: Enum) -> Iterator[Delta]:
     before, after = ([member.value for member in enum.members] for enum in (old, new))
     for value in before:
         if value not in after:
-            yield Difference(
+            yield Delta(
                 rules.ENUM_VALUE_REMOVED,
                 Place(type=new.name, member=str(value)),
                 "value removed",
@@ -226,7 +226,7 @@ def _values(old: Enum, new: Enum) -> Iterator[Difference]:
             )
     for value in after:
         if value not in before:
-            yield Difference(
+            yield Delta(
                 rules.ENUM_VALUE_ADDED,
                 Place(type=new.name, member=str(value)),
                 "new value",
@@ -235,11 +235,11 @@ def _values(old: Enum, new: Enum) -> Iterator[Difference]:
             )
 
 
-def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[Difference]:
+def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[Delta]:
     if bump.agree(old.type, new.type):
         return
     kind = bump.type_change(old.type, new.type)
-    yield Difference(
+    yield Delta(
         ALIAS_TYPE_RULES[kind],
         Place(type=new.name),
         type_message(kind, old.type, new.type),
@@ -251,14 +251,14 @@ def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[Difference]:
 # --- Documentation --------------------------------------------------------------------------------------------------
 
 
-def _documentation(old: Definition, new: Definition) -> Iterator[Difference]:
+def _documentation(old: Definition, new: Definition) -> Iterator[Delta]:
     before, after = _texts(old), _texts(new)
     parts = [name for name, text in after.items() if name in before and before[name] != text]
     about = ["the type"] if "" in parts else []
     if inner := ", ".join(filter(None, parts)):
         about.append(cut(inner, 200))
     if about:
-        yield Difference(rules.DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
+        yield Delta(rules.DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
 
 
 def _texts(definition: Definition) -> dict[str, str]:

@@ -150,7 +150,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Delta:
     """One difference between two definitions or methods; `effect` is None if it does not concern messages."""
 
     rule: Rule

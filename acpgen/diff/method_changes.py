@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from acpgen.diff import rules
 from acpgen.diff.bump import Bump
-from acpgen.diff.findings import SOURCE_OK, Difference, Direction, Effect, Place, Use, Wire, breaks, risks
+from acpgen.diff.findings import SOURCE_OK, Delta, Direction, Effect, Place, Use, Wire, breaks, risks
 from acpgen.diff.spelling import shown
 from acpgen.ir.model import Kind, Method, Model, Role
 from acpgen.text import cut
@@ -16,56 +16,56 @@ from acpgen.text import cut
 _GONE = breaks(Use.CALL, Use.HANDLE)
 _REFUSED = Effect(Wire.BREAKS, Wire.BREAKS)
 
-Routed: TypeAlias = tuple[Difference, tuple[Direction, ...]]
-"""A difference, with its wire verdicts by sender."""
+Routed: TypeAlias = tuple[Delta, tuple[Direction, ...]]
+"""A delta, with its wire verdicts by sender."""
 
 
-def _routed(difference: Difference, senders: tuple[Role, ...]) -> Routed:
+def _routed(delta: Delta, senders: tuple[Role, ...]) -> Routed:
     """The difference with the same verdicts for all `senders`."""
-    if (effect := difference.effect) is None:
-        return difference, ()
-    return difference, tuple(
+    if (effect := delta.effect) is None:
+        return delta, ()
+    return delta, tuple(
         Direction(sender=role, old_to_new=effect.forward, new_to_old=effect.backward) for role in senders
     )
 
 
 def compare_protocols(old: Model, new: Model) -> Iterator[Routed]:
     """The differences that concern no method and no type."""
-    for difference in (*_protocol(old, new), *_errors(old, new)):
-        yield _routed(difference, tuple(Role))
+    for delta in (*_protocol(old, new), *_errors(old, new)):
+        yield _routed(delta, tuple(Role))
 
 
-def _protocol(old: Model, new: Model) -> Iterator[Difference]:
+def _protocol(old: Model, new: Model) -> Iterator[Delta]:
     place, before, after = Place(), old.envelope, new.envelope
     if old.protocol != new.protocol:
         message = f"the protocol has version {new.protocol} now; before: {old.protocol}"
-        yield Difference(rules.PROTOCOL_CHANGED, place, message, effect=_REFUSED, source=risks(Use.IMPORT))
+        yield Delta(rules.PROTOCOL_CHANGED, place, message, effect=_REFUSED, source=risks(Use.IMPORT))
     if after.null_ids and not before.null_ids:
         message = "requests whose id is null are allowed now"
-        yield Difference(rules.NULL_IDS_ADDED, place, message, effect=Effect(Wire.OK, Wire.BREAKS))
+        yield Delta(rules.NULL_IDS_ADDED, place, message, effect=Effect(Wire.OK, Wire.BREAKS))
     if before.null_ids and not after.null_ids:
         message = "requests whose id is null are no longer allowed"
-        yield Difference(rules.NULL_IDS_REMOVED, place, message, effect=Effect(Wire.BREAKS, Wire.OK))
+        yield Delta(rules.NULL_IDS_REMOVED, place, message, effect=Effect(Wire.BREAKS, Wire.OK))
     if before.null_error_ids != after.null_error_ids:
         rule = rules.NULL_ERROR_IDS_ADDED if after.null_error_ids else rules.NULL_ERROR_IDS_REMOVED
         message = f"errors whose id is null are {'allowed now' if after.null_error_ids else 'no longer allowed'}"
         # the runtime reads these in any case: no request waits for such an answer
-        yield Difference(rule, place, message, effect=Effect(Wire.OK, Wire.OK))
+        yield Delta(rule, place, message, effect=Effect(Wire.OK, Wire.OK))
 
 
-def _errors(old: Model, new: Model) -> Iterator[Difference]:
+def _errors(old: Model, new: Model) -> Iterator[Delta]:
     before, after = ({each.code: each.name for each in model.errors.codes} for model in (old, new))
     gone = breaks(Use.IMPORT)
     for code, name in before.items():
         place = Place(member=f"error {code}")
         if code not in after:
-            yield Difference(rules.ERROR_CODE_REMOVED, place, f"has no name any more; before: {name}", source=gone)
+            yield Delta(rules.ERROR_CODE_REMOVED, place, f"has no name any more; before: {name}", source=gone)
         elif after[code] != name:
             message = f"is named {after[code]} now; before: {name}"
-            yield Difference(rules.ERROR_CODE_RENAMED, replace(place, was=name), message, source=gone)
+            yield Delta(rules.ERROR_CODE_RENAMED, replace(place, was=name), message, source=gone)
     for code, name in after.items():
         if code not in before:
-            yield Difference(rules.ERROR_CODE_ADDED, Place(member=f"error {code}"), f"has a name now: {name}")
+            yield Delta(rules.ERROR_CODE_ADDED, Place(member=f"error {code}"), f"has a name now: {name}")
 
 
 def compare_methods(bump: Bump) -> Iterator[Routed]:
@@ -80,14 +80,14 @@ def compare_methods(bump: Bump) -> Iterator[Routed]:
         elif old.kind is not new.kind:
             message = f"is a {new.kind.value} now; before: a {old.kind.value}"
             place = Place(method=new.wire)
-            difference = Difference(rules.METHOD_KIND_CHANGED, place, message, effect=_REFUSED, source=_GONE)
-            yield _routed(difference, _callers(new))
+            delta = Delta(rules.METHOD_KIND_CHANGED, place, message, effect=_REFUSED, source=_GONE)
+            yield _routed(delta, _callers(new))
         else:
             yield from _handlers(old, new)
             yield from _types(bump, old, new)
         yield from _gates(bump, old, new)
         if old.doc != new.doc:
-            yield Difference(rules.DOCUMENTATION, Place(method=new.wire), "other text about the method"), ()
+            yield Delta(rules.DOCUMENTATION, Place(method=new.wire), "other text about the method"), ()
 
 
 def _callers(method: Method) -> tuple[Role, ...]:
@@ -113,24 +113,24 @@ def _described(method: Method) -> str:
 
 def _added(method: Method) -> Routed:
     effect, message = Effect(Wire.OK, _unhandled(method)), f"new method: {_described(method)}"
-    return _routed(Difference(rules.METHOD_ADDED, Place(method=method.wire), message, effect=effect), _callers(method))
+    return _routed(Delta(rules.METHOD_ADDED, Place(method=method.wire), message, effect=effect), _callers(method))
 
 
 def _removed(method: Method) -> Routed:
     effect, message = Effect(_unhandled(method), Wire.OK), f"method removed: {_described(method)}"
     place = Place(method=method.wire)
-    return _routed(Difference(rules.METHOD_REMOVED, place, message, effect=effect, source=_GONE), _callers(method))
+    return _routed(Delta(rules.METHOD_REMOVED, place, message, effect=effect, source=_GONE), _callers(method))
 
 
 def _renamed(old: Method, new: Method) -> Routed:
-    difference = Difference(
+    delta = Delta(
         rules.METHOD_RENAMED,
         Place(method=new.wire, was=old.wire),
         f"is the new name of {cut(old.wire)}",
         effect=Effect(_unhandled(old), _unhandled(new)),
         source=SOURCE_OK if old.name == new.name else _GONE,
     )
-    return _routed(difference, _callers(new))
+    return _routed(delta, _callers(new))
 
 
 def _handlers(old: Method, new: Method) -> Iterator[Routed]:
@@ -147,7 +147,7 @@ def _handlers(old: Method, new: Method) -> Iterator[Routed]:
         for role in Role
         if role.peer in {*old.handlers, *new.handlers}
     )
-    yield Difference(rules.METHOD_SIDE_CHANGED, Place(method=new.wire), message, source=source), wire
+    yield Delta(rules.METHOD_SIDE_CHANGED, Place(method=new.wire), message, source=source), wire
 
 
 def _types(bump: Bump, old: Method, new: Method) -> Iterator[Routed]:
@@ -158,7 +158,7 @@ def _types(bump: Bump, old: Method, new: Method) -> Iterator[Routed]:
         if before is not None and after is not None and not bump.agree(before, after):
             message = f"{subject} {shown(after)} now; before: {shown(before)}"
             effect = bump.effect(before, after)
-            yield _routed(Difference(rule, Place(method=new.wire), message, effect=effect, source=_GONE), senders)
+            yield _routed(Delta(rule, Place(method=new.wire), message, effect=effect, source=_GONE), senders)
 
 
 def states_gates(model: Model) -> bool:
@@ -178,4 +178,4 @@ def _gates(bump: Bump, old: Method, new: Method) -> Iterator[Routed]:
     elif new.gate is None:
         rule, source = rules.METHOD_GATE_REMOVED, SOURCE_OK
         message, effect = f"needs no capability any more; before: {old.gate}", Effect(Wire.LOSES, refused)
-    yield _routed(Difference(rule, place, message, effect=effect, source=source), callers)
+    yield _routed(Delta(rule, place, message, effect=effect, source=source), callers)

@@ -40,6 +40,7 @@ _BY_TYPE = "computed from the types: what one admits against what the other read
 _DOCSTRINGS = "ok: only docstrings differ"
 _UNCHECKED = "ok: constructors check nothing"
 _MATCH = "risk: an exhaustive `match` is incomplete"
+_NEEDED = "breaks: constructors need it (construct)"
 _ATTRIBUTE_GONE = "breaks: argument and attribute are gone"
 _IMPORT = "breaks: the name is gone (import)"
 
@@ -167,12 +168,7 @@ TYPE_OPENED, TYPE_CLOSED = _pair(
         "new to old loses: dropped by old readers",
         "ok: a new `extra`",
     ),
-    (
-        "type-closed",
-        "a class drops unknown properties",
-        "old to new loses: dropped by new readers",
-        "breaks: the attribute `extra` is gone",
-    ),
+    ("type-closed", "a class drops unknown properties", "old to new loses: dropped by new readers", _ATTRIBUTE_GONE),
 )
 TYPE_REJECTION_CHANGED = _rule(
     "type-rejection-changed",
@@ -193,7 +189,7 @@ FIELD_ADDED_REQUIRED, FIELD_REMOVED_REQUIRED = _pair(
         "field-added-required",
         "a required property is new",
         "old to new breaks: it is missing; new to old loses: dropped by old readers",
-        "breaks: constructors need it",
+        _NEEDED,
     ),
     (
         "field-removed-required",
@@ -209,12 +205,7 @@ FIELD_RENAMED = _rule(
     source="breaks: argument and attribute have another name; ok if it is the same in Python",
 )
 FIELD_MADE_REQUIRED, FIELD_MADE_OPTIONAL = _pair(
-    (
-        "field-made-required",
-        "a property is required now",
-        "old to new breaks: it may be missing",
-        "breaks: constructors need it",
-    ),
+    ("field-made-required", "a property is required now", "old to new breaks: it may be missing", _NEEDED),
     (
         "field-made-optional",
         "a property is optional now",
@@ -223,15 +214,10 @@ FIELD_MADE_REQUIRED, FIELD_MADE_OPTIONAL = _pair(
     ),
 )
 FIELD_DEFAULT_ADDED, FIELD_DEFAULT_REMOVED = _pair(
-    (
-        "field-default-added",
-        "an optional property has a default now",
-        "ok",
-        "risk: neither attribute nor argument is UNSET",
-    ),
+    ("field-default-added", "an optional property gained a default", "ok", "risk: the attribute is never UNSET"),
     (
         "field-default-removed",
-        "an optional property has no default any more",
+        "an optional property lost its default",
         "ok",
         "breaks: the attribute may be UNSET (read)",
     ),
@@ -294,7 +280,7 @@ UNION_TAG_CHANGED = _rule(
 )
 UNION_EXCLUSION_CHANGED = _rule(
     "union-exclusion-changed",
-    "the member for other tags refuses other tags, which are no members either",
+    "the member for unknown tags excludes other tags than before",
     wire="breaks towards readers that refuse a tag that the sender may send",
     source=_UNCHECKED,
 )

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from acpgen.diff import rules
 from acpgen.diff.bump import Bump
-from acpgen.diff.findings import Difference, Effect, Place, Use, Wire, breaks, risks, worst_wire
+from acpgen.diff.findings import Delta, Effect, Place, Use, Wire, breaks, risks, worst_wire
 from acpgen.diff.spelling import Spelling, shown, spelled
 from acpgen.emit.source import hint
 from acpgen.ir.model import OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion, Variant
@@ -21,7 +21,7 @@ Union: TypeAlias = TaggedUnion | UntaggedUnion
 _CLASS_GONE = breaks(Use.IMPORT, Use.CONSTRUCT, Use.MATCH)
 
 
-def compare_unions(bump: Bump, old: Union, new: Union) -> Iterator[Difference]:
+def compare_unions(bump: Bump, old: Union, new: Union) -> Iterator[Delta]:
     """The differences of the members of a union."""
     kept = _kept(bump, old, new)
     if _tag(old) != _tag(new):
@@ -44,9 +44,9 @@ def _tag(union: Union) -> str | None:
     return union.tag if isinstance(union, TaggedUnion) else None
 
 
-def _retagged(bump: Bump, old: Union, new: Union, kept: Mapping[Spelling, tuple[TypeExpr, TypeExpr]]) -> Difference:
+def _retagged(bump: Bump, old: Union, new: Union, kept: Mapping[Spelling, tuple[TypeExpr, TypeExpr]]) -> Delta:
     now, before = (f"distinguished by {tag}" if (tag := _tag(union)) else "tried in turn" for union in (new, old))
-    return Difference(
+    return Delta(
         rules.UNION_TAG_CHANGED,
         Place(type=new.name),
         f"the members are {now} now; before: {before}",
@@ -57,7 +57,7 @@ def _retagged(bump: Bump, old: Union, new: Union, kept: Mapping[Spelling, tuple[
     )
 
 
-def _variants(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Difference]:
+def _variants(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Delta]:
     before, after = (
         {each.tag: each for each in union.variants} if isinstance(union, TaggedUnion) else {} for union in (old, new)
     )
@@ -76,9 +76,9 @@ def _noun(tag: str | None, union: Union) -> str:
     return "member without a tag" if tag is None and isinstance(union, TaggedUnion) else "member"
 
 
-def _removed(bump: Bump, member: TypeExpr, tag: str | None, *, union: Union) -> Difference:
+def _removed(bump: Bump, member: TypeExpr, tag: str | None, *, union: Union) -> Delta:
     still_exists = isinstance(member, Ref) and member.name in bump.pairs.forward
-    return Difference(
+    return Delta(
         rules.UNION_MEMBER_REMOVED,
         Place(type=union.name, member=str(hint(member)) if tag is None else tag),
         f"{_noun(tag, union)} removed: {shown(member)}",
@@ -87,8 +87,8 @@ def _removed(bump: Bump, member: TypeExpr, tag: str | None, *, union: Union) -> 
     )
 
 
-def _added(bump: Bump, member: TypeExpr, tag: str | None, *, old: Union, new: Union) -> Difference:
-    return Difference(
+def _added(bump: Bump, member: TypeExpr, tag: str | None, *, old: Union, new: Union) -> Delta:
+    return Delta(
         rules.UNION_MEMBER_ADDED,
         Place(type=new.name, member=str(hint(member)) if tag is None else tag),
         f"new {_noun(tag, new)}: {shown(member)}",
@@ -97,8 +97,8 @@ def _added(bump: Bump, member: TypeExpr, tag: str | None, *, old: Union, new: Un
     )
 
 
-def _retargeted(bump: Bump, old: Variant, new: Variant, place: Place) -> Difference:
-    return Difference(
+def _retargeted(bump: Bump, old: Variant, new: Variant, place: Place) -> Delta:
+    return Delta(
         rules.UNION_MEMBER_CHANGED,
         place,
         f"is {new.target} now; before: {old.target}",
@@ -107,7 +107,7 @@ def _retargeted(bump: Bump, old: Variant, new: Variant, place: Place) -> Differe
     )
 
 
-def _others(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Difference]:
+def _others(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Delta]:
     place = Place(type=new.name)
     match _other(old, covered, bump.old_name), _other(new, covered, str):
         case OtherVariant() as before, OtherVariant() as after:
@@ -115,11 +115,11 @@ def _others(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Itera
         case None, OtherVariant(target=target):
             message = f"unknown tags are kept now, as {target}"
             effect = Effect(Wire.OK, bump.backward.accepts(Ref(target), Ref(old.name)))
-            yield Difference(rules.UNION_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
+            yield Delta(rules.UNION_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
         case OtherVariant(target=target), None:
             message = f"unknown tags are refused now; {target} is removed"
             effect = Effect(bump.forward.accepts(Ref(target), Ref(new.name)), Wire.OK)
-            yield Difference(rules.UNION_CLOSED, place, message, effect=effect, source=_CLASS_GONE)
+            yield Delta(rules.UNION_CLOSED, place, message, effect=effect, source=_CLASS_GONE)
 
 
 def _other(union: Union, covered: Set[Spelling], name: Callable[[str], str]) -> OtherVariant | None:
@@ -128,7 +128,7 @@ def _other(union: Union, covered: Set[Spelling], name: Callable[[str], str]) -> 
     return None if found is None or spelled(Ref(found.target), name) in covered else found
 
 
-def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVariant) -> Iterator[Difference]:
+def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVariant) -> Iterator[Delta]:
     """The refused tags that belong to no member; tags of members have findings of their own."""
     known = {each.tag for union in (old, new) if isinstance(union, TaggedUnion) for each in union.variants}
     refused, readmitted = set(after.excluded) - known, set(before.excluded) - known
@@ -139,7 +139,7 @@ def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVarian
         if tags
     ]
     if parts:
-        yield Difference(
+        yield Delta(
             rules.UNION_EXCLUSION_CHANGED,
             Place(type=new.name),
             cut(f"tags without a member are {'; '.join(parts)}", 200),
@@ -147,7 +147,7 @@ def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVarian
         )
 
 
-def _untagged(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Difference]:
+def _untagged(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Delta]:
     before = {spelled(each, bump.old_name): each for each in untagged(old)}
     after = {spelled(each, str): each for each in untagged(new)}
     gone = {key: each for key, each in before.items() if key not in after and key not in covered}
@@ -167,13 +167,13 @@ def _bare(member: TypeExpr, name: Callable[[str], str]) -> Spelling:
     return spelled(member, name, bounds=False, annotations=False)
 
 
-def _rebound(bump: Bump, old: TypeExpr, new: TypeExpr, union: Union) -> Difference:
+def _rebound(bump: Bump, old: TypeExpr, new: TypeExpr, union: Union) -> Delta:
     """A member with other bounds."""
     place, message = Place(type=union.name, member=str(hint(new))), f"is {shown(new)} now; before: {shown(old)}"
-    return Difference(rules.UNION_MEMBER_CHANGED, place, message, effect=bump.effect(old, new))
+    return Delta(rules.UNION_MEMBER_CHANGED, place, message, effect=bump.effect(old, new))
 
 
-def _order(bump: Bump, before: list[Spelling], after: dict[Spelling, TypeExpr], new: Union) -> Iterator[Difference]:
+def _order(bump: Bump, before: list[Spelling], after: dict[Spelling, TypeExpr], new: Union) -> Iterator[Delta]:
     kept = [key for key in after if key in before]
     if kept == before:
         return
@@ -182,7 +182,7 @@ def _order(bump: Bump, before: list[Spelling], after: dict[Spelling, TypeExpr], 
     coverage = Coverage(bump.new)
     overlap = any(coverage.covers(one, other) or coverage.covers(other, one) for one, other in swapped)
     verdict = Wire.LOSES if overlap else Wire.OK
-    yield Difference(
+    yield Delta(
         rules.UNION_ORDER_CHANGED,
         Place(type=new.name),
         cut(f"the members are tried in another order: {', '.join(shown(after[key]) for key in kept)}", 200),
