@@ -11,7 +11,7 @@ from acpgen.diff.findings import Comparison, Delta, DiffFinding, Direction, Effe
 from acpgen.diff.method_changes import compare_methods, compare_protocols, states_gates
 from acpgen.ir.methods import Message
 from acpgen.ir.model import Definition, Model, Role
-from acpgen.ir.usage import Misfit, Usage
+from acpgen.ir.usage import Misfit, TypeUsage
 
 _Carriers = Mapping[Message, Misfit]
 
@@ -65,7 +65,7 @@ def _finding(delta: Delta, wire: tuple[Direction, ...], methods: tuple[str, ...]
 
 
 def _definitions(bump: Bump) -> Iterator[DiffFinding]:
-    old_carriers, new_carriers = Usage(bump.old).misfits(), Usage(bump.new).misfits()
+    old_carriers, new_carriers = TypeUsage(bump.old).misfits(), TypeUsage(bump.new).misfits()
     for name, known in bump.pairs.forward.items():
         before, after = old_carriers.get(name, {}), new_carriers.get(known, {})
         for delta in compare_definitions(bump, bump.old.by_name[name], bump.new.by_name[known]):

@@ -73,7 +73,7 @@ class _Edge:
     inherited: bool = False
 
 
-class Usage:
+class TypeUsage:
     """The references between the definitions of a model, in both directions."""
 
     def __init__(self, model: Model) -> None:

@@ -31,7 +31,7 @@ from acpgen.ir.model import (
 from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
 from acpgen.ir.relations import resolved
-from acpgen.ir.usage import Usage, Uses
+from acpgen.ir.usage import TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
 from acpgen.schema.gates import Gate
@@ -86,7 +86,7 @@ class Describer:
         self._composed = composed
         self._model = model
         self._signatures = signatures
-        self._usage = Usage(model)
+        self._usage = TypeUsage(model)
         self._definitions = schema_map(composed.root, "$defs")
 
     def describe(self, subject: Subject) -> Description:
