@@ -75,7 +75,7 @@ def worst_source(verdicts: Iterable[SourceVerdict]) -> SourceVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The wire verdicts for one type, whoever sends it: `forward` from old senders to new readers, then the reverse."""
+    """The wire verdicts for one type: `forward` from old senders to new readers, `backward` the reverse."""
 
     forward: Wire
     backward: Wire

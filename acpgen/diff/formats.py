@@ -124,7 +124,7 @@ def _markdown_summary(comparison: Comparison) -> Iterator[str]:
         breaking = f" These break: {_markdown_codes(places)}." if places else ""
         yield f"- **{kind}: {worst}** at worst; {counts}.{breaking}"
     yield from (f"- {escaped(note)}." for note in comparison.notes)
-    yield from ("", "| who sends, who reads | old to new | new to old |", "|---|---|---|")
+    yield from ("", "| sender → reader | old to new | new to old |", "|---|---|---|")
     for each in numbers.directions:
         yield f"| {each.sender.value} → {each.reader.value} | {each.old_to_new.value} | {each.new_to_old.value} |"
 

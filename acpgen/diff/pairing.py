@@ -162,7 +162,7 @@ def sketch(expression: TypeExpr, model: Model) -> str:
 
 @dataclass(slots=True)
 class _Pairing:
-    """Finds pairs of definitions from known ones, by comparing what stands in the same place of both."""
+    """Finds pairs of definitions: starting from known pairs, it compares the definitions in the same place of both."""
 
     old: Model
     new: Model

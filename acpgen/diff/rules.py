@@ -36,7 +36,7 @@ def _pair(one: tuple[str, str, str, str], other: tuple[str, str, str, str]) -> t
 
 
 _NO_MESSAGES = "none: not about messages"
-_BY_TYPE = "computed from the types: what one admits against what the other reads"
+_BY_TYPE = "computed from the types: the values of the sender's type, decoded as the reader's"
 _DOCSTRINGS = "ok: only docstrings differ"
 _UNCHECKED = "ok: constructors check nothing"
 _MATCH = "risk: an exhaustive `match` is incomplete"
@@ -275,7 +275,7 @@ UNION_ORDER_CHANGED = _rule(
 UNION_TAG_CHANGED = _rule(
     "union-tag-changed",
     "another property, or none, distinguishes the members",
-    wire="computed for the members that both releases have: what one admits against what the other union reads",
+    wire="computed for the members that both releases have: their values, decoded as the other union",
     source="ok: other attributes or classes of members have their own findings",
 )
 UNION_EXCLUSION_CHANGED = _rule(
@@ -330,31 +330,34 @@ class TypeChange(Enum):
     TYPE = "type-changed"
 
 
-def _type_rules(kind: str, what: str) -> Mapping[TypeChange, Rule]:
-    """The rules for the type of `what`."""
+def _type_rules(kind: str, subject: str) -> Mapping[TypeChange, Rule]:
+    """The rules for the type of `subject`."""
     annotation, bounds, null_added, null_removed, respelled, changed = (f"{kind}-{each.value}" for each in TypeChange)
     narrower = "breaks towards readers with narrower bounds"
     rules = (
         _rule(
-            annotation, f"{what} has another `format`, `pattern` or the like", wire="ok: unchecked", source=_DOCSTRINGS
+            annotation,
+            f"{subject} has another `format`, `pattern` or the like",
+            wire="ok: unchecked",
+            source=_DOCSTRINGS,
         ),
-        _rule(bounds, f"{what} has other bounds (of its value or length)", wire=narrower, source=_UNCHECKED),
+        _rule(bounds, f"{subject} has other bounds (of its value or length)", wire=narrower, source=_UNCHECKED),
         *_pair(
             (
                 null_added,
-                f"{what} may be null",
+                f"{subject} may be null",
                 "new to old breaks; loses if old readers replace null by a default",
                 "breaks: values may be None (read)",
             ),
             (
                 null_removed,
-                f"{what} may no longer be null",
+                f"{subject} may no longer be null",
                 "old to new breaks; loses if new readers replace null by a default",
                 "breaks: None is no value (construct)",
             ),
         ),
-        _rule(respelled, f"{what} names its type differently, and admits the same values", wire="ok", source="ok"),
-        _rule(changed, f"{what} has another type", wire=_BY_TYPE, source="breaks if values no longer fit; else ok"),
+        _rule(respelled, f"{subject} names its type differently, and admits the same values", wire="ok", source="ok"),
+        _rule(changed, f"{subject} has another type", wire=_BY_TYPE, source="breaks if values no longer fit; else ok"),
     )
     return dict(zip(TypeChange, rules, strict=True))
 

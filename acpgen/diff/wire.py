@@ -1,4 +1,4 @@
-"""The wire verdicts: how one release reads what another sends, by the decoding rules of generated packages.
+"""The wire verdicts: how one release reads messages of another, by the decoding rules of generated packages.
 
 A sender may send everything that its schema admits.
 """
