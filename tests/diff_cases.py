@@ -1,4 +1,4 @@
-"""A pair of small schemas for every rule of comparisons, with what has to be found."""
+"""A pair of small schemas for every rule of comparisons, with the expected finding."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ FIELDS = [
         new=with_x({**YES_NO, "default": False}),
         place="AskRequest.x",
         wire=client_sends("ok", "breaks"),
-        unseen="generated packages always send what has a default",
+        unseen="generated packages always send properties with a default",
     ),
     Case(
         rule="field-type-changed",
@@ -211,7 +211,7 @@ FIELDS = [
         new=holding({**thing(x=TEXT), "additionalProperties": True}),
         place="Item.x",
         wire=FINE,
-        unseen="what old senders put into properties without a name, nobody knows",
+        unseen="the unknown properties of old senders may be anything",
     ),
     Case(
         rule="field-added-required",
@@ -358,7 +358,7 @@ FIELDS = [
         wire=client_sends("loses", "loses"),
         source="risk",
         uses=("construct",),
-        unseen="generated packages always send what has a default",
+        unseen="generated packages always send properties with a default",
     ),
     Case(
         rule="field-leniency-changed",

@@ -1,4 +1,4 @@
-"""Pairs of schemas whose methods differ, or what the whole protocol agrees on."""
+"""Pairs of schemas whose methods or protocols differ."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANNOUNCING = asking(
     TellRequest=message("announce", thing(t=TEXT)),
     AnnounceResponse=message("announce", thing()),
 )
-"""The method `tell` under an unrelated name, and with an answer of another name."""
+"""The method `tell` under an unrelated name, with a response of another name."""
 
 CALLED = ("call", "handle")
 

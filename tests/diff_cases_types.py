@@ -1,4 +1,4 @@
-"""Pairs of schemas whose types come, go or turn into something else."""
+"""Pairs of schemas whose types are added, removed or of another kind."""
 
 from __future__ import annotations
 

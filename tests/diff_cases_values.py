@@ -187,7 +187,7 @@ UNIONS = [
         new=holding(any_of(ref("Q"), ref("P")), P=thing(a=TEXT), Q=thing(a=TEXT, b=TEXT)),
         place="Item",
         wire=client_sends("loses", "loses"),
-        unseen="what is read as another member keeps its properties, or has lost them before it was sent",
+        unseen="a value read as another member keeps its properties, or lost them before it was sent",
     ),
     Case(
         rule="union-order-changed",

@@ -34,7 +34,7 @@ def rules(*arguments: str | Path, cwd: Path) -> set[str]:
 
 
 def refused(*arguments: str | Path, cwd: Path) -> str:
-    """What is said of arguments that do not work."""
+    """The error for invalid arguments."""
     ran = diff(*arguments, cwd=cwd)
     assert (ran.code, ran.stdout) == (2, "")
     assert "\x1b" not in ran.stderr

@@ -1,4 +1,4 @@
-"""How the pairs of small schemas are written that comparisons are tested with."""
+"""Helpers to write the pairs of small schemas of the tests of comparisons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NULL_IS_DEFAULT = {"x-deserialize-default-on-null": True}
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is found from `old` to `new`, or from one protocol to another.
+    """The expected finding from `old` to `new`, or from one protocol to another.
 
     `wire` has the verdicts (old to new, new to old) by sender. `also` are other rules that the pair yields. Messages
     prove the verdicts, unless `unseen` says why they cannot.
@@ -113,7 +113,7 @@ FINE = client_sends("ok", "ok")
 
 
 def there_and_back(case: Case, rule: str, *, source: str, uses: tuple[str, ...] = ()) -> tuple[Case, Case]:
-    """A case, and the same with the schemas exchanged, which is the rule `rule`."""
+    """A case, and the same with the schemas exchanged, for the rule `rule`."""
     back = replace(
         case,
         rule=rule,

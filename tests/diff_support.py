@@ -1,4 +1,4 @@
-"""What the tests of comparisons share: models and packages of two schemas, and messages sent from one to the other."""
+"""Helpers of the tests of comparisons: models and packages of two schemas, and messages between them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any
 
 from acpgen.config import Sources
 from acpgen.diff.compare import compare
-from acpgen.diff.findings import Comparison, Finding, Wire, worst_wire
-from acpgen.diff.rules import RULES
+from acpgen.diff.findings import Comparison, DiffFinding, Wire, worst_wire
 from acpgen.ir.methods import messages_of
 from acpgen.ir.model import Model, Ref, Role
 from tests.fidelity.schemas import same
@@ -31,7 +30,7 @@ def _model(sources: Sources) -> Model:
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two ways to build a package, and what lies between them."""
+    """Two packages and the comparison of their models."""
 
     old: Subject
     new: Subject
@@ -42,11 +41,11 @@ class Pair:
         return _model(self.old.sources), _model(self.new.sources)
 
     def comparison(self) -> Comparison:
-        """What changes from old to new."""
+        """The comparison from old to new."""
         return compare(*self.models)
 
     def reversed(self) -> Pair:
-        """The way back."""
+        """The same with old and new exchanged."""
         return Pair(old=self.new, new=self.old)
 
 
@@ -56,7 +55,7 @@ def pair_of(old: Sources, new: Sources) -> Pair:
 
 
 class Written:
-    """Files with schemas in them, each text once, so that packages of equal schemas are built once."""
+    """Schema files, one for each text, so that packages of equal schemas are built once."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -70,7 +69,7 @@ class Written:
 
 
 def holds(after: Any, before: Any) -> bool:
-    """Whether nothing of a value is lost, at any depth; what a reader adds is no loss."""
+    """Whether a value is complete at any depth; additions of a reader are allowed."""
     if isinstance(before, dict) and isinstance(after, dict):
         return all(key in after and holds(after[key], item) for key, item in before.items())
     if isinstance(before, list) and isinstance(after, list):
@@ -79,7 +78,7 @@ def holds(after: Any, before: Any) -> bool:
 
 
 def fate(sender: ModuleType, reader: ModuleType, names: tuple[str, str], raw: Any) -> Wire:
-    """What becomes of a message that the package `sender` writes and `reader` reads; `names` are its types there."""
+    """The fate of a message that `sender` encodes and `reader` decodes; `names` are its types in these packages."""
     sent = sender.encode(value_of(sender, names[0], raw))
     try:
         read = value_of(reader, names[1], sent)
@@ -89,12 +88,12 @@ def fate(sender: ModuleType, reader: ModuleType, names: tuple[str, str], raw: An
 
 
 def value_of(package: ModuleType, name: str, raw: Any) -> Any:
-    """`raw` decoded as the definition `name`, whatever kind that is."""
+    """`raw` decoded as the definition `name`, of any kind."""
     return package.decode(getattr(package, name), raw)
 
 
 def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: int = 60, seed: int = 1) -> Wire:
-    """The worst that becomes of `count` messages that the old schema admits, as the new package reads them."""
+    """The worst fate of `count` messages that the old schema admits, read by the new package."""
     random = Random(seed)
     sender, reader = pair.old.package(packages), pair.new.package(packages)
     found = []
@@ -104,16 +103,16 @@ def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: i
     return worst_wire(found)
 
 
-def verdicts(finding: Finding) -> dict[str, tuple[str, str]]:
+def verdicts(finding: DiffFinding) -> dict[str, tuple[str, str]]:
     """The wire verdicts by sender: old to new, and new to old."""
     return {each.sender.value: (each.old_to_new.value, each.new_to_old.value) for each in finding.wire}
 
 
-def mirrored(findings: tuple[Finding, ...], *, back: bool = False) -> Counter[Any]:
-    """What an exchange of old and new must leave as it is; with `back` it is exchanged here."""
+def mirrored(findings: tuple[DiffFinding, ...], *, back: bool = False) -> Counter[Any]:
+    """The rules and verdicts, comparable to those of the exchanged comparison with `back`."""
     return Counter(
         (
-            RULES[each.rule].reverse if back else each.rule,
+            each.rule.reverse if back else each.rule.id,
             tuple(
                 (one.sender, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
                 for one in each.wire
@@ -134,8 +133,8 @@ def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Role], tuple[str, s
                 yield (message.method, message.role), (expression.name, other.name)
 
 
-def expected(findings: tuple[Finding, ...], method: str, sender: Role, *, back: bool) -> Wire:
-    """The worst that the findings say of messages of `method` from `sender`."""
+def expected(findings: tuple[DiffFinding, ...], method: str, sender: Role, *, back: bool) -> Wire:
+    """The worst verdict of the findings on messages of `method` from `sender`."""
     return worst_wire(
         each.new_to_old if back else each.old_to_new
         for finding in findings
@@ -146,7 +145,7 @@ def expected(findings: tuple[Finding, ...], method: str, sender: Role, *, back: 
 
 
 def still_calls(old: Any, new: Any) -> bool:
-    """Whether every call of the old constructor is one of the new: no argument is gone, none is needed besides."""
+    """Whether every call of the old constructor works with the new one: no argument is gone or newly required."""
     before, after = (inspect.signature(kind).parameters for kind in (old, new))
     needed = {name for name, each in after.items() if each.default is each.empty}
     needed_before = {name for name, each in before.items() if each.default is each.empty}

@@ -1,4 +1,4 @@
-"""`acpgen diff`: what is printed, and the exit code."""
+"""`acpgen diff`: the output and the exit code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from acpgen.diff.formats import code, escaped
+from acpgen.diff.rules import RULES, Rule, explain
 from acpgen.schema.bundled import find_release
-from tests.diff_running import LARGER, SMALL, data, diff, rules, write
+from tests.diff_running import LARGER, SMALL, data, diff, refused, rules, write
 from tests.diff_schemas import TEXT, asking, constants, holding, message, thing, with_x
 from tests.support import schema_of
 
@@ -54,6 +55,32 @@ def test_findings_that_fail(schemas: tuple[Any, Any], wanted: list[str], code: i
     assert bool(ran.stderr) is bool(code)
 
 
+# --- Rules ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
+def test_a_rule_is_explained(rule: Rule) -> None:
+    head, *reasons = explain(rule.id).splitlines()
+    assert head == f"{rule.id}: {rule.meaning}"
+    assert reasons[:2] == [f"  wire: {rule.wire}", f"  source: {rule.source}"]
+    assert reasons[2:] == ([] if rule.reverse == rule.id else [f"  with OLD and NEW exchanged: {rule.reverse}"])
+
+
+def test_explaining_needs_no_schemas(tmp_path: Path) -> None:
+    ran = diff("--explain", "field-made-required", cwd=tmp_path)
+    assert (ran.code, ran.stderr) == (0, "")
+    assert ran.stdout == explain("field-made-required") + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("field-made-requried", "did you mean 'field-made-required'?"), ("x", "the rules are protocol-")]
+)
+def test_an_unknown_rule(name: str, hint: str, tmp_path: Path) -> None:
+    said = refused("--explain", name, cwd=tmp_path)
+    assert f"error: no rule has the id {name!r} [unknown-rule]" in said
+    assert f"hint: {hint}" in said
+
+
 # --- What is printed ------------------------------------------------------------------------------------------------
 
 
@@ -70,12 +97,12 @@ def test_no_differences(form: str, expected: str, home: Path) -> None:
 def test_documentation_alone(tmp_path: Path) -> None:
     for name, text in (("old.json", "One."), ("new.json", "Two.")):
         write(tmp_path / name, with_x({**TEXT, "description": text}))
-    assert "no differences but in documentation (1)" in diff("old.json", "new.json", cwd=tmp_path).stdout
+    assert "no differences, except in documentation (1)" in diff("old.json", "new.json", cwd=tmp_path).stdout
     assert "AskRequest: other text about x" in diff("old.json", "new.json", "--all", cwd=tmp_path).stdout
 
 
 def test_gates(home: Path) -> None:
-    """Fragments state them: for a capability that is there, that is another, and that is none."""
+    """Fragments state the gates: one capability, another one, or none."""
     gated(home)
     for old, new, rule, wire, source in (
         ("none", "ask", "method-gate-added", ("breaks", "loses"), "risk"),
@@ -102,7 +129,7 @@ def test_a_gate_matters_to_those_who_call_the_method_in_both(side: str, senders:
 
 
 def gated(home: Path) -> None:
-    """A schema for each side that may handle the method `ask`, and fragments that gate it or do not."""
+    """A schema for each side that handles the method `ask`, and fragments with and without a gate for it."""
     for side in ("agent", "client", "both"):
         base = asking(
             thing(),
@@ -131,7 +158,7 @@ def test_a_schema_of_ones_own_has_the_gates_of_the_bundled_one(tmp_path: Path) -
 
 
 def test_a_gate_that_is_not_known_is_no_gate_that_is_gone(home: Path) -> None:
-    """Nothing is known of a schema that has no capability of the bundled one, and states none."""
+    """The gates of a schema are unknown if it has no capability of the bundled one and states none."""
     gated(home)
     found = data("agent.json", "agent.json", "--old-extension", "./ask.json", cwd=home)
     assert [each for each in found["findings"] if "gate" in each["rule"]] == []
@@ -153,7 +180,7 @@ HOSTILE = "]8;;x\x1b[31m\x07\u202e`**|<script>@everyone #1\n## Heading"
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
 def test_hostile_text(form: str, tmp_path: Path) -> None:
-    """Names and values are anybody's; nothing of them reaches a terminal or a page but as text."""
+    """Names and values are untrusted; they reach a terminal or a page only as text."""
     name = HOSTILE + "x" * 10_000
     write(tmp_path / "old.json", asking(thing(**{"a" + name: TEXT, "d": {"type": "string", "default": "a"}})))
     tagged = {"oneOf": [thing(("k",), k={"const": "t" + name}), thing(("k",), k={"const": "u"})]}
@@ -179,7 +206,7 @@ def test_hostile_text(form: str, tmp_path: Path) -> None:
 
 
 def assert_harmless(text: str) -> None:
-    """A page has no HTML but line breaks, no links, and no mentions outside of code."""
+    """A page has no HTML except line breaks, no links, and no mentions outside of code."""
     tokens = [
         each
         for block in MarkdownIt("commonmark").enable("table").parse(text)
@@ -222,7 +249,7 @@ def test_two_releases_are_compared_in_a_moment(home: Path) -> None:
 
 
 def test_a_union_of_everything_with_itself(tmp_path: Path) -> None:
-    """Definitions that refer to themselves end the comparison all the same."""
+    """The comparison ends even if definitions refer to themselves."""
     for name, leaf in (("old.json", TEXT), ("new.json", {"type": "integer"})):
         tree = thing(
             value=leaf, left={"$ref": "#/$defs/Tree"}, all={"type": "array", "items": {"$ref": "#/$defs/Node"}}
@@ -242,7 +269,7 @@ def test_a_union_of_everything_with_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("length", "said"), [(100, ""), (3000, "[too-deep]")])
 def test_a_long_chain_of_definitions(length: int, said: str, tmp_path: Path) -> None:
-    """It is followed, and refused where it is too long, whatever is changed in it."""
+    """A chain is compared, or refused if it is too long, whatever the change in it."""
     for name, leaf, prefix in (("old.json", TEXT, "A"), ("new.json", {"type": "integer"}, "B")):
         own: dict[str, Any] = {f"{prefix.lower()}{number}y": TEXT for number in range(4)}
         chain: dict[str, Any] = {
@@ -255,7 +282,7 @@ def test_a_long_chain_of_definitions(length: int, said: str, tmp_path: Path) -> 
 
 
 def test_everything_has_another_name(tmp_path: Path) -> None:
-    """Renames are looked for as long as that is not the whole schema."""
+    """With too many candidates, no renames are searched."""
     for name, prefix in (("old.json", "a"), ("new.json", "b")):
         properties: dict[str, Any] = {f"{prefix}{number}x": TEXT for number in range(1000)}
         definitions: dict[str, Any] = {f"{prefix.upper()}{number}": thing(("t",), t=TEXT) for number in range(40)}

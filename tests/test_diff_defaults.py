@@ -1,4 +1,4 @@
-"""Defaults that are objects: what they mean counts, with the defaults of their own properties, not their spelling."""
+"""Defaults that are objects: compared by meaning, with the defaults of their own properties."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.diff.findings import Finding
+from acpgen.diff.findings import DiffFinding
 from tests.diff_schemas import YES_NO, Schema, ref, thing, with_x
 from tests.diff_support import Written, pair_of
 
@@ -15,11 +15,11 @@ NO, YES = {**YES_NO, "default": False}, {**YES_NO, "default": True}
 
 
 def default(value: Any, **properties: Schema) -> Schema:
-    """Parameters whose property `x` is an `Item`, and `value` where it is left out."""
+    """Parameters whose property `x` is an `Item` with the default `value`."""
     return with_x(ref("Item", default=value), Item=thing(**properties))
 
 
-def found(old: Schema, new: Schema, tmp_path: Path) -> dict[str, Finding]:
+def found(old: Schema, new: Schema, tmp_path: Path) -> dict[str, DiffFinding]:
     written = Written(tmp_path)
     return {str(each.place): each for each in pair_of(written(old), written(new)).comparison().findings}
 
@@ -52,13 +52,13 @@ def test_a_property_that_is_new_is_told_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (default({}, a=NO), default({"a": True}, a=NO), "left out, it means Item(a=true) now; before: Item(a=false)"),
-        (default({}, a=NO), default({}, a=YES), "left out, it means Item(a=true) now; before: Item(a=false)"),
-        (default({"a": True}, a=YES_NO), default({}, a=YES_NO), "left out, it means Item() now; before: Item(a=true)"),
+        (default({}, a=NO), default({"a": True}, a=NO), "the default is Item(a=true) now; before: Item(a=false)"),
+        (default({}, a=NO), default({}, a=YES), "the default is Item(a=true) now; before: Item(a=false)"),
+        (default({"a": True}, a=YES_NO), default({}, a=YES_NO), "the default is Item() now; before: Item(a=true)"),
         (
             default({"a": True, "b": True}, a=NO, b=NO),
             default({"a": True, "b": False}, a=NO, b=NO),
-            "left out, it means Item(b=false) now; before: Item(b=true)",
+            "the default is Item(b=false) now; before: Item(b=true)",
         ),
     ],
     ids=["said outside", "said inside", "left out", "one of two"],
@@ -67,12 +67,12 @@ def test_a_default_that_means_something_else_has_changed(
     old: Schema, new: Schema, message: str, tmp_path: Path
 ) -> None:
     change = found(old, new, tmp_path)["AskRequest.x"]
-    assert (change.rule, change.message) == ("field-default-changed", message)
+    assert (change.rule.id, change.message) == ("field-default-changed", message)
     assert [(each.old_to_new.value, each.new_to_old.value) for each in change.wire] == [("loses", "loses")]
 
 
 def test_a_default_that_is_in_itself_is_compared(tmp_path: Path) -> None:
-    """A class whose property is of the same class, and that again where it is left out."""
+    """A class with a property of the same class, whose default is such an object again."""
     old, new = (
         with_x(ref("Item", default={}), Item=thing(a=inner, next=ref("Item", default={}))) for inner in (NO, YES)
     )

@@ -1,4 +1,4 @@
-"""Every rule of comparisons: found where it should be, with verdicts that generated packages prove."""
+"""Every rule of comparisons: the right findings, with verdicts that generated packages prove."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from types import ModuleType
 
 import pytest
 
-from acpgen.diff.findings import Source, Use
+from acpgen.diff.findings import SourceVerdict, Use
 from acpgen.diff.report import headline, summary
 from acpgen.diff.rules import RULES
 from tests.diff_cases import CASES
 from tests.diff_cases_methods import ANNOUNCING, asking_twice
-from tests.diff_schemas import Case
+from tests.diff_schemas import TEXT, WHOLE, Case, asking, holding, message, one_of, thing
 from tests.diff_support import (
     Pair,
     Written,
@@ -42,11 +42,11 @@ def pair(case: Case, written: Written) -> Pair:
 @EVERY
 def test_what_is_found(case: Case, written: Written) -> None:
     findings = pair(case, written).comparison().findings
-    found = [each for each in findings if each.rule == case.rule and str(each.place) == case.place]
+    found = [each for each in findings if each.rule.id == case.rule and str(each.place) == case.place]
     assert len(found) == 1, findings
     assert verdicts(found[0]) == dict(case.wire)
     assert (found[0].source.value, tuple(use.value for use in found[0].uses)) == (case.source, case.uses)
-    assert {each.rule for each in findings} - {case.rule} == case.also
+    assert {each.rule.id for each in findings} - {case.rule} == case.also
 
 
 @EVERY
@@ -72,15 +72,15 @@ def test_wire_verdicts_are_what_becomes_of_messages(case: Case, written: Written
     """Each package reads what the other one writes, over many values that its own schema admits."""
     there = pair(case, written)
     findings = there.comparison().findings
-    for message, names in shared_messages(there):
+    for carrier, names in shared_messages(there):
         for way, back in ((there, False), (there.reversed(), True)):
-            predicted = expected(findings, *message, back=back)
+            predicted = expected(findings, *carrier, back=back)
             seen = observed(way, (names[1], names[0]) if back else names, packages)
-            assert seen is predicted, (message, "new to old" if back else "old to new")
+            assert seen is predicted, (carrier, "new to old" if back else "old to new")
 
 
 def test_a_default_that_changed_is_put_in_by_readers(written: Written, packages: Packages) -> None:
-    """The one verdict that packages hide from each other, as they always send what has a default."""
+    """Messages cannot prove this verdict: packages always send properties with a default."""
     case = next(case for case in CASES if case.rule == "field-default-changed")
     old, new = (packages(written(schema)) for schema in (case.old, case.new))
     assert (old.decode(old.AskRequest, {}).x, new.decode(new.AskRequest, {}).x) == (False, True)
@@ -127,8 +127,10 @@ def test_source_verdicts_are_what_becomes_of_code(case: Case, written: Written, 
     findings = there.comparison().findings
     old, new = there.old.package(packages), there.new.package(packages)
     gone = set(old.__all__) - set(new.__all__)
-    assert bool(gone) is any(Use.IMPORT in each.uses and each.source is Source.BREAKS for each in findings)
-    broken = {each.place.type for each in findings if Use.CONSTRUCT in each.uses and each.source is Source.BREAKS}
+    assert bool(gone) is any(Use.IMPORT in each.uses and each.source is SourceVerdict.BREAKS for each in findings)
+    broken = {
+        each.place.type for each in findings if Use.CONSTRUCT in each.uses and each.source is SourceVerdict.BREAKS
+    }
     for name in {*old.__all__} & {*new.__all__}:
         kinds = [getattr(package, name) for package in (old, new)]
         if all(
@@ -140,7 +142,37 @@ def test_source_verdicts_are_what_becomes_of_code(case: Case, written: Written, 
 
 def test_methods_of_other_words_are_renamed_only_with_both_types(written: Written) -> None:
     findings = pair_of(written(asking_twice()), written(ANNOUNCING)).comparison().findings
-    assert {each.rule for each in findings} == {"method-added", "method-removed", "type-added", "type-removed"}
+    assert {each.rule.id for each in findings} == {"method-added", "method-removed", "type-added", "type-removed"}
+
+
+def test_a_method_with_two_possible_new_names_is_removed(written: Written) -> None:
+    new = asking(
+        thing(),
+        OnceRequest=message("once/tell", thing(t=TEXT)),
+        OnceResponse=message("once/tell", thing()),
+        TwiceRequest=message("twice/tell", thing(t=TEXT)),
+        TwiceResponse=message("twice/tell", thing()),
+    )
+    findings = pair_of(written(asking_twice()), written(new)).comparison().findings
+    assert {each.rule.id for each in findings} == {"method-added", "method-removed", "type-added", "type-removed"}
+
+
+@pytest.mark.parametrize(
+    ("names", "renamed"),
+    [(("a",), True), (("a", "b"), True), (("c",), False), ((), False)],
+    ids=["a", "ab", "c", "none"],
+)
+def test_the_last_member_of_a_union_is_renamed_if_it_is_alike(
+    names: tuple[str, ...], renamed: bool, written: Written
+) -> None:
+    """One class must have all properties of the other."""
+    old, new = (
+        holding(one_of({**thing(each, **dict.fromkeys(each, TEXT)), "title": title}, WHOLE))
+        for each, title in ((("a",), "first"), (names, "second"))
+    )
+    findings = pair_of(written(old), written(new)).comparison().findings
+    assert [each.place.type for each in findings if each.rule.id == "type-renamed"] == ["ItemSecond"] * renamed
+    assert ("type-removed" in {each.rule.id for each in findings}) is not renamed
 
 
 # --- The table ------------------------------------------------------------------------------------------------------
@@ -163,7 +195,7 @@ def test_every_rule_has_its_reverse_and_its_reasons() -> None:
 
 def test_a_class_that_became_a_union_says_what_to_construct(written: Written) -> None:
     case = next(case for case in CASES if str(case) == "type-kind-changed-by-what-a-property-says")
-    (found,) = [each for each in pair(case, written).comparison().findings if each.rule == case.rule]
+    (found,) = [each for each in pair(case, written).comparison().findings if each.rule.id == case.rule]
     assert found.message.endswith("; construct ItemA or ItemB or ItemOther or ItemNone instead")
 
 

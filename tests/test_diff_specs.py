@@ -1,4 +1,4 @@
-"""`acpgen diff`: what OLD and NEW may be."""
+"""`acpgen diff`: the forms of OLD and NEW."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_file_of_a_bundled_release_is_that_release(home: Path) -> None:
 
 
 def test_a_file_is_of_the_protocol_of_the_other_side(home: Path) -> None:
-    """The upstream files do not say what they are."""
+    """The upstream files do not state their protocol."""
     assert "protocol-changed" not in rules("v2/2026-11-02", "new.json", cwd=home)
     assert "protocol-changed" in rules("v2/2026-11-02", "new.json", "--protocol", "1", cwd=home)
 

@@ -1,4 +1,4 @@
-"""`acpgen show`: a type or a method with its declaration, its schema, who uses it, its gate and its origin."""
+"""`acpgen show`: a type or a method with its declaration, schema, users, gate and origin."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from acpgen.pipeline import load_composed
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
 from acpgen.show.describe import Describer, find
+from acpgen.show.description import MethodEntry, TypeEntry
 from acpgen.show.display import COLUMNS, LINES, render_json, render_text
-from acpgen.show.entries import MethodEntry, TypeEntry
 from tests.command_line import Outcome, run_acpgen
 from tests.golden_cases import GENERATED, builds
 from tests.support import fitting_fragments, package_files, schema_of
@@ -27,7 +27,7 @@ TEXT = {"type": "string"}
 
 
 class Folder:
-    """A working folder with a schema of one's own in it."""
+    """A working folder with its own schema."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -184,7 +184,7 @@ def test_a_definition_without_a_type_shows_its_schema(folder: Folder) -> None:
     assert (found["kind"], found["signature"]) == ("definition", None)
     assert found["schema"]["pointer"] == "/$defs/ClientRequest"
     assert "note: The package has no type for it: it is an envelope of JSON-RPC." in folder.text("ClientRequest")
-    assert "its properties stand in ContentBlockText." in folder.text("TextContent")
+    assert "its properties are those of ContentBlockText." in folder.text("TextContent")
 
 
 def test_the_shortest_way_is_told(folder: Folder) -> None:
@@ -443,7 +443,7 @@ def test_a_long_way_is_cut_in_the_middle(folder: Folder) -> None:
 
 
 def declared(node: ast.stmt) -> tuple[object, ...]:
-    """What a class or alias of `types.py` declares: bases, decorators, attributes and the parameters of `__init__`."""
+    """The parts of a class or alias in `types.py`: bases, decorators, attributes and the parameters of `__init__`."""
     if isinstance(node, ast.AnnAssign):
         return ("alias", ast.unparse(node))
     assert isinstance(node, ast.ClassDef)

@@ -20,7 +20,7 @@ from acpgen.ir.model import Model, Struct
 from acpgen.schema.bundled import find_release
 from acpgen.schema.document import join
 from acpgen.schema.walk import referenced_definition, walk
-from tests.support import DEEP, model_of
+from tests.support import DEEP, model_of, schema_of
 
 T = TypeVar("T")
 
@@ -230,6 +230,20 @@ def shapes(model: Model) -> dict[str, Any]:
 
 
 # --- Bytes ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_description_of_a_method_counts(tmp_path: Path) -> None:
+    """The order of the schema decides, not that of a set of names: twenty envelopes describe the same method."""
+    asked = {"type": "object", "x-method": "ask", "x-side": "agent"}
+    envelopes = {
+        f"Envelope{number}": {
+            "x-docs-ignore": True,
+            "anyOf": [{"allOf": [{"$ref": "#/$defs/AskRequest"}], "description": f"Text {number}."}],
+        }
+        for number in range(20)
+    }
+    model = Compiler(tmp_path, 1)(schema_of(AskRequest=asked, AskResponse=asked, **envelopes))
+    assert [method.doc for method in model.methods] == ["Text 0."]
 
 
 @pytest.mark.slow

@@ -85,6 +85,26 @@ _Form = Annotated[DiffFormat, typer.Option("--format", help="The format of the r
 _All = Annotated[bool, typer.Option("--all", help="Also print findings that need no action. `json` always has them.")]
 
 
+def _explain(rule: str | None) -> None:
+    from acpgen.diff.rules import explain
+
+    if rule is not None:
+        print_data(explain(rule))
+        raise typer.Exit
+
+
+_Explain = Annotated[
+    str | None,
+    typer.Option(
+        "--explain",
+        callback=_explain,
+        is_eager=True,
+        help="Print the meaning of a rule and the reasons for its verdicts, and exit.",
+        metavar="RULE",
+    ),
+]
+
+
 def diff_command(
     old: _Old,
     new: _New,
@@ -96,6 +116,7 @@ def diff_command(
     fail_on: _FailOn = None,
     form: _Form = DiffFormat.TEXT,
     everything: _All = False,
+    _rule: _Explain = None,
 ) -> None:
     """Compare two schemas: the changes, whether old and new peers understand each other, and which code has to change.
 
@@ -103,13 +124,14 @@ def diff_command(
 
     Each finding has two verdicts. *wire*, for each sender: **ok**, **loses** (accepted, but a part is dropped or
     misread), **breaks** (rejected). *source*, for code that is written for OLD: **ok**, **risk** (breaks some code,
-    such as an exhaustive `match`), **breaks**.
+    such as an exhaustive `match`), **breaks**. The rule of a finding is in brackets; `--explain` prints its meaning.
 
     **Examples**
 
     - `acpgen diff v1/0.10.8 v1/2026-11-02`
     - `acpgen diff src/editor/acp new/schema.json --fail-on source`
     - `acpgen diff main:src/editor/acp src/editor/acp --format markdown`
+    - `acpgen diff --explain field-made-required`
     """
     from acpgen.diff.formats import failures, render
 

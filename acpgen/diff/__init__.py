@@ -1,5 +1,5 @@
-"""Compare two models: what changed, whether peers still understand each other, and whether code still runs.
+"""Compare two models: their differences, the effect on messages between old and new peers, and the effect on code.
 
-`compare` (in `compare`) takes two models and gives a `Comparison`; it reads nothing and prints nothing. `rules` is the
-table of everything that can be found. `text`, `markdown` and `data` print a comparison.
+`compare` takes two models and returns a `Comparison`; it does no input or output. `rules` lists the kinds of findings,
+`report` groups and sums them up, and `formats` prints them.
 """

@@ -1,34 +1,49 @@
-"""Compare the properties of two classes that belong together."""
+"""Compare the properties of two paired classes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from acpgen.diff.context import FINE, Context, change, type_message
-from acpgen.diff.findings import Change, Effect, Place, Source, Use, Wire, worst_wire
-from acpgen.diff.likeness import MOST_PAIRS, same_words
-from acpgen.diff.python_types import broken, source_of
+from acpgen.diff import rules
+from acpgen.diff.bump import Bump, type_message
+from acpgen.diff.findings import (
+    FINE,
+    SOURCE_OK,
+    Delta,
+    Effect,
+    Place,
+    SourceEffect,
+    Use,
+    Wire,
+    breaks,
+    risks,
+    worst_wire,
+)
+from acpgen.diff.rules import FIELD_TYPE_RULES, TypeChange
 from acpgen.diff.spelling import shown, shown_leniency, shown_value
 from acpgen.diff.wire import left_out
+from acpgen.ir import names
 from acpgen.ir.model import Const, Field, Nullable, Ref, Struct, TypeExpr
 from acpgen.text import cut
 
-_GONE = (Source.BREAKS, (Use.CONSTRUCT, Use.READ))
+_GONE = breaks(Use.CONSTRUCT, Use.READ)
+_MOST_PAIRS = 10_000
+"""With more candidates than this, no renames are searched: it is another schema."""
 
 
-def compare_fields(context: Context, old: Struct, new: Struct) -> Iterator[Change]:
-    """The changes of the properties that the classes do not have from a common base."""
-    base = context.pairs.forward.get(old.base) if old.base is not None else None
-    is_based = base is not None and base == new.base
-    before, after = _fields(old, own=is_based), _fields(new, own=is_based)
-    renamed = _renamed(context, before, after)
+def compare_fields(bump: Bump, old: Struct, new: Struct) -> Iterator[Delta]:
+    """The differences of the properties; those of a common base class belong to the base class."""
+    base = bump.pairs.forward.get(old.base) if old.base is not None else None
+    has_base = base is not None and base == new.base
+    before, after = _fields(old, own=has_base), _fields(new, own=has_base)
+    renamed = _renamed(bump, before, after)
     for wire, field in before.items():
         if wire in after:
-            yield from _compare(context, field, after[wire], Place(type=new.name, member=wire))
+            yield from _compare(bump, field, after[wire], Place(type=new.name, member=wire))
         elif wire in renamed:
             other = after[renamed[wire]]
             yield _rename(field, other, old, new)
-            yield from _compare(context, field, other, Place(type=new.name, member=other.wire))
+            yield from _compare(bump, field, other, Place(type=new.name, member=other.wire))
         else:
             yield _removed(field, new)
     for wire, field in after.items():
@@ -40,147 +55,130 @@ def _fields(struct: Struct, *, own: bool) -> dict[str, Field]:
     return {field.wire: field for field in struct.fields if not (own and field.inherited)}
 
 
-def _renamed(context: Context, before: dict[str, Field], after: dict[str, Field]) -> dict[str, str]:
-    """The properties that have another name: by the words in it or by a type of its own, which must be the same."""
+def _renamed(bump: Bump, before: dict[str, Field], after: dict[str, Field]) -> dict[str, str]:
+    """The new names of renamed properties; a property with two possible new names has none."""
     gone = [field for wire, field in before.items() if wire not in after]
     come = [field for wire, field in after.items() if wire not in before]
     found: dict[str, str] = {}
-    if len(gone) * len(come) > MOST_PAIRS:
+    if len(gone) * len(come) > _MOST_PAIRS:
         return found
     for field in gone:
-        like = [each for each in come if each.wire not in found.values() and _is_renamed(context, field, each)]
+        like = [each for each in come if each.wire not in found.values() and _is_renamed(bump, field, each)]
         if len(like) == 1:
             found[field.wire] = like[0].wire
     return found
 
 
-def _is_renamed(context: Context, old: Field, new: Field) -> bool:
+def _is_renamed(bump: Bump, old: Field, new: Field) -> bool:
+    """Whether the types are the same, and one name has all words of the other or the type is a definition."""
     given, wanted = _bare(old.type), _bare(new.type)
-    if same_words(old.wire, new.wire):
-        return context.agree(given, wanted) or context.kind_of_difference(given, wanted) == "type-respelled"
-    return isinstance(given, Ref) and context.agree(given, wanted) and old.required == new.required
+    if _share_words(old.wire, new.wire):
+        return bump.agree(given, wanted) or bump.type_change(given, wanted) is TypeChange.RESPELLED
+    return isinstance(given, Ref) and bump.agree(given, wanted) and old.required == new.required
+
+
+def _share_words(one: str, other: str) -> bool:
+    """Whether one name has all words of the other (`id` and `methodId`)."""
+    mine, theirs = ({word.lower() for word in names.words(text)} for text in (one, other))
+    return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
 
 
 def _bare(expression: TypeExpr) -> TypeExpr:
     return expression.inner if isinstance(expression, Nullable) else expression
 
 
-def _unread(struct: Struct) -> Wire:
-    """What becomes of a property of which the reader knows nothing."""
+def _unknown_to(struct: Struct) -> Wire:
+    """The verdict on a property that the reader's class does not name."""
     return Wire.OK if struct.keeps_extra else Wire.LOSES
 
 
-def _rename(old: Field, new: Field, before: Struct, after: Struct) -> Change:
-    return change(
-        "field-renamed",
+def _rename(old: Field, new: Field, before: Struct, after: Struct) -> Delta:
+    return Delta(
+        rules.FIELD_RENAMED,
         Place(type=after.name, member=new.wire, was=old.wire),
         f"is the new name of {cut(old.wire)}",
         effect=Effect(
-            forward=worst_wire((left_out(None, new), _unread(after))),
-            backward=worst_wire((left_out(None, old), _unread(before))),
+            worst_wire((left_out(None, new), _unknown_to(after))),
+            worst_wire((left_out(None, old), _unknown_to(before))),
         ),
-        source=(Source.OK, ()) if old.name == new.name else _GONE,
+        source=SOURCE_OK if old.name == new.name else _GONE,
     )
 
 
-def _removed(field: Field, owner: Struct) -> Change:
-    return change(
-        "field-removed-required" if field.required else "field-removed-optional",
+def _removed(field: Field, owner: Struct) -> Delta:
+    return Delta(
+        rules.FIELD_REMOVED_REQUIRED if field.required else rules.FIELD_REMOVED_OPTIONAL,
         Place(type=owner.name, member=field.wire),
-        f"{_must(field)} property removed: {shown(field.type)}",
-        effect=Effect(forward=_unread(owner), backward=left_out(None, field)),
+        f"{'required' if field.required else 'optional'} property removed: {shown(field.type)}",
+        effect=Effect(_unknown_to(owner), left_out(None, field)),
         source=_GONE,
     )
 
 
-def _added(field: Field, before: Struct, owner: Struct) -> Change:
-    return change(
-        "field-added-required" if field.required else "field-added-optional",
+def _added(field: Field, before: Struct, owner: Struct) -> Delta:
+    return Delta(
+        rules.FIELD_ADDED_REQUIRED if field.required else rules.FIELD_ADDED_OPTIONAL,
         Place(type=owner.name, member=field.wire),
-        f"new {_must(field)} property: {shown(field.type)}",
-        effect=Effect(forward=left_out(None, field), backward=_unread(before)),
+        f"new {'required' if field.required else 'optional'} property: {shown(field.type)}",
+        effect=Effect(left_out(None, field), _unknown_to(before)),
         source=_needed(field),
     )
 
 
-def _needed(field: Field) -> tuple[Source, tuple[Use, ...]]:
-    """The source verdict on a property that has to be there; constructors know of themselves what is constant."""
+def _needed(field: Field) -> SourceEffect:
+    """The verdict on constructor calls without the property; a required constant is no argument."""
     is_argument = field.required and not isinstance(field.type, Const)
-    return (Source.BREAKS, (Use.CONSTRUCT,)) if is_argument else (Source.OK, ())
+    return breaks(Use.CONSTRUCT) if is_argument else SOURCE_OK
 
 
-def _must(field: Field) -> str:
-    return "required" if field.required else "optional"
-
-
-def _compare(context: Context, old: Field, new: Field, place: Place) -> Iterator[Change]:
+def _compare(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[Delta]:
     if old.required != new.required:
         yield _requirement(old, new, place)
-    if not context.agree(old.type, new.type):
-        yield _type(context, old, new, place)
+    if not bump.agree(old.type, new.type):
+        yield _type(bump, old, new, place)
     if not old.required and not new.required:
-        yield from _default(context, old, new, place)
+        yield from _default(bump, old, new, place)
     if old.leniency != new.leniency:
-        message = f"readers: {shown_leniency(new.leniency)}; before: {shown_leniency(old.leniency)}"
-        yield change("field-leniency-changed", place, message, effect=FINE)
+        message = f"readers {shown_leniency(new.leniency)} now; before: {shown_leniency(old.leniency)}"
+        yield Delta(rules.FIELD_LENIENCY_CHANGED, place, message, effect=FINE)
 
 
-def _requirement(old: Field, new: Field, place: Place) -> Change:
-    effect = Effect(forward=left_out(old, new), backward=left_out(new, old))
+def _requirement(old: Field, new: Field, place: Place) -> Delta:
+    effect = Effect(left_out(old, new), left_out(new, old))
     if new.required:
-        return change(
-            "field-made-required",
-            place,
-            "is required now",
-            effect=effect,
-            source=_needed(new),
-        )
-    return change(
-        "field-made-optional",
-        place,
-        "may be left out now" + (f", which means {shown_value(new.default)}" if new.default is not None else ""),
-        effect=effect,
-        source=broken(constructs=True, reads=not new.may_be_unset),
-    )
+        return Delta(rules.FIELD_MADE_REQUIRED, place, "is required now", effect=effect, source=_needed(new))
+    meaning = f", which means {shown_value(new.default)}" if new.default is not None else ""
+    source = breaks(Use.READ) if new.may_be_unset else SOURCE_OK
+    return Delta(rules.FIELD_MADE_OPTIONAL, place, f"is optional now{meaning}", effect=effect, source=source)
 
 
-def _type(context: Context, old: Field, new: Field, place: Place) -> Change:
-    kind = context.kind_of_difference(old.type, new.type)
-    return change(
-        f"field-{kind}",
+def _type(bump: Bump, old: Field, new: Field, place: Place) -> Delta:
+    kind = bump.type_change(old.type, new.type)
+    return Delta(
+        FIELD_TYPE_RULES[kind],
         place,
         type_message(kind, old.type, new.type),
-        effect=Effect(forward=context.forward.value(old, new), backward=context.backward.value(new, old)),
-        source=source_of(context.old_types.atoms(old.type), context.new_types.atoms(new.type)),
+        effect=Effect(bump.forward.value(old, new), bump.backward.value(new, old)),
+        source=bump.source(old.type, new.type),
     )
 
 
-def _default(context: Context, old: Field, new: Field, place: Place) -> Iterator[Change]:
+def _default(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[Delta]:
     match old.default, new.default:
         case None, None:
             return
         case None, value:
-            yield change(
-                "field-default-added",
-                place,
-                f"left out, it means {shown_value(value)} now",
-                effect=FINE,
-                source=(Source.RISK, (Use.CONSTRUCT, Use.READ)),
-            )
+            message, source = f"the default is {shown_value(value)} now; before: none", risks(Use.CONSTRUCT, Use.READ)
+            yield Delta(rules.FIELD_DEFAULT_ADDED, place, message, effect=FINE, source=source)
         case value, None:
-            yield change(
-                "field-default-removed",
+            message, source = f"has no default any more; before: {shown_value(value)}", breaks(Use.READ)
+            yield Delta(rules.FIELD_DEFAULT_REMOVED, place, message, effect=FINE, source=source)
+        case before, value if before and value and not bump.forward.defaults.same(before, value):
+            then, now = bump.forward.defaults.apart(before, value)
+            yield Delta(
+                rules.FIELD_DEFAULT_CHANGED,
                 place,
-                f"left out, it no longer means {shown_value(value)}",
-                effect=FINE,
-                source=(Source.BREAKS, (Use.READ,)),
-            )
-        case before, value if before and value and not context.forward.defaults.same(before, value):
-            then, now = context.forward.defaults.apart(before, value)
-            yield change(
-                "field-default-changed",
-                place,
-                f"left out, it means {shown_value(now)} now; before: {shown_value(then)}",
-                effect=Effect(forward=context.forward.absence(old, new), backward=context.backward.absence(new, old)),
-                source=(Source.RISK, (Use.CONSTRUCT,)),
+                f"the default is {shown_value(now)} now; before: {shown_value(then)}",
+                effect=Effect(bump.forward.absence(old, new), bump.backward.absence(new, old)),
+                source=risks(Use.CONSTRUCT),
             )

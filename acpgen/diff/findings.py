@@ -1,4 +1,4 @@
-"""What a comparison consists of: findings, each with a rule, a place, a message and two verdicts."""
+"""The parts of a comparison: findings, each with a rule, a place, a message and two verdicts."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from acpgen.diff.rules import Rule
 from acpgen.ir.model import Role
 
 
 class Wire(Enum):
-    """What becomes of a message when sender and reader are of different releases.
+    """The wire verdict: the fate of messages between a sender and a reader of different releases.
 
-    The sender sends whatever its schema admits of the properties that it names, and nothing else; the reader decodes as
-    generated packages do.
+    The sender sends everything that its schema admits of the properties that it names, and nothing else. The reader
+    decodes as generated packages do.
     """
 
     OK = "ok"
     """Every message is read as it was meant."""
     LOSES = "loses"
-    """Every message is read, yet part of some is dropped, replaced by a default, or taken for something else."""
+    """Every message is read, but a part of some is dropped, replaced by a default, or read as something else."""
     BREAKS = "breaks"
-    """Some messages are refused: they do not decode, or the method is not there."""
+    """Some messages are refused: they do not decode, or the method does not exist."""
 
     @property
     def rank(self) -> int:
@@ -29,33 +30,33 @@ class Wire(Enum):
         return tuple(Wire).index(self)
 
 
-class Source(Enum):
-    """What becomes of code that was written against the package of the old release."""
+class SourceVerdict(Enum):
+    """The source verdict: the fate of code that was written against the package of the old release."""
 
     OK = "ok"
     """It type-checks and runs as before."""
     RISK = "risk"
-    """Only code of a certain kind does not: a `match` meant to be exhaustive, reliance on a default, a base class."""
+    """Only special code fails: an exhaustive `match`, code that relies on a default or a base class."""
     BREAKS = "breaks"
-    """Ordinary code does not: an import, the call of a constructor or method, the use of an attribute."""
+    """Ordinary code fails: an import, the call of a constructor or method, the use of an attribute."""
 
     @property
     def rank(self) -> int:
         """0 for the best."""
-        return tuple(Source).index(self)
+        return tuple(SourceVerdict).index(self)
 
 
 class Use(Enum):
-    """The kind of code that a change touches."""
+    """The kind of code that a change affects."""
 
     IMPORT = "import"
     """Names a class, an alias or an exception."""
     CONSTRUCT = "construct"
     """Makes a value to send."""
     READ = "read"
-    """Uses an attribute of a value that was received."""
+    """Uses an attribute of a received value."""
     MATCH = "match"
-    """Tells the members of a union, or the values of an enum, apart, and means to know all of them."""
+    """Distinguishes all members of a union, or all values of an enum."""
     CALL = "call"
     """Calls a method of the peer through its stub."""
     HANDLE = "handle"
@@ -63,33 +64,52 @@ class Use(Enum):
 
 
 def worst_wire(verdicts: Iterable[Wire]) -> Wire:
-    """The gravest of `verdicts`; OK where there are none."""
+    """The gravest of `verdicts`; OK if there are none."""
     return max(verdicts, key=lambda each: each.rank, default=Wire.OK)
 
 
-def worst_source(verdicts: Iterable[Source]) -> Source:
-    """The gravest of `verdicts`; OK where there are none."""
-    return max(verdicts, key=lambda each: each.rank, default=Source.OK)
+def worst_source(verdicts: Iterable[SourceVerdict]) -> SourceVerdict:
+    """The gravest of `verdicts`; OK if there are none."""
+    return max(verdicts, key=lambda each: each.rank, default=SourceVerdict.OK)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Effect:
-    """A wire verdict apart from who sends: `forward` for old senders and new readers, `backward` for the reverse."""
+    """The wire verdicts for one type: `forward` from old senders to new readers, `backward` the reverse."""
 
     forward: Wire
     backward: Wire
 
-    @property
-    def worst(self) -> Wire:
-        """The graver of both."""
-        return worst_wire((self.forward, self.backward))
+
+FINE = Effect(Wire.OK, Wire.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEffect:
+    """A source verdict with the kinds of code that it is about."""
+
+    verdict: SourceVerdict
+    uses: tuple[Use, ...] = ()
+
+
+SOURCE_OK = SourceEffect(SourceVerdict.OK)
+
+
+def breaks(*uses: Use) -> SourceEffect:
+    """Ordinary code of these kinds fails."""
+    return SourceEffect(SourceVerdict.BREAKS, uses)
+
+
+def risks(*uses: Use) -> SourceEffect:
+    """Special code of these kinds fails."""
+    return SourceEffect(SourceVerdict.RISK, uses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direction:
     """The wire verdicts for messages from `sender` to its peer.
 
-    `old_to_new`: a sender of the old release, a reader of the new one. `new_to_old`: the reverse.
+    `old_to_new`: the sender has the old release, the reader the new one. `new_to_old`: the reverse.
     """
 
     sender: Role
@@ -98,20 +118,20 @@ class Direction:
 
     @property
     def reader(self) -> Role:
-        """Who decodes the messages."""
+        """The peer that decodes the messages."""
         return self.sender.peer
 
     @property
     def worst(self) -> Wire:
-        """The graver of both."""
+        """The graver of both verdicts."""
         return worst_wire((self.old_to_new, self.new_to_old))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a change is: a method, a type, or a member of a type (a property, a value, a tag); wire names.
+    """The place of a change: a method, a type, or a member of a type (a property, a value, a tag); wire names.
 
-    Names are those of NEW, but for what only OLD has. `was` is the name in OLD of what has another one now.
+    The names are those of NEW, except for things that only OLD has. `was` is the old name of a renamed thing.
     """
 
     method: str | None = None
@@ -129,32 +149,30 @@ class Place:
         return (self.method or "", self.type or "", self.member or "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change as seen where it is made: `effect` is None where messages do not come into it."""
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """One difference between two definitions or methods; `effect` is None if it does not concern messages."""
 
-    rule: str
+    rule: Rule
     place: Place
     message: str
-    effect: Effect | None
-    source: Source
-    uses: tuple[Use, ...] = ()
+    effect: Effect | None = None
+    source: SourceEffect = SOURCE_OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A change with its consequences.
+class DiffFinding:
+    """A difference with its consequences.
 
-    `wire` has an entry for each direction in which messages with the changed part travel in both releases: none for a
-    type that no such message reaches. `uses` says which kinds of code the source verdict is about, `methods` which
-    methods of NEW (or else of OLD) carry the type.
+    `wire` has an entry for each direction in which messages of both releases carry the changed part; it is empty for a
+    type that no such message carries. `methods` are the methods of NEW (or else of OLD) that carry the type.
     """
 
-    rule: str
+    rule: Rule
     place: Place
     message: str
     wire: tuple[Direction, ...]
-    source: Source
+    source: SourceVerdict
     uses: tuple[Use, ...]
     methods: tuple[str, ...]
 
@@ -170,5 +188,5 @@ class Comparison:
 
     old: str
     new: str
-    findings: tuple[Finding, ...]
+    findings: tuple[DiffFinding, ...]
     notes: tuple[str, ...] = ()

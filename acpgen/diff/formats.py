@@ -1,17 +1,17 @@
-"""A comparison as text, as Markdown and as JSON."""
+"""Print a comparison as text, Markdown or JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from acpgen.diff.findings import Comparison, Direction, Finding, Source, Wire
+from acpgen.diff.findings import Comparison, DiffFinding, Direction, SourceVerdict, Wire
 from acpgen.diff.report import (
     NAME,
     NAMES,
+    DiffSummary,
     Section,
-    Summary,
     breaks,
     headline,
     listed,
@@ -21,12 +21,12 @@ from acpgen.diff.report import (
     summary,
     wire_words,
 )
-from acpgen.diff.rules import DOCUMENTATION, RULES
+from acpgen.diff.rules import DOCUMENTATION
 from acpgen.text import cut, printable
 
 
 def render_text(comparison: Comparison, *, everything: bool = False) -> str:
-    """The comparison: summary first, then by method; quiet findings are counted, with `everything` shown as well."""
+    """The summary, then the findings by method; quiet findings are only counted, unless `everything` is set."""
     return "\n".join(map(printable, _text_lines(comparison, everything=everything)))
 
 
@@ -40,17 +40,16 @@ def _text_lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
     for section in shown:
         yield from ("", *_text_section(section, everything=everything))
     if counted:
-        yield from ("", "Without effect (--all shows each in its place)")
+        yield from ("", "No action needed (--all shows each in its place)")
         for rule, findings in counted:
-            yield f"  {len(findings)} × {rule}: {RULES[rule].meaning}"
+            yield f"  {len(findings)} × {rule.id}: {rule.meaning}"
 
 
-def _text_summary(numbers: Summary) -> Iterator[str]:
+def _text_summary(numbers: DiffSummary) -> Iterator[str]:
     yield headline(numbers)
     if not numbers.findings:
         return
-    wire, source = numbers.wire, numbers.source
-    yield f"  wire: worst is {numbers.worst_wire.value}; {wire[Wire.BREAKS]} break, {wire[Wire.LOSES]} lose"
+    yield f"  wire: worst is {numbers.worst_wire.value}; {_wire_counts(numbers)}"
     for direction in numbers.directions:
         yield (
             f"    {direction.sender.value} sends, {direction.reader.value} reads: "
@@ -58,9 +57,17 @@ def _text_summary(numbers: Summary) -> Iterator[str]:
         )
     if numbers.wire_breaks:
         yield f"    breaks: {listed(numbers.wire_breaks)}"
-    yield f"  source: worst is {numbers.worst_source.value}; {source[Source.BREAKS]} break, {source[Source.RISK]} risk"
+    yield f"  source: worst is {numbers.worst_source.value}; {_source_counts(numbers)}"
     if numbers.source_breaks:
         yield f"    breaks: {listed(numbers.source_breaks)}"
+
+
+def _wire_counts(numbers: DiffSummary) -> str:
+    return f"{numbers.wire[Wire.BREAKS]} break, {numbers.wire[Wire.LOSES]} lose"
+
+
+def _source_counts(numbers: DiffSummary) -> str:
+    return f"{numbers.source[SourceVerdict.BREAKS]} break, {numbers.source[SourceVerdict.RISK]} are a risk"
 
 
 def _text_section(section: Section, *, everything: bool) -> Iterator[str]:
@@ -71,9 +78,9 @@ def _text_section(section: Section, *, everything: bool) -> Iterator[str]:
         yield f"  new types: {listed(section.added, None if everything else 12)}"
 
 
-def _text_finding(finding: Finding, *, shared: bool) -> Iterator[str]:
+def _text_finding(finding: DiffFinding, *, shared: bool) -> Iterator[str]:
     place = place_words(finding)
-    yield f"  {place}{': ' if place else ''}{finding.message} [{finding.rule}]"
+    yield f"  {place}{': ' if place else ''}{finding.message} [{finding.rule.id}]"
     verdicts = [f"wire: {words}"] if (words := wire_words(finding)) else []
     verdicts.append(f"source: {source_words(finding)}")
     yield f"      {'; '.join(verdicts)}" + (f"; in {listed(finding.methods, 5)}" if shared and finding.methods else "")
@@ -82,11 +89,11 @@ def _text_finding(finding: Finding, *, shared: bool) -> Iterator[str]:
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~!#&$])")
 _MENTION = re.compile(r"([@#])(?=\w)")
 _APART = "\u2060"
-"""A word joiner: nobody sees it, and hosts see neither a mention nor a reference to an issue."""
+"""A word joiner: invisible, and it keeps hosts from linking a mention or a reference."""
 
 
 def render_markdown(comparison: Comparison, *, everything: bool = False) -> str:
-    """The comparison: summary first, then by method; quiet findings are counted, with `everything` shown as well."""
+    """The same as Markdown."""
     return "\n".join(_markdown_lines(comparison, everything=everything))
 
 
@@ -98,9 +105,9 @@ def _markdown_lines(comparison: Comparison, *, everything: bool) -> Iterator[str
     for section in shown:
         yield from ("", *_markdown_section(section, everything=everything))
     if counted:
-        yield from ("", "### Without effect", "")
+        yield from ("", "### No action needed", "")
         for rule, findings in counted:
-            yield f"- {len(findings)} × {code(rule)}: {escaped(RULES[rule].meaning)}"
+            yield f"- {len(findings)} × {code(rule.id)}: {escaped(rule.meaning)}"
 
 
 def _markdown_summary(comparison: Comparison) -> Iterator[str]:
@@ -109,24 +116,17 @@ def _markdown_summary(comparison: Comparison) -> Iterator[str]:
     yield f"{text[0].upper()}{text[1:]}."
     if not numbers.findings:
         return
-    wire, source = numbers.wire, numbers.source
     yield ""
-    yield (
-        f"- **Wire: {numbers.worst_wire.value}** at worst; {wire[Wire.BREAKS]} break, {wire[Wire.LOSES]} lose."
-        f"{_markdown_breaking(numbers.wire_breaks)}"
-    )
-    yield (
-        f"- **Source: {numbers.worst_source.value}** at worst; "
-        f"{source[Source.BREAKS]} break, {source[Source.RISK]} are a risk.{_markdown_breaking(numbers.source_breaks)}"
-    )
+    for kind, worst, counts, places in (
+        ("Wire", numbers.worst_wire.value, _wire_counts(numbers), numbers.wire_breaks),
+        ("Source", numbers.worst_source.value, _source_counts(numbers), numbers.source_breaks),
+    ):
+        breaking = f" These break: {_markdown_codes(places)}." if places else ""
+        yield f"- **{kind}: {worst}** at worst; {counts}.{breaking}"
     yield from (f"- {escaped(note)}." for note in comparison.notes)
-    yield from ("", "| who sends, who reads | old to new | new to old |", "|---|---|---|")
+    yield from ("", "| sender → reader | old to new | new to old |", "|---|---|---|")
     for each in numbers.directions:
         yield f"| {each.sender.value} → {each.reader.value} | {each.old_to_new.value} | {each.new_to_old.value} |"
-
-
-def _markdown_breaking(places: tuple[str, ...]) -> str:
-    return f" These break: {_markdown_codes(places)}." if places else ""
 
 
 def _markdown_section(section: Section, *, everything: bool) -> Iterator[str]:
@@ -138,26 +138,26 @@ def _markdown_section(section: Section, *, everything: bool) -> Iterator[str]:
 
 
 def _markdown_codes(names: tuple[str, ...], limit: int | None = NAMES) -> str:
-    """The names as code, or the first of them and how many more there are."""
+    """The names as code, or the first ones and the number of the others."""
     more = len(names) - limit if limit is not None else 0
     return ", ".join(map(code, names[:limit])) + (f" and {more} more" if more > 0 else "")
 
 
-def _markdown_finding(finding: Finding, *, shared: bool) -> str:
+def _markdown_finding(finding: DiffFinding, *, shared: bool) -> str:
     place = place_words(finding)
     start = f"{code(place, None)}: " if place else ""
     wire = f"wire {wire_words(finding)}; " if finding.wire else ""
     where = f"; in {_markdown_codes(finding.methods, 5)}" if shared and finding.methods else ""
     verdicts = f"{wire}source {source_words(finding)}{where}"
-    return f"- {start}{escaped(finding.message)} ({code(finding.rule)})<br>{_markdown_strong(finding, verdicts)}"
+    return f"- {start}{escaped(finding.message)} ({code(finding.rule.id)})<br>{_markdown_strong(finding, verdicts)}"
 
 
-def _markdown_strong(finding: Finding, verdicts: str) -> str:
+def _markdown_strong(finding: DiffFinding, verdicts: str) -> str:
     return f"**{verdicts}**" if breaks(finding) else verdicts
 
 
 def escaped(text: str) -> str:
-    """`text` as Markdown that shows it and does nothing else."""
+    """`text` as Markdown without markup, links or mentions."""
     return _MENTION.sub(rf"\1{_APART}", _SPECIAL.sub(r"\\\1", printable(text)))
 
 
@@ -172,11 +172,11 @@ def code(text: str, length: int | None = NAME) -> str:
 
 
 FORMAT = 1
-"""The version of the form, which grows when something in it is renamed or removed."""
+"""The version of the JSON form; it grows when a key is renamed or removed."""
 
 
 def render_json(comparison: Comparison) -> str:
-    """The comparison with every finding."""
+    """The comparison with all findings."""
     return json.dumps(
         {
             "format": FORMAT,
@@ -190,12 +190,12 @@ def render_json(comparison: Comparison) -> str:
     )
 
 
-def _json_summary(numbers: Summary) -> dict[str, object]:
+def _json_summary(numbers: DiffSummary) -> dict[str, object]:
     return {
         "findings": numbers.findings,
         "documentation": numbers.documentation,
         "wire": {"worst": numbers.worst_wire.value} | {each.value: numbers.wire[each] for each in Wire},
-        "source": {"worst": numbers.worst_source.value} | {each.value: numbers.source[each] for each in Source},
+        "source": {"worst": numbers.worst_source.value} | {each.value: numbers.source[each] for each in SourceVerdict},
         "directions": [_json_direction(each) for each in numbers.directions],
         "rules": dict(sorted(numbers.rules.items())),
     }
@@ -210,9 +210,9 @@ def _json_direction(direction: Direction) -> dict[str, object]:
     }
 
 
-def _json_finding(finding: Finding) -> dict[str, object]:
+def _json_finding(finding: DiffFinding) -> dict[str, object]:
     return {
-        "rule": finding.rule,
+        "rule": finding.rule.id,
         "method": finding.place.method,
         "type": finding.place.type,
         "member": finding.place.member,
@@ -224,26 +224,27 @@ def _json_finding(finding: Finding) -> dict[str, object]:
     }
 
 
-_FAILURES: Mapping[str, tuple[Callable[[Finding], bool], str]] = {
-    "wire": (lambda finding: finding.worst_wire is Wire.BREAKS, "break messages"),
-    "source": (lambda finding: finding.source is Source.BREAKS, "break code"),
-    "any": (lambda finding: finding.rule != DOCUMENTATION, "in all"),
-}
-
-
 def render(comparison: Comparison, form: str, *, everything: bool = False) -> str:
-    """The comparison in the form "text", "markdown" or "json", which has everything always."""
-    if form == "json":
-        return render_json(comparison)
-    printed = {"text": render_text, "markdown": render_markdown}[form]
-    return printed(comparison, everything=everything)
+    """The comparison in the form "text", "markdown" or "json"; JSON always has all findings."""
+    match form:
+        case "json":
+            return render_json(comparison)
+        case "markdown":
+            return render_markdown(comparison, everything=everything)
+        case _:
+            return render_text(comparison, everything=everything)
 
 
 def failures(comparison: Comparison, wanted: Iterable[str]) -> list[str]:
-    """Why the comparison fails, if findings that are "wire", "source" or "any" make it fail; nothing if it does not."""
-    reasons = []
-    for name in dict.fromkeys(wanted):
-        counts, what = _FAILURES[name]
-        if count := sum(map(counts, comparison.findings)):
-            reasons.append(f"{count} {'finding' if count == 1 else 'findings'} {what} (--fail-on {name})")
-    return reasons
+    """The reasons to fail, if findings of the kinds `wanted` ("wire", "source", "any") are failures."""
+    found = comparison.findings
+    counts = {
+        "wire": (sum(each.worst_wire is Wire.BREAKS for each in found), "break messages"),
+        "source": (sum(each.source is SourceVerdict.BREAKS for each in found), "break code"),
+        "any": (sum(each.rule is not DOCUMENTATION for each in found), "in all"),
+    }
+    return [
+        f"{count} {'finding' if count == 1 else 'findings'} {effect} (--fail-on {name})"
+        for name, (count, effect) in ((name, counts[name]) for name in dict.fromkeys(wanted))
+        if count
+    ]

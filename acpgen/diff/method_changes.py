@@ -1,149 +1,143 @@
-"""Compare the methods of two models, and what else the protocol as a whole agrees on."""
+"""Compare the methods of two models, and the parts of the protocol that are neither methods nor types."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TypeAlias
 
-from acpgen.diff.context import Context, change
-from acpgen.diff.findings import Change, Direction, Effect, Place, Source, Use, Wire
-from acpgen.diff.rules import DOCUMENTATION
+from acpgen.diff import rules
+from acpgen.diff.bump import Bump
+from acpgen.diff.findings import SOURCE_OK, Delta, Direction, Effect, Place, Use, Wire, breaks, risks
 from acpgen.diff.spelling import shown
 from acpgen.ir.model import Kind, Method, Model, Role
 from acpgen.text import cut
 
-BOTH = tuple(Role)
-_GONE = (Source.BREAKS, (Use.CALL, Use.HANDLE))
+_GONE = breaks(Use.CALL, Use.HANDLE)
+_REFUSED = Effect(Wire.BREAKS, Wire.BREAKS)
+
+Routed: TypeAlias = tuple[Delta, tuple[Direction, ...]]
+"""A delta, with its wire verdicts by sender."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Routed:
-    """A change of no type, with its wire verdicts by sender."""
-
-    change: Change
-    wire: tuple[Direction, ...]
-
-
-def _routed(found: Change, senders: tuple[Role, ...]) -> Routed:
-    """A change that means the same for all messages of `senders`."""
-    if found.effect is None:
-        return Routed(change=found, wire=())
-    forward, backward = found.effect.forward, found.effect.backward
-    wire = tuple(Direction(sender=role, old_to_new=forward, new_to_old=backward) for role in senders)
-    return Routed(change=found, wire=wire)
+def _routed(delta: Delta, senders: tuple[Role, ...]) -> Routed:
+    """The difference with the same verdicts for all `senders`."""
+    if (effect := delta.effect) is None:
+        return delta, ()
+    return delta, tuple(
+        Direction(sender=role, old_to_new=effect.forward, new_to_old=effect.backward) for role in senders
+    )
 
 
 def compare_protocols(old: Model, new: Model) -> Iterator[Routed]:
-    """The changes that are about no method and no type."""
-    for found in _protocol(old, new):
-        yield _routed(found, BOTH)
+    """The differences that concern no method and no type."""
+    for delta in (*_protocol(old, new), *_errors(old, new)):
+        yield _routed(delta, tuple(Role))
 
 
-def _protocol(old: Model, new: Model) -> Iterator[Change]:
-    breaks = Effect(forward=Wire.BREAKS, backward=Wire.BREAKS)
+def _protocol(old: Model, new: Model) -> Iterator[Delta]:
+    place, before, after = Place(), old.envelope, new.envelope
     if old.protocol != new.protocol:
-        message = f"the protocol is version {new.protocol} now; before: {old.protocol}"
-        yield change("protocol-changed", Place(), message, effect=breaks, source=(Source.RISK, (Use.IMPORT,)))
-    mine, theirs = old.envelope, new.envelope
-    for name, what, before, after, refused in (
-        ("null-ids", "requests whose id is null", mine.null_ids, theirs.null_ids, Wire.BREAKS),
-        # the runtime reads these whatever the schema says: nobody waits for such an answer
-        ("null-error-ids", "errors whose id is null", mine.null_error_ids, theirs.null_error_ids, Wire.OK),
-    ):
-        if after and not before:
-            effect = Effect(forward=Wire.OK, backward=refused)
-            yield change(f"{name}-added", Place(), f"{what} are allowed now", effect=effect)
-        if before and not after:
-            effect = Effect(forward=refused, backward=Wire.OK)
-            yield change(f"{name}-removed", Place(), f"{what} are allowed no more", effect=effect)
-    yield from _errors(old, new)
+        message = f"the protocol has version {new.protocol} now; before: {old.protocol}"
+        yield Delta(rules.PROTOCOL_CHANGED, place, message, effect=_REFUSED, source=risks(Use.IMPORT))
+    if after.null_ids and not before.null_ids:
+        message = "requests whose id is null are allowed now"
+        yield Delta(rules.NULL_IDS_ADDED, place, message, effect=Effect(Wire.OK, Wire.BREAKS))
+    if before.null_ids and not after.null_ids:
+        message = "requests whose id is null are no longer allowed"
+        yield Delta(rules.NULL_IDS_REMOVED, place, message, effect=Effect(Wire.BREAKS, Wire.OK))
+    if before.null_error_ids != after.null_error_ids:
+        rule = rules.NULL_ERROR_IDS_ADDED if after.null_error_ids else rules.NULL_ERROR_IDS_REMOVED
+        message = f"errors whose id is null are {'allowed now' if after.null_error_ids else 'no longer allowed'}"
+        # the runtime reads these in any case: no request waits for such an answer
+        yield Delta(rule, place, message, effect=Effect(Wire.OK, Wire.OK))
 
 
-def _errors(old: Model, new: Model) -> Iterator[Change]:
+def _errors(old: Model, new: Model) -> Iterator[Delta]:
     before, after = ({each.code: each.name for each in model.errors.codes} for model in (old, new))
-    gone = (Source.BREAKS, (Use.IMPORT,))
+    gone = breaks(Use.IMPORT)
     for code, name in before.items():
         place = Place(member=f"error {code}")
         if code not in after:
-            yield change("error-code-removed", place, f"has no name any more; before: {name}", source=gone)
+            yield Delta(rules.ERROR_CODE_REMOVED, place, f"has no name any more; before: {name}", source=gone)
         elif after[code] != name:
-            yield change(
-                "error-code-renamed",
-                replace(place, was=name),
-                f"is called {after[code]} now; before: {name}",
-                source=gone,
-            )
+            message = f"is named {after[code]} now; before: {name}"
+            yield Delta(rules.ERROR_CODE_RENAMED, replace(place, was=name), message, source=gone)
     for code, name in after.items():
         if code not in before:
-            yield change("error-code-added", Place(member=f"error {code}"), f"has a name now: {name}")
+            yield Delta(rules.ERROR_CODE_ADDED, Place(member=f"error {code}"), f"has a name now: {name}")
 
 
-def compare_methods(context: Context) -> Iterator[Routed]:
-    """The changes of methods, but for those of the types that they carry."""
-    for method in context.pairs.added:
+def compare_methods(bump: Bump) -> Iterator[Routed]:
+    """The differences of methods, without those of the types that they carry."""
+    for method in bump.pairs.added:
         yield _added(method)
-    for method in context.pairs.removed:
+    for method in bump.pairs.removed:
         yield _removed(method)
-    for old, new in context.pairs.methods:
+    for old, new in bump.pairs.methods:
         if old.wire != new.wire:
             yield _renamed(old, new)
         elif old.kind is not new.kind:
             message = f"is a {new.kind.value} now; before: a {old.kind.value}"
-            breaks = Effect(forward=Wire.BREAKS, backward=Wire.BREAKS)
-            found = change("method-kind-changed", Place(method=new.wire), message, effect=breaks, source=_GONE)
-            yield _routed(found, _callers(new))
+            place = Place(method=new.wire)
+            delta = Delta(rules.METHOD_KIND_CHANGED, place, message, effect=_REFUSED, source=_GONE)
+            yield _routed(delta, _callers(new))
         else:
             yield from _handlers(old, new)
-            yield from _types(context, old, new)
-        yield from _gates(context, old, new)
-        yield from _documentation(old, new)
+            yield from _types(bump, old, new)
+        yield from _gates(bump, old, new)
+        if old.doc != new.doc:
+            yield Delta(rules.DOCUMENTATION, Place(method=new.wire), "other text about the method"), ()
 
 
 def _callers(method: Method) -> tuple[Role, ...]:
     return tuple(handler.peer for handler in method.handlers)
 
 
-def _unanswered(method: Method) -> Wire:
-    """What becomes of a call that reaches a peer without the method, where callers do not look beforehand."""
-    if method.gate is not None:
-        return Wire.OK
+def _refused(method: Method) -> Wire:
+    """The verdict on a message to a peer that does not handle the method."""
     return Wire.BREAKS if method.kind is Kind.REQUEST else Wire.LOSES
 
 
-def described(method: Method) -> str:
-    """The method in words: kind, handlers, gate."""
-    who = " and ".join(role.value for role in method.handlers)
+def _unhandled(method: Method) -> Wire:
+    """The same, for callers that check the capability first, if the method has one."""
+    return Wire.OK if method.gate is not None else _refused(method)
+
+
+def _described(method: Method) -> str:
+    """The kind, handlers and gate of the method."""
+    handlers = " and ".join(role.value for role in method.handlers)
     gate = f", gated by {method.gate}" if method.gate is not None else ""
-    return cut(f"{method.kind.value} to the {who}{gate}", 200)
+    return cut(f"{method.kind.value} to the {handlers}{gate}", 200)
 
 
 def _added(method: Method) -> Routed:
-    effect = Effect(forward=Wire.OK, backward=_unanswered(method))
-    message = f"new method: {described(method)}"
-    return _routed(change("method-added", Place(method=method.wire), message, effect=effect), _callers(method))
+    effect, message = Effect(Wire.OK, _unhandled(method)), f"new method: {_described(method)}"
+    return _routed(Delta(rules.METHOD_ADDED, Place(method=method.wire), message, effect=effect), _callers(method))
 
 
 def _removed(method: Method) -> Routed:
-    effect = Effect(forward=_unanswered(method), backward=Wire.OK)
-    message = f"method removed: {described(method)}"
-    found = change("method-removed", Place(method=method.wire), message, effect=effect, source=_GONE)
-    return _routed(found, _callers(method))
+    effect, message = Effect(_unhandled(method), Wire.OK), f"method removed: {_described(method)}"
+    place = Place(method=method.wire)
+    return _routed(Delta(rules.METHOD_REMOVED, place, message, effect=effect, source=_GONE), _callers(method))
 
 
 def _renamed(old: Method, new: Method) -> Routed:
-    effect = Effect(forward=_unanswered(old), backward=_unanswered(new))
-    message = f"is the new name of {cut(old.wire)}"
-    source = (Source.OK, ()) if old.name == new.name else _GONE
-    found = change("method-renamed", Place(method=new.wire, was=old.wire), message, effect=effect, source=source)
-    return _routed(found, _callers(new))
+    delta = Delta(
+        rules.METHOD_RENAMED,
+        Place(method=new.wire, was=old.wire),
+        f"is the new name of {cut(old.wire)}",
+        effect=Effect(_unhandled(old), _unhandled(new)),
+        source=SOURCE_OK if old.name == new.name else _GONE,
+    )
+    return _routed(delta, _callers(new))
 
 
 def _handlers(old: Method, new: Method) -> Iterator[Routed]:
     if old.side == new.side:
         return
     message = f"the side is {cut(new.side)} now; before: {cut(old.side)}"
-    source = _GONE if set(old.handlers) - set(new.handlers) else (Source.OK, ())
-    found = change("method-side-changed", Place(method=new.wire), message, source=source)
+    source = _GONE if set(old.handlers) - set(new.handlers) else SOURCE_OK
     wire = tuple(
         Direction(
             sender=role,
@@ -153,56 +147,35 @@ def _handlers(old: Method, new: Method) -> Iterator[Routed]:
         for role in Role
         if role.peer in {*old.handlers, *new.handlers}
     )
-    yield Routed(change=found, wire=wire)
+    yield Delta(rules.METHOD_SIDE_CHANGED, Place(method=new.wire), message, source=source), wire
 
 
-def _refused(method: Method) -> Wire:
-    return Wire.BREAKS if method.kind is Kind.REQUEST else Wire.LOSES
-
-
-def _types(context: Context, old: Method, new: Method) -> Iterator[Routed]:
-    for rule, before, after, senders, what in (
-        ("method-params-changed", old.params, new.params, _callers(new), "the parameters are"),
-        ("method-result-changed", old.result, new.result, new.handlers, "the result is"),
+def _types(bump: Bump, old: Method, new: Method) -> Iterator[Routed]:
+    for rule, before, after, senders, subject in (
+        (rules.METHOD_PARAMS_CHANGED, old.params, new.params, _callers(new), "the parameters are"),
+        (rules.METHOD_RESULT_CHANGED, old.result, new.result, new.handlers, "the result is"),
     ):
-        if before is None or after is None or context.agree(before, after):
-            continue
-        found = change(
-            rule,
-            Place(method=new.wire),
-            f"{what} {shown(after)} now; before: {shown(before)}",
-            effect=context.effect(before, after),
-            source=_GONE,
-        )
-        yield _routed(found, senders)
+        if before is not None and after is not None and not bump.agree(before, after):
+            message = f"{subject} {shown(after)} now; before: {shown(before)}"
+            effect = bump.effect(before, after)
+            yield _routed(Delta(rule, Place(method=new.wire), message, effect=effect, source=_GONE), senders)
 
 
 def states_gates(model: Model) -> bool:
-    """Whether it is known which capability opens which method: the schema itself does not say."""
+    """Whether the capabilities that methods need are known: the schema itself does not state them."""
     return model.release is not None or any(method.gate is not None for method in model.methods)
 
 
-def _gates(context: Context, old: Method, new: Method) -> Iterator[Routed]:
+def _gates(bump: Bump, old: Method, new: Method) -> Iterator[Routed]:
     callers = tuple(role for role in _callers(new) if role in _callers(old))
-    if old.gate == new.gate or not callers or not (states_gates(context.old) and states_gates(context.new)):
+    if old.gate == new.gate or not callers or not (states_gates(bump.old) and states_gates(bump.new)):
         return
-    place = Place(method=new.wire)
-    refused = _refused(new)
+    rule, place, refused, source = rules.METHOD_GATE_CHANGED, Place(method=new.wire), _refused(new), risks(Use.HANDLE)
+    message, effect = f"needs {new.gate} now; before: {old.gate}", Effect(Wire.LOSES, Wire.LOSES)
     if old.gate is None:
-        message = f"needs a capability now: {new.gate}"
-        effect = Effect(forward=refused, backward=Wire.LOSES)
-        found = change("method-gate-added", place, message, effect=effect, source=(Source.RISK, (Use.CALL,)))
+        rule, source = rules.METHOD_GATE_ADDED, risks(Use.CALL)
+        message, effect = f"needs a capability now: {new.gate}", Effect(refused, Wire.LOSES)
     elif new.gate is None:
-        message = f"needs no capability any more; before: {old.gate}"
-        found = change("method-gate-removed", place, message, effect=Effect(forward=Wire.LOSES, backward=refused))
-    else:
-        message = f"needs {new.gate} now; before: {old.gate}"
-        effect = Effect(forward=Wire.LOSES, backward=Wire.LOSES)
-        found = change("method-gate-changed", place, message, effect=effect, source=(Source.RISK, (Use.HANDLE,)))
-    yield _routed(found, callers)
-
-
-def _documentation(old: Method, new: Method) -> Iterator[Routed]:
-    if old.doc != new.doc:
-        found = change(DOCUMENTATION, Place(method=new.wire), "other text about the method")
-        yield _routed(found, ())
+        rule, source = rules.METHOD_GATE_REMOVED, SOURCE_OK
+        message, effect = f"needs no capability any more; before: {old.gate}", Effect(Wire.LOSES, refused)
+    yield _routed(Delta(rule, place, message, effect=effect, source=source), callers)

@@ -1,14 +1,22 @@
-"""Which definition and which method of the new model is which of the old one: by name, else by role and shape."""
+"""Pairs of definitions and methods of two models: equal names first, then renames.
+
+A rename keeps something that identifies the thing: its tag, its message, or its shape in the same place. Nothing is
+scored; a thing with two possible counterparts has none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
-from acpgen.diff.likeness import MOST_PAIRS, alike_methods, likeness, member_types
+from acpgen.ir import names
 from acpgen.ir.model import (
     Alias,
+    Choice,
     Definition,
+    Enum,
     ListOf,
     MapOf,
     Method,
@@ -20,20 +28,21 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
 )
-from acpgen.ir.order import members
+from acpgen.ir.order import members, untagged
+from acpgen.ir.relations import concrete
 
-NEAR = 0.6
-"""From this likeness on, two definitions in the same role are one that was renamed."""
-NEAR_METHOD = 0.75
-"""The same for methods, which have no role but their own to be known by."""
+_STEM = 4
+"""Words that share this many first letters are related ("auth" and "authenticate")."""
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """What belongs together. `forward` maps the names of old definitions to new ones, `backward` the reverse.
+    """The pairs of two models. `forward` maps the names of old definitions to new ones, `backward` the reverse.
 
-    `methods` are pairs of an old and a new method, which differ in name (and in that alone) or in kind where they are
-    renamed or of a new kind; `removed` and `added` are the methods without a counterpart.
+    `methods` are pairs of an old and a new method, some with another name or kind; `removed` and `added` are the
+    methods without a counterpart.
     """
 
     forward: Mapping[str, str]
@@ -45,91 +54,148 @@ class Pairs:
 
 def pair(old: Model, new: Model) -> Pairs:
     """The pairs of two models."""
-    methods = _pair_methods(old, new)
+    methods = list(_pair_methods(old, new))
     pairing = _Pairing(old, new)
     pairing.run(methods)
-    kept, matched = ({id(each) for each in column} for column in (zip(*methods, strict=True) if methods else ((), ())))
+    kept, matched = {id(one) for one, _ in methods}, {id(other) for _, other in methods}
     return Pairs(
         forward=pairing.forward,
-        backward={name: known for known, name in pairing.forward.items()},
+        backward={known: name for name, known in pairing.forward.items()},
         methods=tuple(methods),
         removed=tuple(each for each in old.methods if id(each) not in kept),
         added=tuple(each for each in new.methods if id(each) not in matched),
     )
 
 
-def _pair_methods(old: Model, new: Model) -> list[tuple[Method, Method]]:
-    known = {(each.wire, each.kind): each for each in new.methods}
-    found = [(each, known[each.wire, each.kind]) for each in old.methods if (each.wire, each.kind) in known]
-    taken = {(one.wire, one.kind) for one, _ in found}
-    removed = [each for each in old.methods if (each.wire, each.kind) not in taken]
-    added = [each for each in new.methods if (each.wire, each.kind) not in taken]
-    for by_score in (_by_wire, _by_likeness):
-        if len(removed) * len(added) > MOST_PAIRS:
-            break
-        scored = [(by_score(one, old, other, new), one, other) for one in removed for other in added]
-        for score, one, other in sorted(scored, key=lambda each: (-each[0], each[1].wire, each[2].wire)):
-            if score >= NEAR_METHOD and one in removed and other in added:
-                found.append((one, other))
-                removed.remove(one)
-                added.remove(other)
-    return found
+def _pair_methods(old: Model, new: Model) -> Iterator[tuple[Method, Method]]:
+    """Equal wire name and kind; equal wire name; types of equal names; types of equal shape and related names."""
+    removed, added = list(old.methods), list(new.methods)
+    passes: tuple[Callable[[Method, Model], Hashable], ...] = (
+        lambda method, _: (method.wire, method.kind),
+        lambda method, _: method.wire,
+        lambda method, _: (method.side, method.kind, method.params, method.result),
+        lambda method, model: (method.side, method.kind, *_message_shapes(method, model)),
+    )
+    for key in passes:
+        mine, theirs = [(key(each, old), each) for each in removed], [(key(each, new), each) for each in added]
+        found = list(_matches(mine, theirs))
+        if key is passes[-1]:
+            found = [(one, other) for one, other in found if _are_related(one.wire, other.wire)]
+        yield from found
+        removed = [each for each in removed if all(each is not one for one, _ in found)]
+        added = [each for each in added if all(each is not other for _, other in found)]
 
 
-def _by_wire(one: Method, _old: Model, other: Method, _new: Model) -> float:
-    """A request that has become a notification, or the reverse."""
-    return 1.0 if one.wire == other.wire else 0.0
+_Keyed: TypeAlias = Sequence[tuple[Hashable, _Item]]
 
 
-def _by_likeness(one: Method, old: Model, other: Method, new: Model) -> float:
-    names = {each.wire for each in old.methods} & {each.wire for each in new.methods}
-    return 0.0 if {one.wire, other.wire} & names else alike_methods(one, old, other, new)
+def _matches(mine: _Keyed[_Item], theirs: _Keyed[_Item]) -> Iterator[tuple[_Item, _Item]]:
+    """The items with equal keys, if only one item of either side has that key."""
+    my_counts, their_counts = Counter(key for key, _ in mine), Counter(key for key, _ in theirs)
+    known = dict(theirs)
+    for key, item in mine:
+        if (my_counts[key], their_counts[key]) == (1, 1):
+            yield item, known[key]
+
+
+def _message_shapes(method: Method, model: Model) -> tuple[Hashable, ...]:
+    parts = (method.params, method.result)
+    return tuple(
+        shape(model.by_name[part.name], model) if isinstance(part, Ref) else part and sketch(part, model)
+        for part in parts
+    )
+
+
+def _are_related(one: str, other: str) -> bool:
+    """Whether the last part of either name shares a word with the other name, at least its first letters."""
+    return any(_stems(part.rpartition("/")[2]) & _stems(name) for part, name in ((one, other), (other, one)))
+
+
+def _stems(name: str) -> set[str]:
+    return {word.lower()[:_STEM] for word in names.words(name)}
+
+
+def shape(definition: Definition, model: Model, *, tag: str | None = None) -> tuple[str, frozenset[Hashable]]:
+    """The kind and the parts of the definition without the names of types; `tag` is a property to ignore."""
+    match definition:
+        case Struct(fields=fields):
+            return "class", frozenset((each.wire, sketch(each.type, model)) for each in fields if each.wire != tag)
+        case TaggedUnion(variants=variants):
+            return "union", frozenset(each.tag for each in variants)
+        case UntaggedUnion():
+            return "union", frozenset(_member_shape(each, model) for each in members(definition))
+        case Enum(members=constants):
+            return "enum", frozenset(each.value for each in constants)
+        case Alias(type=target):
+            return "alias", frozenset({sketch(target, model)})
+
+
+def _member_shape(member: TypeExpr, model: Model) -> Hashable:
+    definition = model.by_name[member.name] if isinstance(member, Ref) else None
+    return shape(definition, model) if isinstance(definition, Struct) else sketch(member, model)
+
+
+def _are_alike(one: Definition, old: Model, other: Definition, new: Model) -> bool:
+    """Whether two definitions in the same place have the same shape, or one class has all properties of the other."""
+    if isinstance(one, Struct) and isinstance(other, Struct):
+        mine, theirs = ({each.wire for each in struct.fields} for struct in (one, other))
+        return (mine <= theirs or theirs <= mine) and bool(mine) is bool(theirs)
+    return shape(one, old) == shape(other, new)
+
+
+def sketch(expression: TypeExpr, model: Model) -> str:
+    """The type as text, without names: a rename does not change it."""
+    match concrete(expression, model):
+        case Ref():
+            return "object"
+        case Nullable(inner):
+            return f"{sketch(inner, model)} or null"
+        case ListOf(item=item):
+            return f"array of {sketch(item, model)}"
+        case MapOf(inner):
+            return f"map of {sketch(inner, model)}"
+        case Choice(primitive=primitive):
+            return primitive.value
+        case other:
+            return str(other)
 
 
 @dataclass(slots=True)
 class _Pairing:
-    """Finds pairs from those known already: what stands in the same place of paired definitions is looked at."""
+    """Finds pairs of definitions: starting from known pairs, it compares the definitions in the same place of both."""
 
     old: Model
     new: Model
     forward: dict[str, str] = field(default_factory=dict)
-    _open: list[tuple[str, str]] = field(default_factory=list)
+    _todo: deque[tuple[str, str]] = field(default_factory=deque)
     _taken: set[str] = field(default_factory=set)
 
-    def run(self, methods: list[tuple[Method, Method]]) -> None:
+    def run(self, methods: Iterable[tuple[Method, Method]]) -> None:
         for name in self.old.by_name:
             if name in self.new.by_name:
                 self._put(name, name)
         for one, other in methods:
-            self._expressions(one.params, other.params)
-            if one.result is not None and other.result is not None:
-                self._expressions(one.result, other.result)
-        while self._open:
-            name, known = self._open.pop(0)
-            self._inside(self.old.by_name[name], self.new.by_name[known])
+            for part, known in ((one.params, other.params), (one.result, other.result)):
+                if isinstance(part, Ref) and isinstance(known, Ref):
+                    self._put(part.name, known.name)
+        while self._todo:
+            mine, theirs = self._todo.popleft()
+            self._inside(self.old.by_name[mine], self.new.by_name[theirs])
 
     def _put(self, name: str, known: str) -> None:
-        self.forward[name] = known
-        self._taken.add(known)
-        self._open.append((name, known))
+        """Pair two definitions, unless one of them has a counterpart already."""
+        if name not in self.forward and known not in self._taken:
+            self.forward[name] = known
+            self._taken.add(known)
+            self._todo.append((name, known))
 
-    def _is_free(self, name: str, known: str) -> bool:
-        return name not in self.forward and known not in self._taken
-
-    def _try(self, name: str, known: str, *, least: float = NEAR) -> None:
-        """Pair two definitions that stand in the same place, where each is only there."""
-        if not self._is_free(name, known):
-            return
-        if self._likeness(name, known) >= least:
-            self._put(name, known)
-
-    def _likeness(self, name: str, known: str) -> float:
-        return likeness(self.old.by_name[name], self.old, self.new.by_name[known], self.new)
-
-    def _expressions(self, one: TypeExpr, other: TypeExpr, *, least: float = NEAR) -> None:
+    def _put_alike(self, one: TypeExpr, other: TypeExpr) -> None:
+        """Pair the definitions in two types in the same place, if they are alike."""
         one, other = _core(one), _core(other)
         if isinstance(one, Ref) and isinstance(other, Ref):
-            self._try(one.name, other.name, least=least)
+            mine, theirs = self.old.by_name[one.name], self.new.by_name[other.name]
+            if _are_alike(mine, self.old, theirs, self.new):
+                self._put(one.name, other.name)
 
     def _inside(self, one: Definition, other: Definition) -> None:
         match one, other:
@@ -137,42 +203,43 @@ class _Pairing:
                 theirs = {each.wire: each for each in other.fields}
                 for each in one.fields:
                     if each.wire in theirs:
-                        self._expressions(each.type, theirs[each.wire].type)
+                        self._put_alike(each.type, theirs[each.wire].type)
                 if one.base is not None and other.base is not None:
-                    self._try(one.base, other.base)
+                    self._put_alike(Ref(one.base), Ref(other.base))
             case Alias(), Alias():
-                self._expressions(one.type, other.type)
+                self._put_alike(one.type, other.type)
             case (TaggedUnion() | UntaggedUnion()), (TaggedUnion() | UntaggedUnion()):
-                self._members(one, other)
+                self._tagged(one, other)
+                self._untagged(one, other)
 
-    def _members(self, one: TaggedUnion | UntaggedUnion, other: TaggedUnion | UntaggedUnion) -> None:
-        """Members of the same tag belong together, whatever their names; the others, where they are alike."""
+    def _tagged(self, one: TaggedUnion | UntaggedUnion, other: TaggedUnion | UntaggedUnion) -> None:
         if isinstance(one, TaggedUnion) and isinstance(other, TaggedUnion):
             targets = {each.tag: each.target for each in other.variants}
             for variant in one.variants:
                 if variant.tag in targets:
-                    self._try(variant.target, targets[variant.tag], least=0.0)
+                    self._put(variant.target, targets[variant.tag])
             if one.other is not None and other.other is not None:
-                self._try(one.other.target, other.other.target, least=0.0)
-        self._untagged(one, other)
+                self._put(one.other.target, other.other.target)
 
     def _untagged(self, one: TaggedUnion | UntaggedUnion, other: TaggedUnion | UntaggedUnion) -> None:
-        """Pair the members that are most alike; one without a tag may have got one, and the reverse."""
-        loose = {each.name for union in (one, other) for each in member_types(union) if isinstance(each, Ref)}
-        mine, theirs = ([each.name for each in members(union) if isinstance(each, Ref)] for union in (one, other))
-        mine = [each for each in mine if each not in self.forward]
-        theirs = [each for each in theirs if each not in self._taken]
-        if len(mine) * len(theirs) > MOST_PAIRS:
-            return
-        scored = [
-            (self._likeness(name, known), name, known)
-            for name in mine
-            for known in theirs
-            if name in loose or known in loose
-        ]
-        for score, name, known in sorted(scored, key=lambda each: -each[0]):
-            if score >= NEAR and self._is_free(name, known):
+        """Pair members of equal shape, then the last ones if they are alike; one of both may have a tag."""
+        tag = next((each.tag for each in (one, other) if isinstance(each, TaggedUnion)), None)
+        loose = {*untagged(one), *untagged(other)}
+        mine, theirs = self._free(one), self._free(other, new=True)
+        for name, known in _matches(
+            [(shape(self.old.by_name[name], self.old, tag=tag), name) for name in mine],
+            [(shape(self.new.by_name[name], self.new, tag=tag), name) for name in theirs],
+        ):
+            if Ref(name) in loose or Ref(known) in loose:
                 self._put(name, known)
+        mine, theirs = self._free(one), self._free(other, new=True)
+        if len(mine) == len(theirs) == 1 and not loose.isdisjoint(map(Ref, mine + theirs)):
+            self._put_alike(Ref(mine[0]), Ref(theirs[0]))
+
+    def _free(self, union: TaggedUnion | UntaggedUnion, *, new: bool = False) -> list[str]:
+        """The members without a counterpart."""
+        paired = self._taken if new else self.forward.keys()
+        return [each.name for each in members(union) if isinstance(each, Ref) and each.name not in paired]
 
 
 def _core(expression: TypeExpr) -> TypeExpr:

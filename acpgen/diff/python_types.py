@@ -1,4 +1,4 @@
-"""Types as type checkers see them in generated packages, to tell what still fits where it is written and read."""
+"""Types as type checkers see them in generated packages: the source verdict on two types."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from acpgen.diff.findings import Source, Use
+from acpgen.diff.findings import SOURCE_OK, SourceEffect, Use, breaks
 from acpgen.ir.model import (
     Alias,
     AnyJson,
     Choice,
     Const,
-    Construct,
     Enum,
-    Field,
     ListOf,
-    ListValue,
     MapOf,
-    MapValue,
     Model,
     Nullable,
     Primitive,
@@ -32,21 +28,20 @@ from acpgen.ir.model import (
 from acpgen.ir.order import members
 
 Atoms: TypeAlias = frozenset[tuple[object, ...]]
-"""The members of a Python union, each in a form in which equal ones are equal."""
+"""The members of a Python union, in a comparable form."""
 
 _ANY = ("any",)
-_UNSET = ("unset",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonTypes:
-    """Reads the types of one model; `shared` gives the name that a paired definition goes by in both models."""
+    """Reads the types of one model; `shared` gives the common name of a paired definition in both models."""
 
     model: Model
     shared: Callable[[str], str | None]
 
     def atoms(self, expression: TypeExpr) -> Atoms:
-        """What a value of the type can be."""
+        """The members of the Python union for the type."""
         match expression:
             case Scalar(primitive=primitive):
                 return frozenset({("scalar", primitive)})
@@ -82,29 +77,19 @@ class PythonTypes:
             case _:
                 return frozenset({("only here", id(self.model), name)})
 
-    def attribute(self, field: Field) -> Atoms:
-        """What the attribute of the property can be."""
-        known = self.atoms(field.type)
-        return known | {_UNSET} if field.may_be_unset else known
-
-    def parameter(self, field: Field) -> Atoms:
-        """What the constructor takes: it gets UNSET for a default that must not be shared, and makes one."""
-        is_made = isinstance(field.default, (Construct, ListValue, MapValue))
-        return self.attribute(field) | {_UNSET} if is_made else self.attribute(field)
-
 
 def takes(wanted: Atoms, given: Atoms) -> bool:
-    """Whether whatever was written for `given` may be written for `wanted`: for any JSON, that is any value."""
+    """Whether a value of the type `given` may be passed for `wanted`; any JSON takes every value."""
     return _fits(given, wanted, is_any_known=False)
 
 
 def reads(wanted: Atoms, given: Atoms) -> bool:
-    """Whether an attribute of the type `given` may be used as one of `wanted`: `Any` type-checks as everything."""
+    """Whether an attribute of the type `given` may be used as one of `wanted`; `Any` type-checks as every type."""
     return _fits(given, wanted, is_any_known=True)
 
 
 def _fits(given: Atoms, wanted: Atoms, *, is_any_known: bool) -> bool:
-    """Whether every member of `given` may stand where `wanted` is expected; with `is_any_known`, `Any` may, too."""
+    """Whether every member of `given` is assignable to `wanted`; with `is_any_known`, `Any` is, too."""
     if _ANY in wanted or (is_any_known and _ANY in given):
         return True
     known = _without_enums(wanted, but=frozenset())
@@ -117,10 +102,9 @@ def _enums(atoms: Atoms) -> frozenset[object]:
 
 
 def _without_enums(atoms: Atoms, *, but: frozenset[object]) -> Atoms:
-    """The atoms with the values of enums instead of these, and without the enums `but`.
+    """The atoms with enums replaced by their values, and without the enums `but`.
 
-    An enum is but a name for its values; for the enum of the same name in the other model, their differences are
-    findings of its own.
+    An enum is a name for its values. Two paired enums are assumed to agree: their differences are findings of theirs.
     """
     found: set[tuple[object, ...]] = set()
     for atom in atoms:
@@ -150,23 +134,19 @@ def _covers(known: tuple[object, ...], atom: tuple[object, ...], *, is_any_known
             ("map", frozenset() as wanted),
             ("map", frozenset() as given),
         ):
-            # lists and dicts are invariant: their items must be the same both ways
+            # lists and dicts are invariant: their items must fit in both directions
             return _fits(given, wanted, is_any_known=is_any_known) and _fits(wanted, given, is_any_known=True)
         case _:
             return False
 
 
 def alike(one: Atoms, other: Atoms) -> bool:
-    """Whether either type may be written and read for the other."""
+    """Whether each type may be used for the other."""
     return takes(one, other) and takes(other, one)
 
 
-def source_of(old: Atoms, new: Atoms) -> tuple[Source, tuple[Use, ...]]:
-    """The verdict on code that makes values of the type `old` and uses such, where it is `new` now."""
-    return broken(constructs=takes(new, old), reads=reads(old, new))
-
-
-def broken(*, constructs: bool, reads: bool) -> tuple[Source, tuple[Use, ...]]:
-    """The verdict from whether old code that makes values, and old code that uses them, still fits."""
-    uses = tuple(use for use, still_fits in ((Use.CONSTRUCT, constructs), (Use.READ, reads)) if not still_fits)
-    return (Source.BREAKS if uses else Source.OK), uses
+def source_of(old: Atoms, new: Atoms) -> SourceEffect:
+    """The verdict on code that makes and reads values of the type `old`, if the type is `new` now."""
+    fits = ((Use.CONSTRUCT, takes(new, old)), (Use.READ, reads(old, new)))
+    uses = [use for use, still_fits in fits if not still_fits]
+    return breaks(*uses) if uses else SOURCE_OK

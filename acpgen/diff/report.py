@@ -1,4 +1,4 @@
-"""The sections of a report: findings grouped and sorted, with a summary."""
+"""The content of a report: findings grouped by method and sorted, with a summary."""
 
 from __future__ import annotations
 
@@ -6,24 +6,32 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from acpgen.diff.findings import Comparison, Direction, Finding, Source, Wire, worst_source, worst_wire
-from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED
+from acpgen.diff.findings import (
+    Comparison,
+    DiffFinding,
+    Direction,
+    SourceVerdict,
+    Wire,
+    worst_source,
+    worst_wire,
+)
+from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED, Rule
 from acpgen.ir.methods import ERRORS
 from acpgen.ir.model import Role
 from acpgen.text import cut
 
 NAME = 80
-"""How much of a name is shown; schemas are untrusted, and a name may be a book."""
+"""The most characters of a name in a report; schemas are untrusted, and names may be long."""
 NAMES = 12
-"""How many names a list shows before it counts the rest."""
+"""The most names of a list in a report; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """The numbers of a comparison. `directions` has the worst verdicts by sender, documentation is counted apart.
+class DiffSummary:
+    """The numbers of a comparison; findings about documentation alone are counted separately.
 
-    `breaking` are findings with a verdict that something breaks, `notable` those where something is lost or at risk.
-    `wire_breaks` and `source_breaks` are the places of what breaks.
+    `breaking` findings break messages or code, `notable` ones lose something or are a risk. `directions` has the worst
+    verdicts by sender. `wire_breaks` and `source_breaks` are the places of the breaking findings.
     """
 
     findings: int
@@ -31,7 +39,7 @@ class Summary:
     notable: int
     documentation: int
     wire: Counter[Wire]
-    source: Counter[Source]
+    source: Counter[SourceVerdict]
     directions: tuple[Direction, ...]
     rules: Counter[str]
     wire_breaks: tuple[str, ...]
@@ -43,15 +51,15 @@ class Summary:
         return worst_wire(verdict for verdict, count in self.wire.items() if count)
 
     @property
-    def worst_source(self) -> Source:
+    def worst_source(self) -> SourceVerdict:
         """The gravest source verdict of all."""
         return worst_source(verdict for verdict, count in self.source.items() if count)
 
 
-def summary(comparison: Comparison) -> Summary:
+def summary(comparison: Comparison) -> DiffSummary:
     """The numbers of `comparison`."""
-    real = [finding for finding in comparison.findings if finding.rule != DOCUMENTATION]
-    return Summary(
+    real = [finding for finding in comparison.findings if finding.rule is not DOCUMENTATION]
+    return DiffSummary(
         findings=len(real),
         breaking=sum(breaks(finding) for finding in real),
         notable=sum(not breaks(finding) and is_notable(finding) for finding in real),
@@ -59,37 +67,37 @@ def summary(comparison: Comparison) -> Summary:
         wire=Counter(finding.worst_wire for finding in real),
         source=Counter(finding.source for finding in real),
         directions=tuple(_direction(role, real) for role in Role),
-        rules=Counter(finding.rule for finding in comparison.findings),
+        rules=Counter(finding.rule.id for finding in comparison.findings),
         wire_breaks=_places(each for each in real if each.worst_wire is Wire.BREAKS),
-        source_breaks=_places(each for each in real if each.source is Source.BREAKS),
+        source_breaks=_places(each for each in real if each.source is SourceVerdict.BREAKS),
     )
 
 
-def breaks(finding: Finding) -> bool:
-    """Whether messages are refused, or code fails."""
-    return finding.worst_wire is Wire.BREAKS or finding.source is Source.BREAKS
+def breaks(finding: DiffFinding) -> bool:
+    """Whether messages or ordinary code break."""
+    return finding.worst_wire is Wire.BREAKS or finding.source is SourceVerdict.BREAKS
 
 
-def is_notable(finding: Finding) -> bool:
-    """Whether it has any effect on messages or code."""
-    return finding.worst_wire is not Wire.OK or finding.source is not Source.OK
+def is_notable(finding: DiffFinding) -> bool:
+    """Whether the finding has an effect on messages or code."""
+    return finding.worst_wire is not Wire.OK or finding.source is not SourceVerdict.OK
 
 
-def headline(numbers: Summary) -> str:
-    """How much differs, in words: first what somebody has to act on."""
+def headline(numbers: DiffSummary) -> str:
+    """The numbers in words, the breaking findings first."""
     if numbers.findings:
-        more = f" ({numbers.documentation} more about documentation alone)" if numbers.documentation else ""
+        more = f" (and {numbers.documentation} about documentation only)" if numbers.documentation else ""
         others = numbers.findings - numbers.breaking - numbers.notable
         first = f"{numbers.breaking} breaking" if numbers.breaking else "nothing breaks"
         return f"{first}, {numbers.notable} to look at, {others} {'other' if others == 1 else 'others'}{more}"
-    return "no differences" + (f" but in documentation ({numbers.documentation})" if numbers.documentation else "")
+    return "no differences" + (f", except in documentation ({numbers.documentation})" if numbers.documentation else "")
 
 
-def _places(findings: Iterable[Finding]) -> tuple[str, ...]:
+def _places(findings: Iterable[DiffFinding]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(finding.place) for finding in findings))
 
 
-def _direction(sender: Role, findings: Sequence[Finding]) -> Direction:
+def _direction(sender: Role, findings: Sequence[DiffFinding]) -> Direction:
     found = [each for finding in findings for each in finding.wire if each.sender is sender]
     return Direction(
         sender=sender,
@@ -100,11 +108,11 @@ def _direction(sender: Role, findings: Sequence[Finding]) -> Direction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Findings that belong under one heading: a method, or `title`. `added` are types that are merely new."""
+    """The findings under one heading: a method, or `title`. `added` are new types."""
 
     title: str
     method: str | None
-    findings: tuple[Finding, ...]
+    findings: tuple[DiffFinding, ...]
     added: tuple[str, ...]
 
 
@@ -113,43 +121,43 @@ SHARED = "Types of several methods"
 UNREACHED = "Types that no method carries"
 
 
-def is_quiet(finding: Finding) -> bool:
-    """Whether nobody has to act on the finding, and there may be many of its kind."""
-    return finding.rule in QUIET and finding.worst_wire is Wire.OK and finding.source is Source.OK
+def is_quiet(finding: DiffFinding) -> bool:
+    """Whether the finding needs no action, and there may be many of its kind."""
+    return finding.rule in QUIET and finding.worst_wire is Wire.OK and finding.source is SourceVerdict.OK
 
 
 def shown_and_counted(
     comparison: Comparison, *, everything: bool
-) -> tuple[list[Section], list[tuple[str, list[Finding]]]]:
-    """The sections to print, and what is merely counted, by rule: nothing, where `everything` is to be shown."""
-    counted: dict[str, list[Finding]] = {}
+) -> tuple[list[Section], list[tuple[Rule, list[DiffFinding]]]]:
+    """The sections to print, and the quiet findings by rule, which are only counted; none if `everything` is shown."""
+    counted: dict[Rule, list[DiffFinding]] = {}
     shown = []
     for finding in comparison.findings:
-        if everything or not is_quiet(finding) or finding.rule == TYPE_ADDED:
+        if everything or not is_quiet(finding) or finding.rule is TYPE_ADDED:
             shown.append(finding)
         else:
             counted.setdefault(finding.rule, []).append(finding)
-    return list(sections(shown)), sorted(counted.items())
+    return list(sections(shown)), sorted(counted.items(), key=lambda each: each[0].id)
 
 
-def sections(findings: Iterable[Finding]) -> Iterator[Section]:
-    """The findings by method, in order; then what several methods share, and what none of them reaches."""
-    groups: dict[tuple[int, str], list[Finding]] = {}
+def sections(findings: Iterable[DiffFinding]) -> Iterator[Section]:
+    """The findings by method; those of several methods and of none come last."""
+    groups: dict[tuple[int, str], list[DiffFinding]] = {}
     for finding in findings:
         groups.setdefault(_group(finding), []).append(finding)
     for (rank, title), found in sorted(groups.items(), key=lambda each: each[0]):
         yield Section(
             title=title,
             method=title if rank == _METHOD else None,
-            findings=tuple(sorted((each for each in found if each.rule != TYPE_ADDED), key=_by_gravity)),
-            added=tuple(each.place.type or "" for each in found if each.rule == TYPE_ADDED),
+            findings=tuple(sorted((each for each in found if each.rule is not TYPE_ADDED), key=_by_gravity)),
+            added=tuple(each.place.type or "" for each in found if each.rule is TYPE_ADDED),
         )
 
 
 _METHOD = 1
 
 
-def _group(finding: Finding) -> tuple[int, str]:
+def _group(finding: DiffFinding) -> tuple[int, str]:
     if finding.place.method is not None:
         return (_METHOD, finding.place.method)
     if finding.place.type is None or finding.methods == (ERRORS,):
@@ -163,13 +171,13 @@ def _group(finding: Finding) -> tuple[int, str]:
             return (2, SHARED)
 
 
-def _by_gravity(finding: Finding) -> tuple[bool, str, str, str]:
+def _by_gravity(finding: DiffFinding) -> tuple[bool, str, str, str]:
     """Findings about the method itself first, then by place."""
     return (finding.place.type is not None, *finding.place.sort_key)
 
 
-def wire_words(finding: Finding) -> str:
-    """The wire verdicts in words, "ok" where all of them are, nothing where messages do not come into it."""
+def wire_words(finding: DiffFinding) -> str:
+    """The wire verdicts in words: "ok" if all are; empty if no messages are concerned."""
     found: dict[tuple[str, Wire], list[Role]] = {}
     for direction in finding.wire:
         for ages, verdict in (("old new", direction.old_to_new), ("new old", direction.new_to_old)):
@@ -187,20 +195,20 @@ def _between(ages: str, senders: Sequence[Role]) -> str:
     return f"{sending} {senders[0].value} to {reading} {senders[0].peer.value}"
 
 
-def source_words(finding: Finding) -> str:
-    """The source verdict in words, with the kinds of code that it is about."""
+def source_words(finding: DiffFinding) -> str:
+    """The source verdict in words, with the kinds of code."""
     uses = ", ".join(use.value for use in finding.uses)
     return f"{finding.source.value} ({uses})" if uses else finding.source.value
 
 
 def listed(names: Sequence[str], limit: int | None = NAMES) -> str:
-    """The names, or the first of them and how many more there are."""
+    """The names, or the first ones and the number of the others."""
     shown = [cut(name, NAME) for name in names[:limit]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def place_words(finding: Finding) -> str:
-    """Where the finding is, without the method of its heading."""
+def place_words(finding: DiffFinding) -> str:
+    """The place of the finding, without the method: that is the heading."""
     parts = [part for part in (finding.place.type, finding.place.member) if part is not None]
     return ".".join(cut(part, NAME) for part in parts)

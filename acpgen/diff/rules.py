@@ -1,384 +1,398 @@
-"""Everything that a comparison can find, and the reasons for the verdicts.
+"""The rules of comparisons. Each names a kind of finding and gives the reasons for its verdicts.
 
-The wire verdicts themselves are worked out for each finding by `acceptance` (what one side sends, the other reads), and
-made milder where every reader forgives what does not fit, by the `x-deserialize-…` keywords or another union member
-that takes the value. The table says what they come to.
+`wire` computes the wire verdict of each finding from the types in it, and `compare` softens it where every reader
+forgives a misfit. The texts here explain the result; `acpgen diff --explain` prints them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+
+from acpgen.diagnostics import input_error
+from acpgen.text import cut, did_you_mean
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """One kind of finding. `reverse` is the rule that the same change has when OLD and NEW are exchanged."""
+    """A kind of finding. `reverse` is the id of the rule for the same change with OLD and NEW exchanged."""
 
     id: str
-    reverse: str
     meaning: str
     wire: str
     source: str
+    reverse: str
 
 
-def _both(
-    ids: tuple[str, str], meanings: tuple[str, str], wire: tuple[str, str], source: tuple[str, str]
-) -> tuple[Rule, Rule]:
-    first, second = ids
-    return (
-        Rule(id=first, reverse=second, meaning=meanings[0], wire=wire[0], source=source[0]),
-        Rule(id=second, reverse=first, meaning=meanings[1], wire=wire[1], source=source[1]),
+def _rule(name: str, meaning: str, *, wire: str, source: str) -> Rule:
+    """A rule that is its own reverse."""
+    return Rule(name, meaning, wire, source, name)
+
+
+def _pair(one: tuple[str, str, str, str], other: tuple[str, str, str, str]) -> tuple[Rule, Rule]:
+    """Two rules that are each other's reverse: id, meaning, wire and source of each."""
+    return Rule(*one, other[0]), Rule(*other, one[0])
+
+
+_NO_MESSAGES = "none: not about messages"
+_BY_TYPE = "computed from the types: the values of the sender's type, decoded as the reader's"
+_DOCSTRINGS = "ok: only docstrings differ"
+_UNCHECKED = "ok: constructors check nothing"
+_MATCH = "risk: an exhaustive `match` is incomplete"
+_NEEDED = "breaks: constructors need it (construct)"
+_ATTRIBUTE_GONE = "breaks: argument and attribute are gone"
+_IMPORT = "breaks: the name is gone (import)"
+
+# --- The protocol as a whole ----------------------------------------------------------------------------------------
+
+PROTOCOL_CHANGED = _rule(
+    "protocol-changed",
+    "the version of the protocol differs",
+    wire="breaks both ways: peers negotiate the version first, and have none in common",
+    source="risk: PROTOCOL_VERSION is another number",
+)
+NULL_IDS_ADDED, NULL_IDS_REMOVED = _pair(
+    ("null-ids-added", "request ids may be null", "new to old breaks: refused by old readers", "ok"),
+    ("null-ids-removed", "request ids may no longer be null", "old to new breaks: refused by new readers", "ok"),
+)
+NULL_ERROR_IDS_ADDED, NULL_ERROR_IDS_REMOVED = _pair(
+    ("null-error-ids-added", "ids of errors may be null", "ok: no request waits for such an error", "ok"),
+    ("null-error-ids-removed", "ids of errors may no longer be null", "ok: no request waits for such an error", "ok"),
+)
+ERROR_CODE_ADDED, ERROR_CODE_REMOVED = _pair(
+    ("error-code-added", "an error code has a name now", "ok: all codes are read", "ok: a new exception class"),
+    ("error-code-removed", "an error code has no name any more", "ok: all codes are read", _IMPORT),
+)
+ERROR_CODE_RENAMED = _rule(
+    "error-code-renamed", "an error code has another name", wire="ok: only the code is sent", source=_IMPORT
+)
+
+# --- Methods --------------------------------------------------------------------------------------------------------
+
+METHOD_ADDED, METHOD_REMOVED = _pair(
+    (
+        "method-added",
+        "a method is new",
+        "new to old breaks for a request, loses for a notification; ok with a gate: old peers do not advertise it",
+        "ok: one more handler and one more call",
+    ),
+    (
+        "method-removed",
+        "a method is gone",
+        "old to new breaks for a request, loses for a notification; ok with a gate: new peers do not advertise it",
+        "breaks: the handler is never called, the stub is gone",
+    ),
+)
+METHOD_RENAMED = _rule(
+    "method-renamed",
+    "a method has another name, but the same side, kind and types; the names share a word, or the types kept theirs",
+    wire="as if one method were removed and the other added",
+    source="breaks: handler and call have another name; ok if it is the same in Python",
+)
+METHOD_SIDE_CHANGED = _rule(
+    "method-side-changed",
+    "the method has another side (`x-side`)",
+    wire="breaks towards a side that does not handle it in the release of the reader (a notification: loses)",
+    source="breaks: it moved to another class; ok if the handlers are the same",
+)
+METHOD_KIND_CHANGED = _rule(
+    "method-kind-changed",
+    "a request became a notification, or the reverse",
+    wire="breaks both ways: a response is awaited and not sent, or sent and not awaited",
+    source="breaks: the handler returns something else",
+)
+METHOD_PARAMS_CHANGED = _rule(
+    "method-params-changed",
+    "the parameters have another type, not just a renamed one",
+    wire=_BY_TYPE,
+    source="breaks: handler and call take another type",
+)
+METHOD_RESULT_CHANGED = _rule(
+    "method-result-changed",
+    "the result has another type, not just a renamed one",
+    wire=_BY_TYPE,
+    source="breaks: handler and call return another type",
+)
+METHOD_GATE_ADDED, METHOD_GATE_REMOVED = _pair(
+    (
+        "method-gate-added",
+        "the method needs a capability now",
+        "old to new breaks: old callers do not check it; "
+        "new to old loses: new callers do not call old peers, which do not advertise it",
+        "risk: the stub refuses calls to peers that do not advertise it",
+    ),
+    (
+        "method-gate-removed",
+        "the method needs no capability any more",
+        "old to new loses: old callers do not call new peers, which do not advertise it; "
+        "new to old breaks: new callers do not check it",
+        "ok: the stub refuses fewer calls",
+    ),
+)
+METHOD_GATE_CHANGED = _rule(
+    "method-gate-changed",
+    "the method needs another capability",
+    wire="loses both ways: callers check a capability that the peer does not advertise, and do not call",
+    source="risk: the handler must be advertised in another place",
+)
+
+# --- Types ----------------------------------------------------------------------------------------------------------
+
+TYPE_ADDED, TYPE_REMOVED = _pair(
+    ("type-added", "a type is new", "none: its users have their own findings", "ok: one more name"),
+    ("type-removed", "a type is gone", "none: its users have their own findings", _IMPORT),
+)
+TYPE_RENAMED = _rule(
+    "type-renamed",
+    "a type has another name, but the same tag or message, or the same shape in the same place",
+    wire="none: names of types are not sent",
+    source=_IMPORT,
+)
+TYPE_KIND_CHANGED = _rule(
+    "type-kind-changed",
+    "a class became a union, an alias became an enum, or the like",
+    wire=_BY_TYPE,
+    source="breaks: a union cannot be called and has no attributes; an enum or alias only if values no longer fit",
+)
+TYPE_BASE_CHANGED = _rule(
+    "type-base-changed",
+    "a class has another base class",
+    wire="ok: classes are not sent, and all properties are compared",
+    source="risk: `isinstance` and annotations with the base class",
+)
+TYPE_OPENED, TYPE_CLOSED = _pair(
+    (
+        "type-opened",
+        "a class keeps unknown properties",
+        "new to old loses: dropped by old readers",
+        "ok: a new `extra`",
+    ),
+    ("type-closed", "a class drops unknown properties", "old to new loses: dropped by new readers", _ATTRIBUTE_GONE),
+)
+TYPE_REJECTION_CHANGED = _rule(
+    "type-rejection-changed",
+    "a type excludes other objects (`not`)",
+    wire="breaks towards readers that exclude objects, as the sender may send these",
+    source=_UNCHECKED,
+)
+DOCUMENTATION = _rule("documentation", "only descriptions or titles differ", wire=_NO_MESSAGES, source=_DOCSTRINGS)
+
+# --- Properties -----------------------------------------------------------------------------------------------------
+
+FIELD_ADDED_OPTIONAL, FIELD_REMOVED_OPTIONAL = _pair(
+    ("field-added-optional", "an optional property is new", "new to old loses: dropped by old readers", "ok"),
+    ("field-removed-optional", "an optional property is gone", "old to new loses: dropped", _ATTRIBUTE_GONE),
+)
+FIELD_ADDED_REQUIRED, FIELD_REMOVED_REQUIRED = _pair(
+    (
+        "field-added-required",
+        "a required property is new",
+        "old to new breaks: it is missing; new to old loses: dropped by old readers",
+        _NEEDED,
+    ),
+    (
+        "field-removed-required",
+        "a required property is gone",
+        "old to new loses: dropped by new readers; new to old breaks: it is missing",
+        _ATTRIBUTE_GONE,
+    ),
+)
+FIELD_RENAMED = _rule(
+    "field-renamed",
+    "a property has another name, but the same type; the names share all words of one, or the type is a definition",
+    wire="breaks towards readers that require it, loses towards others",
+    source="breaks: argument and attribute have another name; ok if it is the same in Python",
+)
+FIELD_MADE_REQUIRED, FIELD_MADE_OPTIONAL = _pair(
+    ("field-made-required", "a property is required now", "old to new breaks: it may be missing", _NEEDED),
+    (
+        "field-made-optional",
+        "a property is optional now",
+        "new to old breaks: it may be missing",
+        "breaks: the attribute may be UNSET; ok if it has a default",
+    ),
+)
+FIELD_DEFAULT_ADDED, FIELD_DEFAULT_REMOVED = _pair(
+    ("field-default-added", "an optional property gained a default", "ok", "risk: the attribute is never UNSET"),
+    (
+        "field-default-removed",
+        "an optional property lost its default",
+        "ok",
+        "breaks: the attribute may be UNSET (read)",
+    ),
+)
+FIELD_DEFAULT_CHANGED = _rule(
+    "field-default-changed",
+    "an optional property has another default",
+    wire="loses both ways: the reader fills in another value than the sender meant",
+    source="risk: code that omits the argument sends another value",
+)
+FIELD_LENIENCY_CHANGED = _rule(
+    "field-leniency-changed",
+    "readers forgive other invalid values (`x-deserialize-…`)",
+    wire="ok: valid values are read as before; it only matters for peers that send invalid ones",
+    source="ok",
+)
+
+# --- Unions ---------------------------------------------------------------------------------------------------------
+
+UNION_MEMBER_ADDED, UNION_MEMBER_REMOVED = _pair(
+    (
+        "union-member-added",
+        "a union has a new member",
+        "new to old: breaks in a closed union, ok in an open one, loses if another member reads it",
+        _MATCH,
+    ),
+    (
+        "union-member-removed",
+        "a member of a union is gone",
+        "old to new: breaks in a closed union, ok in an open one, loses if another member reads it",
+        "breaks: its class is gone; risk if the class still exists",
+    ),
+)
+UNION_MEMBER_CHANGED = _rule(
+    "union-member-changed",
+    "a tag stands for another class, and both releases have both; or a member has other bounds",
+    wire=_BY_TYPE,
+    source="breaks: the tag gives and takes another class; ok for bounds",
+)
+UNION_OPENED, UNION_CLOSED = _pair(
+    ("union-opened", "a union keeps unknown tags", "new to old breaks: unknown tags are refused", _MATCH),
+    (
+        "union-closed",
+        "a union refuses unknown tags",
+        "old to new breaks: unknown tags are refused",
+        "breaks: the class for other tags is gone",
+    ),
+)
+UNION_ORDER_CHANGED = _rule(
+    "union-order-changed",
+    "the members without a tag are tried in another order",
+    wire="loses if a value fits several of them; else ok",
+    source="ok: the union is the same",
+)
+UNION_TAG_CHANGED = _rule(
+    "union-tag-changed",
+    "another property, or none, distinguishes the members",
+    wire="computed for the members that both releases have: their values, decoded as the other union",
+    source="ok: other attributes or classes of members have their own findings",
+)
+UNION_EXCLUSION_CHANGED = _rule(
+    "union-exclusion-changed",
+    "the member for unknown tags excludes other tags than before",
+    wire="breaks towards readers that refuse a tag that the sender may send",
+    source=_UNCHECKED,
+)
+
+# --- Enums ----------------------------------------------------------------------------------------------------------
+
+ENUM_VALUE_ADDED, ENUM_VALUE_REMOVED = _pair(
+    (
+        "enum-value-added",
+        "an enum has a new value",
+        "new to old breaks if the old enum is closed; ok if it is open",
+        _MATCH + "; ok if the enum is open",
+    ),
+    (
+        "enum-value-removed",
+        "a value of an enum is gone",
+        "old to new breaks if the new enum is closed; ok if it is open",
+        "breaks: the value does not type-check; ok if the enum is open",
+    ),
+)
+ENUM_OPENED, ENUM_CLOSED = _pair(
+    ("enum-opened", "an enum keeps unknown values", "new to old breaks: unknown values are refused", _MATCH),
+    (
+        "enum-closed",
+        "an enum refuses unknown values",
+        "old to new breaks: unknown values are refused",
+        "risk: values made at run time do not type-check",
+    ),
+)
+ENUM_TYPE_CHANGED = _rule(
+    "enum-type-changed",
+    "the values of an enum have another JSON type",
+    wire="breaks both ways, except for integers read as numbers",
+    source="breaks: values have another type",
+)
+# --- Types of properties and aliases --------------------------------------------------------------------------------
+
+
+class TypeChange(Enum):
+    """The way in which two types in the same place differ; the end of a rule's id."""
+
+    ANNOTATION = "annotation-changed"
+    BOUNDS = "bounds-changed"
+    NULL_ADDED = "null-added"
+    NULL_REMOVED = "null-removed"
+    RESPELLED = "type-respelled"
+    TYPE = "type-changed"
+
+
+def _type_rules(kind: str, subject: str) -> Mapping[TypeChange, Rule]:
+    """The rules for the type of `subject`."""
+    annotation, bounds, null_added, null_removed, respelled, changed = (f"{kind}-{each.value}" for each in TypeChange)
+    narrower = "breaks towards readers with narrower bounds"
+    rules = (
+        _rule(
+            annotation,
+            f"{subject} has another `format`, `pattern` or the like",
+            wire="ok: unchecked",
+            source=_DOCSTRINGS,
+        ),
+        _rule(bounds, f"{subject} has other bounds (of its value or length)", wire=narrower, source=_UNCHECKED),
+        *_pair(
+            (
+                null_added,
+                f"{subject} may be null",
+                "new to old breaks; loses if old readers replace null by a default",
+                "breaks: values may be None (read)",
+            ),
+            (
+                null_removed,
+                f"{subject} may no longer be null",
+                "old to new breaks; loses if new readers replace null by a default",
+                "breaks: None is no value (construct)",
+            ),
+        ),
+        _rule(respelled, f"{subject} names its type differently, and admits the same values", wire="ok", source="ok"),
+        _rule(changed, f"{subject} has another type", wire=_BY_TYPE, source="breaks if values no longer fit; else ok"),
     )
+    return dict(zip(TypeChange, rules, strict=True))
 
 
-def _same(rule: str, meaning: str, *, wire: str, source: str) -> tuple[Rule]:
-    return (Rule(id=rule, reverse=rule, meaning=meaning, wire=wire, source=source),)
+FIELD_TYPE_RULES = _type_rules("field", "a property")
+ALIAS_TYPE_RULES = _type_rules("alias", "an alias")
 
+# --- All of them ----------------------------------------------------------------------------------------------------
 
-_NONE = "none: it is not about messages"
-_STRUCTURE = "what the one type admits is held against what the other reads"
-
-_PROTOCOL = (
-    *_same(
-        "protocol-changed",
-        "the version of the protocol differs",
-        wire="breaks both ways: peers agree on a version first, and do not talk without one in common",
-        source="risk: PROTOCOL_VERSION is another number",
-    ),
-    *_both(
-        ("null-ids-added", "null-ids-removed"),
-        ("the id of a request may be null", "the id of a request may be null no more"),
-        ("new to old breaks: the old reader refuses such requests", "old to new breaks: the new reader refuses them"),
-        ("ok: the runtime numbers its requests", "ok: the runtime numbers its requests"),
-    ),
-    *_both(
-        ("null-error-ids-added", "null-error-ids-removed"),
-        ("the id of an error may be null", "the id of an error may be null no more"),
-        ("ok: no call waits for an answer without an id", "ok: no call waits for an answer without an id"),
-        ("ok: the runtime numbers its requests", "ok: the runtime numbers its requests"),
-    ),
-    *_both(
-        ("error-code-added", "error-code-removed"),
-        ("an error code has got a name", "an error code has a name no more"),
-        ("ok: errors of any code are read", "ok: errors of any code are read"),
-        ("ok: there is one more exception class", "breaks: its exception class is gone (import)"),
-    ),
-    *_same(
-        "error-code-renamed",
-        "an error code has another name",
-        wire="ok: the code is what travels",
-        source="breaks: the exception class has another name (import)",
-    ),
-)
-
-_METHODS = (
-    *_both(
-        ("method-added", "method-removed"),
-        ("a method is new", "a method is gone"),
-        (
-            "new to old: a request is refused (breaks), a notification ignored (loses); "
-            "ok with a gate, as old peers do not advertise the capability",
-            "old to new: as for method-added the other way round",
-        ),
-        ("ok: there is one more handler and one more call", "breaks: nobody calls the handler, the stub lacks it"),
-    ),
-    *_same(
-        "method-renamed",
-        "a method has the same side and kind, nearly the same types, and a related name or types of the same names",
-        wire="as if the one had been removed and the other added",
-        source="breaks: handler and call have another name; ok where it is the same one in Python",
-    ),
-    *_same(
-        "method-side-changed",
-        "others handle the method",
-        wire="breaks towards a side that does not handle it in the release of the reader (a notification: loses)",
-        source="breaks: it moved to another class; ok where handlers are the same",
-    ),
-    *_same(
-        "method-kind-changed",
-        "a request has become a notification, or the reverse",
-        wire="breaks both ways: an answer is awaited that does not come, or comes that nobody awaits",
-        source="breaks: the handler returns something else",
-    ),
-    *_same(
-        "method-params-changed",
-        "the parameters are of another type, not merely one of another name",
-        wire=_STRUCTURE,
-        source="breaks: the handler gets, and the call takes, another type",
-    ),
-    *_same(
-        "method-result-changed",
-        "the result is of another type, not merely one of another name",
-        wire=_STRUCTURE,
-        source="breaks: the handler returns, and the call gives, another type",
-    ),
-    *_both(
-        ("method-gate-added", "method-gate-removed"),
-        ("a method needs a capability now", "a method needs no capability any more"),
-        (
-            "old to new breaks: old callers do not look whether the peer has it; "
-            "new to old loses: new callers do not call old peers, which do not advertise it",
-            "as for method-gate-added the other way round",
-        ),
-        ("risk: a stub refuses the call to peers that do not advertise it", "ok: a stub refuses less"),
-    ),
-    *_same(
-        "method-gate-changed",
-        "a method needs another capability",
-        wire="loses both ways: callers look for one that the peer does not advertise, and do not call",
-        source="risk: a handler has to be advertised in another place",
-    ),
-)
-
-_TYPES = (
-    *_both(
-        ("type-added", "type-removed"),
-        ("a type is new", "a type is gone"),
-        (
-            _NONE + "; what uses the type has findings of its own",
-            _NONE + "; what used the type has findings of its own",
-        ),
-        ("ok: there is one more name", "breaks: the name is gone (import)"),
-    ),
-    *_same(
-        "type-renamed",
-        "a type of another name has the same role, and nearly the same shape",
-        wire=_NONE + ": names of types do not travel",
-        source="breaks: the name is another (import)",
-    ),
-    *_same(
-        "type-kind-changed",
-        "a class has become a union, an alias an enum, or the like",
-        wire=_STRUCTURE,
-        source="breaks: a union cannot be called, and has no attributes of its own; "
-        "an enum and an alias, where values no longer fit",
-    ),
-    *_same(
-        "type-base-changed",
-        "a class extends another class",
-        wire="ok: classes do not travel, and all of its properties are compared",
-        source="risk: `isinstance` and annotations with the base class see it differently",
-    ),
-    *_both(
-        ("type-opened", "type-closed"),
-        ("a class keeps properties that have no name", "a class drops properties that have no name"),
-        ("new to old loses: the old reader drops them", "old to new loses: the new reader drops them"),
-        ("ok: there is one more attribute, `extra`", "breaks: the attribute `extra` is gone"),
-    ),
-    *_same(
-        "type-rejection-changed",
-        "other objects are excluded from a type (`not`)",
-        wire="breaks towards readers that exclude something, as what is excluded may have been sent",
-        source="ok: constructors check nothing",
-    ),
-    *_same(
-        "documentation",
-        "descriptions or titles differ, and nothing else",
-        wire=_NONE,
-        source="ok: nothing but docstrings",
-    ),
-)
-
-_FIELDS = (
-    *_both(
-        ("field-added-optional", "field-removed-optional"),
-        ("a property is new, and may be left out", "a property is gone that could be left out"),
-        ("new to old loses: the old reader drops it", "old to new loses: the new reader drops it"),
-        ("ok: the argument may be left out", "breaks: argument and attribute are gone"),
-    ),
-    *_both(
-        ("field-added-required", "field-removed-required"),
-        ("a property is new, and must be there", "a property is gone that had to be there"),
-        (
-            "old to new breaks: it is missing; new to old loses: the old reader drops it",
-            "old to new loses: the new reader drops it; new to old breaks: it is missing",
-        ),
-        ("breaks: constructors need it", "breaks: argument and attribute are gone"),
-    ),
-    *_same(
-        "field-renamed",
-        "a property of another name has the same type, and either the same words in its name or a type of its own",
-        wire="breaks towards readers that require it, loses towards others",
-        source="breaks: argument and attribute have another name; ok where it is the same one in Python",
-    ),
-    *_both(
-        ("field-made-required", "field-made-optional"),
-        ("a property must be there now", "a property may be left out now"),
-        ("old to new breaks: it may be missing", "new to old breaks: it may be missing"),
-        (
-            "breaks: constructors need it; of a property that had a default, they took it to be there",
-            "breaks: the attribute may be UNSET; ok where a default stands in",
-        ),
-    ),
-    *_same(
-        "field-type-changed",
-        "the values of a property are others",
-        wire=_STRUCTURE,
-        source="breaks where constructors no longer take what they took, or attributes hold what they did not",
-    ),
-    *_same(
-        "field-type-respelled",
-        "the type of a property is said by another name, and comes to the same",
-        wire="ok",
-        source="ok",
-    ),
-    *_both(
-        ("field-null-added", "field-null-removed"),
-        ("a property may be null", "a property may be null no more"),
-        (
-            "new to old breaks, or loses where the old reader takes null for the default",
-            "old to new breaks, or loses where the new reader takes null for the default",
-        ),
-        ("breaks: the attribute may be None (read)", "breaks: constructors do not take None"),
-    ),
-    *_same(
-        "field-bounds-changed",
-        "the least or greatest value, or the least length, is another",
-        wire="breaks towards readers with the narrower bounds",
-        source="ok: constructors check nothing",
-    ),
-    *_same(
-        "field-annotation-changed",
-        "`format`, `pattern`, `contentEncoding` or the like differ",
-        wire="ok: readers do not check them",
-        source="ok: nothing but docstrings",
-    ),
-    *_both(
-        ("field-default-added", "field-default-removed"),
-        ("a property that is left out has a value now", "a property that is left out has no value any more"),
-        ("ok: left out is left out", "ok: left out is left out"),
-        ("risk: the attribute is never UNSET, nor is UNSET an argument", "breaks: the attribute may be UNSET (read)"),
-    ),
-    *_same(
-        "field-default-changed",
-        "a property that is left out has another value",
-        wire="loses both ways: the reader puts in something else than the sender meant",
-        source="risk: who left the argument out, sends something else",
-    ),
-    *_same(
-        "field-leniency-changed",
-        "readers forgive other things (`x-deserialize-…`)",
-        wire="ok: what the schema admits is read as before; it matters to peers that send something else",
-        source="ok",
-    ),
-)
-
-_UNIONS = (
-    *_both(
-        ("union-member-added", "union-member-removed"),
-        ("a union has another member", "a union lacks a member"),
-        (
-            "new to old: refused by a closed union (breaks), kept whole by an open one (ok), "
-            "or taken for a member without a tag (loses)",
-            "old to new: as for union-member-added the other way round",
-        ),
-        (
-            "risk: a `match` meant to be exhaustive is not",
-            "breaks: its class is gone; risk where the class is still there",
-        ),
-    ),
-    *_same(
-        "union-member-changed",
-        "a tag stands for another class (both classes are in both releases), or a member has other bounds",
-        wire=_STRUCTURE,
-        source="breaks: the tag gives, and takes, another class; ok for bounds",
-    ),
-    *_both(
-        ("union-opened", "union-closed"),
-        ("a union has a member for tags that it does not know", "a union takes no tags that it does not know"),
-        ("new to old breaks: unknown tags are refused", "old to new breaks: unknown tags are refused"),
-        ("risk: a `match` meant to be exhaustive is not", "breaks: the class for other tags is gone"),
-    ),
-    *_same(
-        "union-order-changed",
-        "the members without a tag are tried in another order",
-        wire="loses where a value fits several of them; ok elsewhere",
-        source="ok: the union is the same",
-    ),
-    *_same(
-        "union-tag-changed",
-        "the members are told apart by another property, or in another way",
-        wire="what the members that both have come to is held against what the other union reads",
-        source="ok: if members have other attributes or classes, that is a finding of its own",
-    ),
-    *_same(
-        "union-exclusion-changed",
-        "the member for other tags refuses other tags, which are no members either",
-        wire="breaks towards readers that refuse a tag which the sender may send",
-        source="ok: constructors check nothing",
-    ),
-)
-
-_ENUMS = (
-    *_both(
-        ("enum-value-added", "enum-value-removed"),
-        ("an enum has another value", "an enum lacks a value"),
-        (
-            "new to old breaks where the old enum is closed; ok where it is open",
-            "old to new breaks where the new enum is closed; ok where it is open",
-        ),
-        ("risk: a `match` meant to be exhaustive is not; ok where the enum is open", "breaks; ok where it is open"),
-    ),
-    *_both(
-        ("enum-opened", "enum-closed"),
-        ("an enum admits values that it does not name", "an enum admits no values but those that it names"),
-        ("new to old breaks: other values are refused", "old to new breaks: other values are refused"),
-        ("risk: a `match` meant to be exhaustive is not", "risk: values made at run time do not type-check"),
-    ),
-    *_same(
-        "enum-type-changed",
-        "the values are of another JSON type",
-        wire="breaks both ways, but for integers where numbers are expected",
-        source="breaks",
-    ),
-)
-
-_ALIASES = (
-    *_same(
-        "alias-type-changed",
-        "an alias stands for another type",
-        wire=_STRUCTURE,
-        source="breaks where values no longer fit; ok elsewhere",
-    ),
-    *_same("alias-type-respelled", "an alias says the same type by another name", wire="ok", source="ok"),
-    *_both(
-        ("alias-null-added", "alias-null-removed"),
-        ("an alias admits null", "an alias admits null no more"),
-        ("new to old breaks", "old to new breaks"),
-        ("breaks: values may be None (read)", "breaks: None is no value (construct)"),
-    ),
-    *_same(
-        "alias-bounds-changed",
-        "the bounds of an alias are others",
-        wire="breaks towards readers with the narrower bounds",
-        source="ok: constructors check nothing",
-    ),
-    *_same(
-        "alias-annotation-changed",
-        "`format`, `pattern`, `contentEncoding` or the like of an alias differ",
-        wire="ok: readers do not check them",
-        source="ok: nothing but docstrings",
-    ),
-)
+_SINGLE = [each for each in globals().values() if isinstance(each, Rule)]
 
 RULES: Mapping[str, Rule] = {
-    rule.id: rule for rule in (*_PROTOCOL, *_METHODS, *_TYPES, *_FIELDS, *_UNIONS, *_ENUMS, *_ALIASES)
+    each.id: each for each in (*_SINGLE, *FIELD_TYPE_RULES.values(), *ALIAS_TYPE_RULES.values())
 }
-"""The rules by id, in the order in which documentation lists them."""
-
-DOCUMENTATION = "documentation"
-"""The rule of findings that change nothing but text."""
-
-TYPE_ADDED = "type-added"
-"""The rule of types that are new; what uses them has findings of its own."""
+"""The rules by id."""
 
 QUIET = frozenset(
     {
         DOCUMENTATION,
         TYPE_ADDED,
-        *("field-leniency-changed", "field-type-respelled", "field-annotation-changed"),
-        *("alias-type-respelled", "alias-annotation-changed"),
+        FIELD_LENIENCY_CHANGED,
+        *(FIELD_TYPE_RULES[TypeChange.RESPELLED], FIELD_TYPE_RULES[TypeChange.ANNOTATION]),
+        *(ALIAS_TYPE_RULES[TypeChange.RESPELLED], ALIAS_TYPE_RULES[TypeChange.ANNOTATION]),
     }
 )
-"""The rules of which there are many findings that nobody has to act on: they are counted, unless all are asked for."""
+"""Rules with many findings that need no action; reports count them, unless all are requested."""
+
+
+def explain(name: str) -> str:
+    """The meaning of the rule `name` and the reasons for its verdicts. Raises `InputError` if there is none."""
+    rule = RULES.get(name)
+    if rule is None:
+        hint = did_you_mean(name, RULES) or f"the rules are {', '.join(RULES)}"
+        raise input_error("unknown-rule", f"no rule has the id {cut(name)!r}", hint=hint)
+    lines = [f"{rule.id}: {rule.meaning}", f"  wire: {rule.wire}", f"  source: {rule.source}"]
+    if rule.reverse != rule.id:
+        lines.append(f"  with OLD and NEW exchanged: {rule.reverse}")
+    return "\n".join(lines)

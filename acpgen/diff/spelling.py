@@ -1,8 +1,9 @@
-"""Type expressions as text: for messages, and to compare what two models say in one notation."""
+"""Types and values as text for messages, and types in a form in which two models can be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from acpgen.emit.source import hint
 from acpgen.ir.model import (
@@ -23,9 +24,12 @@ from acpgen.ir.model import (
 )
 from acpgen.text import cut
 
+Spelling: TypeAlias = tuple[object, ...]
+"""A type in a form that is equal for equal types of two models."""
+
 
 def shown(expression: TypeExpr) -> str:
-    """The type as it stands in generated code, with its bounds."""
+    """The type as in generated code, with its bounds."""
     return cut(str(hint(expression)) + _bounds(expression))
 
 
@@ -57,7 +61,7 @@ def _limits(scalar: Scalar) -> str:
 
 
 def shown_annotations(expression: TypeExpr) -> str:
-    """The `format`, `pattern`, … of the type; "none" where it has none."""
+    """The `format`, `pattern` and the like of the type, or "none"."""
     found = ", ".join(f"{key} {text}" for key, text in _annotations(expression))
     return cut(found) or "none"
 
@@ -74,8 +78,8 @@ def _annotations(expression: TypeExpr) -> tuple[tuple[str, str], ...]:
 
 def spelled(
     expression: TypeExpr, name: Callable[[str], str], *, bounds: bool = True, annotations: bool = True
-) -> tuple[object, ...]:
-    """The type in a form to compare; `name` gives the name that a definition goes by in both models."""
+) -> Spelling:
+    """The type in a comparable form; `name` gives the common name of a definition in both models."""
     match expression:
         case Ref(target):
             return ("ref", name(target))
@@ -118,13 +122,13 @@ def shown_value(value: Value | None) -> str:
 
 
 def shown_leniency(leniency: Leniency) -> str:
-    """What a property forgives, in words."""
+    """The misfits that readers of a property forgive, in words."""
     parts = [
         text
         for flag, text in (
-            (leniency.default_on_error, "replace values that do not fit"),
-            (leniency.skip_invalid_items, "leave out items that do not fit"),
-            (leniency.default_on_null, "take null for the default"),
+            (leniency.default_on_error, "replace invalid values"),
+            (leniency.skip_invalid_items, "skip invalid items"),
+            (leniency.default_on_null, "replace null by the default"),
         )
         if flag
     ]

@@ -33,6 +33,7 @@ from acpgen.ir.model import (
     Value,
 )
 from acpgen.ir.order import members
+from acpgen.ir.relations import resolved
 
 _READERS = {
     Primitive.STRING: "string",
@@ -143,12 +144,7 @@ class Reading:
 
     def resolved(self, expression: TypeExpr) -> TypeExpr:
         """The type behind aliases."""
-        while isinstance(expression, Ref):
-            definition = self._model.by_name[expression.name]
-            if not isinstance(definition, Alias):
-                break
-            expression = definition.type
-        return expression
+        return resolved(expression, self._model)
 
 
 def _read_scalar(scalar: Scalar, source: str) -> Code:

@@ -209,7 +209,8 @@ def _result(context: Context, group: _Group) -> TypeExpr:
 
 def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
     """The descriptions of methods in the JSON-RPC envelopes, by the definition of the params."""
-    nodes = [root, *(context.definitions.nodes[name] for name in context.definitions.envelopes)]
+    # in the order of the schema: the first description counts
+    nodes = [root, *(node for name, node in context.definitions.nodes.items() if name in context.definitions.envelopes)]
     docs: dict[str, str] = {}
     for node in nodes:
         for _, child in walk({key: value for key, value in node.items() if key != "$defs"}):

@@ -66,6 +66,12 @@ def members(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def untagged(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
+    """The types of the members without a tag, in the order in which they are tried."""
+    candidates = union.members if isinstance(union, UntaggedUnion) else union.untagged
+    return tuple(each.type for each in candidates)
+
+
 def references(expression: TypeExpr) -> Iterator[str]:
     """The names of the definitions in `expression`."""
     match expression:

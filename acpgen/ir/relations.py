@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -27,6 +29,26 @@ Resolved = Struct | TaggedUnion | UntaggedUnion | Scalar | Const | Choice | List
 
 _DEPTH = 12
 """The depth limit of a comparison: recursive types have no end."""
+
+
+def resolved(expression: TypeExpr, model: Model) -> TypeExpr:
+    """The type behind aliases."""
+    while isinstance(expression, Ref):
+        definition = model.by_name[expression.name]
+        if not isinstance(definition, Alias):
+            break
+        expression = definition.type
+    return expression
+
+
+def concrete(expression: TypeExpr, model: Model) -> TypeExpr:
+    """The type behind aliases; an enum becomes the choice of its values."""
+    found = resolved(expression, model)
+    definition = model.by_name[found.name] if isinstance(found, Ref) else None
+    if isinstance(definition, Enum):
+        values = tuple(each.value for each in definition.members)
+        return Choice(primitive=definition.primitive, values=values, open=definition.open)
+    return found
 
 
 class Coverage:
@@ -56,17 +78,13 @@ class Coverage:
                 return "any JSON"
 
     def resolve(self, expression: TypeExpr) -> Resolved:
-        """The type with aliases resolved, and enums as their constants."""
-        if not isinstance(expression, Ref):
-            return expression
-        definition = self._model.by_name[expression.name]
-        match definition:
-            case Alias(type=target):
-                return self.resolve(target)
-            case Enum(primitive=primitive, members=constants, open=is_open):
-                return Choice(primitive=primitive, values=tuple(each.value for each in constants), open=is_open)
-            case _:
-                return definition
+        """The type behind aliases; a class or union as its definition, an enum as the choice of its values."""
+        found = concrete(expression, self._model)
+        if not isinstance(found, Ref):
+            return found
+        definition = self._model.by_name[found.name]
+        assert isinstance(definition, (Struct, TaggedUnion, UntaggedUnion))
+        return definition
 
     def covers(self, wide: TypeExpr, narrow: TypeExpr, depth: int = _DEPTH) -> bool:
         """True if every value of `narrow` certainly is one of `wide`."""
@@ -107,7 +125,7 @@ class Coverage:
             case Struct():
                 return isinstance(other, Struct) and self._covers_struct(one, other, depth)
             case Scalar() | Const() | Choice():
-                return _covers_scalar(one, other)
+                return covers_scalar(one, other)
 
     def _covers_struct(self, wide: Struct, narrow: Struct, depth: int) -> bool:
         theirs = {field.wire: field for field in narrow.fields}
@@ -162,24 +180,56 @@ class Coverage:
         )
 
 
-def _covers_scalar(wide: Scalar | Const | Choice, narrow: Resolved) -> bool:
+def covers_scalar(wide: Scalar | Const | Choice, narrow: object) -> bool:
+    """Whether every value of `narrow`, which may be any type but a reference, is one of the scalar type `wide`."""
+    values = _closed_values(narrow)
+    if values is not None:
+        return all(_admits(wide, value) for value in values)
     match wide, narrow:
-        case Scalar(), Scalar() | Choice() if not wide.is_bounded:
-            same = wide.primitive is narrow.primitive
-            return same or (wide.primitive is Primitive.NUMBER and narrow.primitive is Primitive.INTEGER)
-        case Scalar(), Const(value) if not wide.is_bounded:
-            return wide.primitive is Primitive.STRING and isinstance(value, str)
-        case Choice(), Choice():
-            same = wide.primitive is narrow.primitive
-            return same and (wide.open or (not narrow.open and set(narrow.values) <= set(wide.values)))
-        case Choice(), Scalar():
-            return wide.open and wide.primitive is narrow.primitive
-        case Choice(), Const(value):
-            return value in wide.values or (
-                wide.open and isinstance(value, str) is (wide.primitive is Primitive.STRING)
-            )
+        case Scalar(), Scalar():
+            return _is_primitive(narrow.primitive, wide.primitive) and _is_within(narrow, wide)
+        case Scalar(), Choice(primitive=primitive):
+            return _is_primitive(primitive, wide.primitive) and _is_within(Scalar(primitive=primitive), wide)
+        case Choice(open=True), Scalar() | Choice():
+            return _is_primitive(narrow.primitive, wide.primitive)
         case _:
             return False
+
+
+def _is_primitive(given: Primitive, wanted: Primitive) -> bool:
+    return given is wanted or (given, wanted) == (Primitive.INTEGER, Primitive.NUMBER)
+
+
+_PRIMITIVES: Mapping[type, Primitive] = {str: Primitive.STRING, bool: Primitive.BOOLEAN, int: Primitive.INTEGER}
+
+
+def _admits(wide: Scalar | Const | Choice, value: str | int | bool) -> bool:
+    match wide:
+        case Const(known):
+            return _is_same(value, known)
+        case Choice(values=known, open=False):
+            return any(_is_same(value, each) for each in known)
+        case Choice(primitive=primitive):
+            return _is_primitive(_PRIMITIVES[type(value)], primitive)
+        case Scalar(primitive=primitive):
+            return _is_primitive(_PRIMITIVES[type(value)], primitive) and _is_in_bounds(value, wide)
+
+
+def _is_same(one: object, other: object) -> bool:
+    return type(one) is type(other) and one == other  # True is no 1 in JSON
+
+
+def _is_in_bounds(value: str | int | bool, wide: Scalar) -> bool:
+    if isinstance(value, str):
+        return len(value) >= (wide.min_length or 0)
+    return (wide.minimum is None or value >= wide.minimum) and (wide.maximum is None or value <= wide.maximum)
+
+
+def _is_within(narrow: Scalar, wide: Scalar) -> bool:
+    """Whether the bounds of `wide` refuse nothing that those of `narrow` admit."""
+    above = wide.minimum is None or (narrow.minimum is not None and narrow.minimum >= wide.minimum)
+    below = wide.maximum is None or (narrow.maximum is not None and narrow.maximum <= wide.maximum)
+    return above and below and (narrow.min_length or 0) >= (wide.min_length or 0)
 
 
 def _json_kind(found: Resolved) -> frozenset[str]:
@@ -199,15 +249,16 @@ def _json_kind(found: Resolved) -> frozenset[str]:
 
 
 def _values_disjoint(one: Resolved, other: Resolved) -> bool:
-    values = [_closed_values(found) for found in (one, other)]
-    return values[0] is not None and values[1] is not None and values[0].isdisjoint(values[1])
+    left, right = _closed_values(one), _closed_values(other)
+    return left is not None and right is not None and set(left).isdisjoint(right)
 
 
-def _closed_values(found: Resolved) -> frozenset[str | int] | None:
+def _closed_values(found: object) -> tuple[str | int | bool, ...] | None:
+    """The only values that the type admits; None if they are not listed."""
     match found:
         case Const(value):
-            return frozenset({value})
+            return (value,)
         case Choice(values=values, open=False):
-            return frozenset(values)
+            return values
         case _:
             return None

@@ -1,4 +1,4 @@
-"""All that is known of one name: what the package has for it, what the schema says, and who needs it.
+"""Show everything about one name: its declaration in the package, its schema, its users and its origin.
 
-The way: `lookup` finds what a name stands for, `describe` makes an `Entry` of it, `text` and `data` print that.
+`describe` finds the meanings of a name and makes `description` data of each; `display` prints these.
 """

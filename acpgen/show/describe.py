@@ -1,16 +1,14 @@
-"""Put together what is known of a type or method. Pure: from the composed schema and the model to data."""
+"""Describe a type or method of a model, from the composed schema and the model."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TypeAlias
 
-from acpgen.diagnostics import InputError, input_error
-from acpgen.emit.fields import Reading
+from acpgen.diagnostics import input_error
 from acpgen.emit.signatures import Signatures
 from acpgen.emit.source import field_hint, hint, literal, value
 from acpgen.ir import names
@@ -24,7 +22,6 @@ from acpgen.ir.model import (
     Method,
     Model,
     Nullable,
-    OtherVariant,
     Ref,
     Struct,
     TaggedUnion,
@@ -33,13 +30,14 @@ from acpgen.ir.model import (
 )
 from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
+from acpgen.ir.relations import resolved
+from acpgen.ir.usage import TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
 from acpgen.schema.gates import Gate
 from acpgen.schema.walk import definition_pointer, schema_map
-from acpgen.show.carriers import Users
-from acpgen.show.entries import (
-    Entry,
+from acpgen.show.description import (
+    Description,
     FieldEntry,
     GateEntry,
     MemberEntry,
@@ -47,17 +45,13 @@ from acpgen.show.entries import (
     Origin,
     SchemaEntry,
     TypeEntry,
-    Uses,
-    ValueEntry,
 )
-
-_LENGTH = 100
-"""How much of a name is compared and quoted."""
+from acpgen.text import cut, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
 class Untyped:
-    """A definition of the schema that the package has no type for."""
+    """A definition of the schema for which the package has no type."""
 
     name: str
 
@@ -66,9 +60,9 @@ Subject: TypeAlias = Definition | Method | Untyped
 
 
 def find(name: str, composed: Composed, model: Model) -> list[Subject]:
-    """Everything that `name` is: a type by either of its names, then methods by wire name or handler.
+    """All meanings of `name`: a type by its Python or schema name, and methods by wire name or handler.
 
-    Raises `InputError` with the nearest names where it is nothing.
+    Raises `InputError` with the nearest name if there are none.
     """
     found: list[Subject] = []
     definitions = schema_map(composed.root, "$defs")
@@ -79,39 +73,24 @@ def find(name: str, composed: Composed, model: Model) -> list[Subject]:
         found.append(Untyped(name))
     found += [method for method in model.methods if name in (method.wire, method.name)]
     if not found:
-        raise _unknown(name, _known(composed, model))
+        methods = (each for method in model.methods for each in (method.wire, method.name))
+        hint = did_you_mean(name, {*model.by_name, *definitions, *methods}) or "`acpgen methods` lists the methods"
+        raise input_error("unknown-name", f"{cut(name)!r} is no type and no method here", hint=hint)
     return found
 
 
-def _known(composed: Composed, model: Model) -> set[str]:
-    methods = {name for method in model.methods for name in (method.wire, method.name)}
-    return {*model.by_name, *schema_map(composed.root, "$defs"), *methods}
-
-
-def _unknown(name: str, known: Iterable[str]) -> InputError:
-    folded: dict[str, str] = {}
-    for each in sorted(known):
-        folded.setdefault(each[:_LENGTH].casefold(), each)
-    near = [folded[each] for each in get_close_matches(name[:_LENGTH].casefold(), folded, n=3)]
-    hint = f"did you mean {' or '.join(map(_short, near))}?" if near else "`acpgen methods` lists the methods"
-    return input_error("unknown-name", f"{_short(name)} is no type and no method here", hint=hint)
-
-
-def _short(name: str) -> str:
-    return repr(name if len(name) <= _LENGTH else name[: _LENGTH - 1] + "…")
-
-
 class Describer:
-    """Describes names of one model; what several names share is worked out once."""
+    """Describes names of one model, and computes what they share once."""
 
     def __init__(self, composed: Composed, model: Model, signatures: Signatures) -> None:
         self._composed = composed
         self._model = model
         self._signatures = signatures
-        self._users = Users(model)
+        self._usage = TypeUsage(model)
+        self._definitions = schema_map(composed.root, "$defs")
 
-    def describe(self, subject: Subject) -> Entry:
-        """All that is known of `subject`."""
+    def describe(self, subject: Subject) -> Description:
+        """The description of `subject`."""
         match subject:
             case Method():
                 return self._method(subject)
@@ -123,7 +102,8 @@ class Describer:
     # --- Types ------------------------------------------------------------------------------------------------------
 
     def _type(self, definition: Definition) -> TypeEntry:
-        uses = self._users.of(definition.name)
+        uses = self._usage.of(definition.name)
+        note = "The schema has no definition of this name: acpgen named a part of one."
         return TypeEntry(
             name=definition.name,
             kind=_kind(definition),
@@ -132,60 +112,41 @@ class Describer:
             fields=tuple(self._fields(definition)),
             members=tuple(_members(definition)),
             tag=definition.tag if isinstance(definition, TaggedUnion) else None,
-            values=tuple(_values(definition)),
+            values=definition.members if isinstance(definition, Enum) else (),
             schema=self._schema(definition.pointer),
             origin=self._origin(definition.pointer),
             extended_by=tuple(self._extended_by(definition.pointer)),
             gates=_gates(uses),
             uses=uses,
-            note=self._note(definition),
+            note=None if definition.name in self._defined else note,
         )
 
     def _untyped(self, name: str) -> TypeEntry:
-        pointer = definition_pointer(name)
-        node = resolve(self._composed.root, pointer)
-        doc = node.get("description", "") if isinstance(node, dict) else ""
+        schema = self._schema(definition_pointer(name))
         return TypeEntry(
             name=name,
             kind="definition",
-            signature=None,
-            doc=str(doc),
-            fields=(),
-            members=(),
-            tag=None,
-            values=(),
-            schema=SchemaEntry(pointer=pointer, node=node),
-            origin=self._origin(pointer),
-            extended_by=tuple(self._extended_by(pointer)),
-            gates=(),
-            uses=Uses(fields=(), unions=(), aliases=(), subclasses=(), messages=()),
+            doc=str(schema.node.get("description", "")) if isinstance(schema.node, dict) else "",
+            schema=schema,
+            origin=self._origin(schema.pointer),
+            extended_by=tuple(self._extended_by(schema.pointer)),
             note=f"The package has no type for it: {self._why_untyped(name)}.",
         )
 
     def _why_untyped(self, name: str) -> str:
-        """What became of a definition that has no type: the runtime speaks it, or others have its properties."""
-        if name in Definitions(schema_map(self._composed.root, "$defs")).envelopes:
+        if name in Definitions(self._definitions).envelopes:
             return "it is an envelope of JSON-RPC"
         start = definition_pointer(name) + "/"
-        heirs = [
-            definition.name
-            for definition in self._model.definitions
-            if isinstance(definition, Struct) and any(field.pointer.startswith(start) for field in definition.fields)
-        ]
-        return (
-            f"its properties stand in {', '.join(heirs)}" if heirs else "it adds nothing to the types that refer to it"
-        )
-
-    def _note(self, definition: Definition) -> str | None:
-        """What is to be said of a type that is not a definition of the schema."""
-        if definition.name in self._defined:
-            return None
-        return "The schema has no definition of this name: acpgen named a part of one."
+        structs = [each for each in self._model.definitions if isinstance(each, Struct)]
+        heirs = [each.name for each in structs if any(field.pointer.startswith(start) for field in each.fields)]
+        if heirs:
+            return f"its properties are those of {', '.join(heirs)}"
+        return "it adds nothing to the types that refer to it"
 
     @cached_property
     def _defined(self) -> frozenset[str]:
         """The Python names of the definitions of the schema."""
-        return frozenset(map(names.class_name, schema_map(self._composed.root, "$defs")))
+        return frozenset(map(names.class_name, self._definitions))
 
     def _fields(self, definition: Definition) -> Iterator[FieldEntry]:
         if not isinstance(definition, Struct):
@@ -204,7 +165,7 @@ class Describer:
 
     @cached_property
     def _opened(self) -> Mapping[tuple[str, str], list[str]]:
-        """The methods that wait for an attribute, by its class and name."""
+        """The methods that need an attribute, by its class and name."""
         found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         gated = [(method.wire, method.gate) for method in self._model.methods if method.gate is not None]
         for wire, gate in gated:
@@ -215,12 +176,12 @@ class Describer:
         return found
 
     def _follow(self, expression: TypeExpr, path: tuple[str, ...]) -> tuple[str, str] | None:
-        """The class and the attribute that `path` ends at, below a value of the type."""
-        reading, place = Reading(self._model), None
+        """The class and attribute at the end of `path`, starting from a value of the type."""
+        place = None
         for wire in path:
-            found = reading.resolved(expression)
+            found = resolved(expression, self._model)
             while isinstance(found, Nullable):
-                found = reading.resolved(found.inner)
+                found = resolved(found.inner, self._model)
             definition = self._model.by_name.get(found.name) if isinstance(found, Ref) else None
             fields = definition.fields if isinstance(definition, Struct) else ()
             field = next((each for each in fields if each.wire == wire), None)
@@ -251,7 +212,7 @@ class Describer:
     def _gate(self, gate: Gate) -> GateEntry:
         return GateEntry(text=str(gate), origin=self._origin(gate.pointer) if gate.pointer else None)
 
-    # --- Where things come from -------------------------------------------------------------------------------------
+    # --- Places -----------------------------------------------------------------------------------------------------
 
     def _schema(self, pointer: str) -> SchemaEntry:
         return SchemaEntry(pointer=pointer, node=resolve(self._composed.root, pointer))
@@ -263,7 +224,7 @@ class Describer:
         return Origin(name=name, extension=specs.get(name), place=place, pointer=original)
 
     def _extended_by(self, pointer: str) -> Iterator[Origin]:
-        """The parts of what stands at `pointer` that an extension brought; what is in such a part is not told again."""
+        """The parts below `pointer` that an extension brought, without the parts of such parts."""
         own = {self._composed.origin(pointer), self._composed.base.origin}
         outer = ""
         for inner, (document, _) in sorted(self._composed.sources.items()):
@@ -288,7 +249,7 @@ def _kind(definition: Definition) -> str:
 
 
 def _default(field: Field) -> str | None:
-    """What the attribute is where nothing is given, as source; None where something must be."""
+    """The default of the attribute as source code; None if it is required."""
     if isinstance(field.type, Const) and field.required:
         return literal(field.type.value)
     if field.required:
@@ -299,26 +260,17 @@ def _default(field: Field) -> str | None:
 def _members(definition: Definition) -> Iterator[MemberEntry]:
     match definition:
         case TaggedUnion(variants=variants, fallbacks=fallbacks):
-            for variant in variants:
-                yield MemberEntry(hint=variant.target, tag=variant.tag, doc=variant.doc)
+            yield from (MemberEntry(hint=each.target, tag=each.tag, doc=each.doc) for each in variants)
         case UntaggedUnion(members=fallbacks):
             pass
         case _:
             return
     for member in fallbacks:
-        match member:
-            case Candidate(type=type, doc=doc):
-                yield MemberEntry(hint=hint(type), tag=None, doc=doc)
-            case OtherVariant(target=target, doc=doc):
-                yield MemberEntry(hint=target, tag=None, doc=doc)
-
-
-def _values(definition: Definition) -> Iterator[ValueEntry]:
-    for member in definition.members if isinstance(definition, Enum) else ():
-        yield ValueEntry(value=member.value, title=member.title, doc=member.doc)
+        member_hint = hint(member.type) if isinstance(member, Candidate) else member.target
+        yield MemberEntry(hint=member_hint, tag=None, doc=member.doc)
 
 
 def _gates(uses: Uses) -> tuple[str, ...]:
-    """The gates of the methods that carry a type, if there is no way around them."""
+    """The capabilities of the methods that carry a type; none if one of these needs no capability."""
     gates = [carrier.gate for carrier in uses.messages]
     return tuple(dict.fromkeys(gate for gate in gates if gate is not None)) if None not in gates else ()

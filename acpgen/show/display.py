@@ -1,4 +1,4 @@
-"""What `acpgen show` prints, as text and as JSON."""
+"""Print the descriptions of `acpgen show` as text or JSON."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import Any
 
 from acpgen.diagnostics import Location
 from acpgen.emit.source import wrapped
-from acpgen.show.entries import (
-    Carrier,
-    Entry,
+from acpgen.ir.model import EnumMember
+from acpgen.ir.usage import Carrier, Step
+from acpgen.show.description import (
+    Description,
     FieldEntry,
     MemberEntry,
     MethodEntry,
     Origin,
     SchemaEntry,
-    Step,
     TypeEntry,
-    ValueEntry,
 )
 from acpgen.text import printable
 
 LINES = 1000
-"""The most lines of a section; the longest of a published schema is half of it."""
+"""The most lines of a section; published schemas have up to half as many."""
 COLUMNS = 4000
-"""The most characters of a line; a description in a schema is one, and may be long."""
+"""The most characters of a line; a description may be one long line."""
 _PROSE = 100
 _LIST = 118
 
 
-def render_text(entries: Sequence[Entry]) -> str:
-    """The entries one after the other."""
-    return "\n\n\n".join("\n".join(_safe(_entry(entry))) for entry in entries)
+def render_text(entries: Sequence[Description]) -> str:
+    """The entries, one after the other."""
+    return "\n\n\n".join(
+        "\n".join(_safe(_type(each) if isinstance(each, TypeEntry) else _method(each))) for each in entries
+    )
 
 
 def _safe(lines: Iterable[str]) -> Iterator[str]:
@@ -42,15 +43,11 @@ def _safe(lines: Iterable[str]) -> Iterator[str]:
         yield line if len(line) <= COLUMNS else line[: COLUMNS - 1] + "…"
 
 
-def _entry(entry: Entry) -> Iterator[str]:
-    yield from _type(entry) if isinstance(entry, TypeEntry) else _method(entry)
-
-
 def _type(entry: TypeEntry) -> Iterator[str]:
     tagged = f" by {entry.tag!r}" if entry.tag is not None else ""
     yield f"{entry.name}: {entry.kind}{tagged}"
-    yield from _origin("from", entry.origin)
-    yield from _bounded(line for origin in entry.extended_by for line in _origin("extended by", origin))
+    yield f"  from: {_source(entry.origin)}"
+    yield from _bounded(f"  extended by: {_source(origin)}" for origin in entry.extended_by)
     if entry.gates:
         yield f"  needs: {'; '.join(entry.gates)}"
     if entry.note is not None:
@@ -67,11 +64,11 @@ def _type(entry: TypeEntry) -> Iterator[str]:
 
 def _method(entry: MethodEntry) -> Iterator[str]:
     yield f"{entry.wire}: {entry.kind}, handled by {_peers(entry.handlers)}, called by {_peers(entry.callers)}"
-    yield from _origin("from", entry.origin)
+    yield f"  from: {_source(entry.origin)}"
     if entry.gate is not None:
         yield f"  needs: {entry.gate.text}"
         if entry.gate.origin is not None:
-            yield from _origin("  which is from", entry.gate.origin)
+            yield f"    from: {_source(entry.gate.origin)}"
     yield from _prose(entry.doc)
     for signature in entry.signatures:
         yield from _section(f"Python, {signature.module}", signature.code.split("\n"))
@@ -81,10 +78,6 @@ def _method(entry: MethodEntry) -> Iterator[str]:
 
 def _peers(roles: Sequence[str]) -> str:
     return " and ".join(f"the {role}" for role in roles)
-
-
-def _origin(label: str, origin: Origin) -> Iterator[str]:
-    yield f"  {label}: {_source(origin)}"
 
 
 def _source(origin: Origin) -> str:
@@ -99,7 +92,7 @@ def _prose(doc: str) -> Iterator[str]:
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """The lines under their title; nothing where there are none."""
+    """The lines under their title; nothing if there are none."""
     shown = list(_bounded(f"  {line}".rstrip() for line in lines))
     if shown:
         yield from ("", title, *shown)
@@ -132,7 +125,7 @@ def _member(member: MemberEntry, entry: TypeEntry) -> Iterator[str]:
     yield from (f"    {line}" for line in wrapped(member.doc, _PROSE))
 
 
-def _value(value: ValueEntry) -> Iterator[str]:
+def _value(value: EnumMember) -> Iterator[str]:
     title = f" ({value.title})" if value.title else ""
     yield f"{json.dumps(value.value, ensure_ascii=False)}{title}"
     yield from (f"    {line}" for line in wrapped(value.doc, _PROSE))
@@ -145,14 +138,14 @@ def _schema(schema: SchemaEntry) -> Iterator[str]:
 
 def _uses(entry: TypeEntry) -> Iterator[str]:
     uses = entry.uses
-    for what, names in (
+    for kind, names in (
         ("attributes", uses.fields),
         ("unions", uses.unions),
         ("aliases", uses.aliases),
         ("subclasses", uses.subclasses),
     ):
         if names:
-            yield from wrap(f"{what}: {', '.join(names)}", _LIST, subsequent_indent="  ", break_long_words=False)
+            yield from wrap(f"{kind}: {', '.join(names)}", _LIST, subsequent_indent="  ", break_long_words=False)
     for carrier in uses.messages:
         yield f"{_message(carrier)}: {' → '.join(map(_step, carrier.way))}"
     if entry.signature is not None and not uses.messages:
@@ -169,11 +162,11 @@ def _step(step: Step) -> str:
 
 
 FORMAT = 1
-"""The version of the form, which grows when something in it is renamed or removed."""
+"""The version of the JSON form; it grows when a key is renamed or removed."""
 
 
-def render_json(name: str, entries: Sequence[Entry]) -> str:
-    """The entries with all that is known, under the name that was asked for."""
+def render_json(name: str, entries: Sequence[Description]) -> str:
+    """The entries in full, under the name that the user gave."""
     return json.dumps({"format": FORMAT, "name": name, "entries": [_plain(each) for each in entries]}, indent=2)
 
 

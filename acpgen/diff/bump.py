@@ -1,0 +1,90 @@
+"""The shared state of a comparison: two models, their pairs, and the readers and Python types of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from acpgen.diff.findings import FINE, Effect, SourceEffect
+from acpgen.diff.pairing import Pairs, pair
+from acpgen.diff.python_types import PythonTypes, alike, source_of
+from acpgen.diff.rules import TypeChange
+from acpgen.diff.spelling import shown, shown_annotations, spelled
+from acpgen.diff.wire import Acceptance
+from acpgen.ir.model import AnyJson, Model, Nullable, TypeExpr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bump:
+    """Two models to compare. `forward` judges old senders and new readers, `backward` the reverse."""
+
+    old: Model
+    new: Model
+    pairs: Pairs
+    forward: Acceptance
+    backward: Acceptance
+    old_types: PythonTypes
+    new_types: PythonTypes
+
+    @staticmethod
+    def of(old: Model, new: Model) -> Bump:
+        """Pair two models and prepare their comparison."""
+        pairs = pair(old, new)
+        return Bump(
+            old=old,
+            new=new,
+            pairs=pairs,
+            forward=Acceptance(old, new, pairs.forward),
+            backward=Acceptance(new, old, pairs.backward),
+            old_types=PythonTypes(model=old, shared=pairs.forward.get),
+            new_types=PythonTypes(model=new, shared=lambda name: name if name in pairs.backward else None),
+        )
+
+    def old_name(self, name: str) -> str:
+        """The name that an old definition has in NEW; a name that NEW cannot have, if it is gone."""
+        return self.pairs.forward.get(name, f"old {name}")
+
+    def agree(self, old: TypeExpr, new: TypeExpr) -> bool:
+        """Whether two types are the same, apart from renames and from changes inside of paired definitions."""
+        return spelled(old, self.old_name) == spelled(new, str)
+
+    def effect(self, old: TypeExpr, new: TypeExpr) -> Effect:
+        """The wire verdicts on two types in the same place."""
+        return Effect(self.forward.accepts(old, new), self.backward.accepts(new, old))
+
+    def source(self, old: TypeExpr, new: TypeExpr) -> SourceEffect:
+        """The source verdict on two types in the same place."""
+        return source_of(self.old_types.atoms(old), self.new_types.atoms(new))
+
+    def type_change(self, old: TypeExpr, new: TypeExpr) -> TypeChange:
+        """The way in which two types differ that do not agree."""
+        if spelled(old, self.old_name, annotations=False) == spelled(new, str, annotations=False):
+            return TypeChange.ANNOTATION
+        bare_old = spelled(old, self.old_name, annotations=False, bounds=False)
+        if bare_old == spelled(new, str, annotations=False, bounds=False):
+            return TypeChange.BOUNDS
+        match old, new:
+            case (Nullable(), Nullable()) | (AnyJson(), _) | (_, AnyJson()):
+                pass
+            case (_, Nullable(inner)) if self._is_equivalent(old, inner):
+                return TypeChange.NULL_ADDED
+            case (Nullable(inner), _) if self._is_equivalent(inner, new):
+                return TypeChange.NULL_REMOVED
+        return TypeChange.RESPELLED if self._is_equivalent(old, new) else TypeChange.TYPE
+
+    def _is_equivalent(self, old: TypeExpr, new: TypeExpr) -> bool:
+        return self.effect(old, new) == FINE and alike(self.old_types.atoms(old), self.new_types.atoms(new))
+
+
+def type_message(kind: TypeChange, old: TypeExpr, new: TypeExpr) -> str:
+    """The message about two types that differ in this way."""
+    match kind:
+        case TypeChange.ANNOTATION:
+            return f"annotated with {shown_annotations(new)} now; before: {shown_annotations(old)}"
+        case TypeChange.NULL_ADDED:
+            return f"may be null now: {shown(new)}"
+        case TypeChange.NULL_REMOVED:
+            return f"may no longer be null: {shown(new)}"
+        case TypeChange.RESPELLED:
+            return f"is named {shown(new)} now, which admits the same values as {shown(old)}"
+        case _:
+            return f"is {shown(new)} now; before: {shown(old)}"

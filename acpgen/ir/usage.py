@@ -1,0 +1,175 @@
+"""Usage of types: the references between definitions, and the messages that carry each type."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum as PythonEnum
+
+from acpgen.ir.defaults import replaces_misfits, skips_misfits
+from acpgen.ir.methods import Message, messages
+from acpgen.ir.model import Alias, Definition, Enum, Model, Struct, TaggedUnion, TypeExpr, UntaggedUnion
+from acpgen.ir.order import members, references, untagged
+from acpgen.ir.relations import Coverage
+
+_LONGEST_PATH = 20
+"""Longer paths are cut in the middle; published schemas need ten steps."""
+
+
+class Misfit(PythonEnum):
+    """The effect on a message of a value in it that does not fit its type."""
+
+    REFUSED = "refused"
+    """Some reader refuses the message."""
+    FORGIVEN = "forgiven"
+    """Every reader replaces or skips the value, or reads it as another member of a union."""
+
+    def inside(self, inner: Misfit) -> Misfit:
+        """The effect on the message of a misfit in a part, if `self` is the effect of the part."""
+        return self if inner is Misfit.REFUSED else inner
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step on the path to a type: an attribute of `type`, or a member, base class or target of it."""
+
+    type: str
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """A message that carries a type, the shortest path there, and the capability that the method needs."""
+
+    method: str
+    part: str
+    sender: str
+    way: tuple[Step, ...]
+    gate: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """The users of a type: attributes, definitions by kind, and messages."""
+
+    fields: tuple[str, ...] = ()
+    unions: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    subclasses: tuple[str, ...] = ()
+    messages: tuple[Carrier, ...] = ()
+
+
+NO_USES = Uses()
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A reference from one definition to another; `misfit` is FORGIVEN if a misfit of the target goes no further."""
+
+    step: Step
+    target: str
+    misfit: Misfit
+    inherited: bool = False
+
+
+class TypeUsage:
+    """The references between the definitions of a model, in both directions."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._coverage = Coverage(model)
+        self._from = {each.name: tuple(self._edges(each)) for each in model.definitions}
+        self._to: defaultdict[str, list[_Edge]] = defaultdict(list)
+        for edges in self._from.values():
+            for edge in edges:
+                self._to[edge.target].append(edge)
+
+    def _edges(self, definition: Definition) -> Iterator[_Edge]:
+        name = definition.name
+        match definition:
+            case Struct(fields=fields, base=base):
+                for field in fields:
+                    forgives = replaces_misfits(field, self._model) or skips_misfits(field, self._model)
+                    misfit = Misfit.FORGIVEN if forgives else Misfit.REFUSED
+                    for target in references(field.type):
+                        yield _Edge(Step(name, field.name), target, misfit, field.inherited)
+                if base is not None:
+                    yield _Edge(Step(name), base, Misfit.REFUSED)
+            case TaggedUnion() | UntaggedUnion():
+                others = untagged(definition)
+                for member in members(definition):
+                    misfit = self._misfit_of_member(member, others)
+                    yield from (_Edge(Step(name), target, misfit) for target in references(member))
+            case Alias(type=expression):
+                yield from (_Edge(Step(name), target, Misfit.REFUSED) for target in references(expression))
+            case Enum():
+                return
+
+    def _misfit_of_member(self, member: TypeExpr, others: tuple[TypeExpr, ...]) -> Misfit:
+        """FORGIVEN if one of `others`, which need no tag, reads every value of the member."""
+        caught = any(each != member and self._coverage.covers(each, member) for each in others)
+        return Misfit.FORGIVEN if caught else Misfit.REFUSED
+
+    def misfits(self) -> Mapping[str, Mapping[Message, Misfit]]:
+        """The messages that carry each definition, with the effect of a misfit: REFUSED if any path refuses it."""
+        found: dict[str, dict[Message, Misfit]] = {}
+        # a loop, not recursion: definitions may form a chain longer than Python's stack
+        todo = [(message, name, Misfit.REFUSED) for message, each in messages(self._model) for name in references(each)]
+        while todo:
+            message, name, misfit = todo.pop()
+            known = found.setdefault(name, {})
+            if known.get(message) not in (Misfit.REFUSED, misfit):
+                known[message] = misfit
+                todo += [(message, each.target, misfit.inside(each.misfit)) for each in self._from[name]]
+        return found
+
+    def of(self, name: str) -> Uses:
+        """The users of the type `name`."""
+        steps = [edge.step for edge in self._to[name] if not edge.inherited]
+        users = [self._model.by_name[each] for each in dict.fromkeys(step.type for step in steps if step.field is None)]
+        return Uses(
+            fields=tuple(dict.fromkeys(f"{step.type}.{step.field}" for step in steps if step.field is not None)),
+            unions=tuple(user.name for user in users if isinstance(user, (TaggedUnion, UntaggedUnion))),
+            aliases=tuple(user.name for user in users if isinstance(user, Alias)),
+            subclasses=tuple(user.name for user in users if isinstance(user, Struct)),
+            messages=tuple(self._carriers(name)),
+        )
+
+    def _carriers(self, name: str) -> Iterator[Carrier]:
+        paths = self._paths(name)
+        gates = {method.wire: str(method.gate) for method in self._model.methods if method.gate is not None}
+        for message, expression in messages(self._model):
+            found = [paths[root] for root in references(expression) if root in paths]
+            if found:
+                yield Carrier(
+                    method=message.method,
+                    part=message.part,
+                    sender=message.sender,
+                    way=_shortened((*min(found, key=len), Step(name))),
+                    gate=gates.get(message.method),
+                )
+
+    def _paths(self, name: str) -> Mapping[str, tuple[Step, ...]]:
+        """The shortest path to the type `name` from each type of a message that reaches it."""
+        edges: dict[str, _Edge | None] = {name: None}
+        queue = deque([name])
+        while queue:
+            for edge in self._to[queue.popleft()]:
+                if edge.step.type not in edges:
+                    edges[edge.step.type] = edge
+                    queue.append(edge.step.type)
+        roots = {root for _, expression in messages(self._model) for root in references(expression)}
+        return {root: tuple(_follow(root, edges)) for root in roots if root in edges}
+
+
+def _follow(start: str, edges: Mapping[str, _Edge | None]) -> Iterator[Step]:
+    while (edge := edges[start]) is not None:
+        yield edge.step
+        start = edge.target
+
+
+def _shortened(path: tuple[Step, ...]) -> tuple[Step, ...]:
+    if len(path) <= _LONGEST_PATH:
+        return path
+    return (*path[: _LONGEST_PATH // 2], Step("…"), *path[-_LONGEST_PATH // 2 :])
