@@ -234,6 +234,7 @@ def texts_of(node: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
 # --- Extensions -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @EVERY
 def test_every_extension_that_fits_can_be_built_alone(release: Release) -> None:
     fitting = fitting_fragments(release)

@@ -87,6 +87,7 @@ def test_comparing_takes_a_moment(bump: Bump) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @EVERY
 def test_messages_fare_no_worse_than_predicted(bump: Bump, packages: Packages) -> None:
     """Packages of both releases read what the other one writes, over values that its schema admits."""

@@ -93,6 +93,7 @@ def prepare(folder: Path) -> None:
 
 @POSIX
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("title", [HISTORY, pytest.param(RENAMES, marks=pytest.mark.deep)])
 def test_transcripts_are_what_happens(title: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     require(title != HISTORY or UPSTREAM.is_dir(), "the published schemas")

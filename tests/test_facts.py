@@ -97,6 +97,7 @@ def test_methods_of_ones_own_are_no_news(tmp_path: Path) -> None:
     assert diagnostics == ()
 
 
+@pytest.mark.full
 def test_the_manifest_knows_the_facts(tmp_path: Path) -> None:
     path = own(tmp_path, raw_schema(1))
     lock = json.loads((build_package(tmp_path / "acp", "--schema", path) / "acpgen.lock").read_text())
@@ -172,6 +173,7 @@ def test_the_least_values_of_every_type_can_be_read(tmp_path: Path) -> None:
 CHILD = {"$ref": "#/$defs/Child"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "child",
     [

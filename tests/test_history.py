@@ -192,6 +192,7 @@ def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "pair", [pytest.param(pair, id=str(pair), marks=[] if pair in SHARE else [pytest.mark.deep]) for pair in STABLE]
 )
@@ -200,12 +201,14 @@ def test_a_bump(pair: Pair, tmp_path: Path) -> None:
     bump(tmp_path, pair, TAKEN[pair.protocol, pair.new])
 
 
+@pytest.mark.full
 @(pytest.mark.deep if UPSTREAM.is_dir() else pytest.mark.slow)  # its parts are among the published ones
 def test_a_bump_between_bundled_releases(tmp_path: Path) -> None:
     bump(tmp_path, SMALL, TAKEN[1, "0.12.2"])
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_old_names_can_be_kept(tmp_path: Path) -> None:
     # a class that has become a union cannot be made any more, and yet be decoded
     agent = WRITTEN[1, "0.10.8"].replace('AuthMethod(id="key", name="A key")', "decode(AuthMethod, KEY)")
@@ -246,6 +249,7 @@ def test_the_bundled_releases_are_the_ones_that_are_played() -> None:
     }
 
 
+@pytest.mark.full
 @named([SMALL, *STABLE, *UNSTABLE])
 def test_the_comparison_names_what_changed(pair: Pair) -> None:
     require_schemas(pair)

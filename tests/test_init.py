@@ -120,12 +120,14 @@ def test_the_vendored_code_is_that_of_the_configuration(projects: Projects, role
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_the_vendored_code_is_what_a_build_compiles(projects: Projects) -> None:
     project = projects("client", 2)
     ran = run_acpgen("check", cwd=project)
     assert (ran.code, ran.stdout, ran.stderr) == (0, "src/my_client/acp: up to date\n", "")
 
 
+@pytest.mark.full
 def test_extensions_are_vendored_too(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_bytes((REPOSITORY / "examples/vendor_extension/acme-notes.json").read_bytes())
     ran = run_acpgen("init", "here/My.Notes-Agent", "-e", "./notes.json", "-e", "auth-state", cwd=tmp_path)
@@ -216,6 +218,7 @@ def test_bad_options_are_refused(tmp_path: Path, arguments: tuple[str, ...], mes
     assert names(tmp_path) == ["broken.json"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("existing", [False, True])
 def test_nothing_is_left_of_a_project_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: bool
@@ -396,6 +399,7 @@ def test_the_project_is_formatted(projects: Projects, role: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("checker", ["mypy", pytest.param("pyright", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("role", ROLES)

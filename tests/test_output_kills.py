@@ -47,6 +47,7 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
 
 @POSIX
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_fault_anywhere_leaves_the_old_package_or_the_new_one(tmp_path: Path, case: str, fault: str) -> None:
@@ -448,6 +449,7 @@ def test_folders_that_others_may_not_write_to(modes: tuple[int, ...], expected: 
             assert tree(folder) == before
 
 
+@pytest.mark.full
 @POSIX
 def test_builds_that_are_killed_at_any_time(tmp_path: Path) -> None:
     """Not at a chosen place, but by a signal: what is left is whole, and can be built on."""

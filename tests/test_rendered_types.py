@@ -46,6 +46,7 @@ def test_idioms(path: Path) -> None:
     check(model_of(Sources(schema=path))[0])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", PUBLISHED or [UPSTREAM], ids=lambda path: "/".join(path.parts[-3:]))
 def test_published_schemas(path: Path) -> None:
     require(path.is_file(), "the published schemas")

@@ -172,6 +172,7 @@ def shape_of(block: dict[str, Any]) -> str:
 # --- Messages -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("sources", "page", "index"), examples("request"))
 def test_a_request_reaches_its_handler(packages: Packages, sources: Sources, page: str, index: int) -> None:
     acp, message = package_for(packages, page, sources), blocks_of(page)[index]

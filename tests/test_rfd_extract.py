@@ -224,6 +224,7 @@ def test_a_draft_with_marks_is_refused_with_what_is_to_be_filled_in(tmp_path: Pa
     assert not (tmp_path / "acp").exists()
 
 
+@pytest.mark.full
 def test_a_text_needs_no_address(tmp_path: Path) -> None:
     ran = extract(tmp_path, WAVE.replace("RFD: https://example.org/rfds/waving", ""), "--out", "wave.json")
     assert ran.code == 0, ran.stderr

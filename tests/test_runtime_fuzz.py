@@ -362,6 +362,7 @@ def test_a_thousand_lines(packages: Packages, protocol: int, role: Role) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @BOTH
 @pytest.mark.parametrize(("protocol", "count"), [(1, 20_000), (2, 2_000)], ids=["v1", "v2"])
 def test_many_lines(packages: Packages, protocol: int, role: Role, count: int) -> None:

@@ -16,7 +16,7 @@ from tests.fidelity.running import EXAMPLES, bounded, values
 from tests.fidelity.subjects import SUBJECTS, Subject, chosen_types
 from tests.support import DEEP, Packages, require, upstream_schemas
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.full, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
