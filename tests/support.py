@@ -29,8 +29,6 @@ from acpgen.text import digest
 from tests import package_cache
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-SHARED = REPOSITORY.parent / "shared"
-UPSTREAM = SHARED / "acp-schemas"
 _LIBRARY = {*sys.stdlib_module_names, "annotationlib"}  # the latter from Python 3.14 on
 DEEP = bool(os.environ.get("ACPGEN_DEEP"))
 """Whether tests shall try all that they can; otherwise they try a share that CI has time for."""
@@ -43,11 +41,6 @@ def require(condition: object, what: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(f"CI lacks {what}")
     pytest.skip(f"needs {what}")
-
-
-def upstream_schemas() -> list[Path]:
-    """The published schema files, oldest release first; none where they are not at hand."""
-    return sorted(UPSTREAM.glob("v*/*/schema*.json"))
 
 
 def protocol_of(schema: Path) -> int:

@@ -13,7 +13,8 @@ import pytest
 from acpgen.config import Sources
 from acpgen.diff.findings import Comparison, Source, Use, Wire
 from tests.diff_support import Pair, expected, mirrored, observed, pair_of, shared_messages, still_calls
-from tests.support import UPSTREAM, Packages, require
+from tests.published import published
+from tests.support import Packages
 
 RELEASES = {
     1: ["0.4.9", "0.6.3", "0.10.8", "0.12.2", "0.13.6", "1.16.0", "1.21.0", "2026-11-02"],
@@ -36,10 +37,9 @@ EVERY = pytest.mark.parametrize("bump", list(bumps()), ids=lambda bump: "v{}-{}-
 
 
 def of(bump: Bump) -> Pair:
-    require(UPSTREAM.is_dir(), "the published schemas")
     protocol, kind, old, new = bump
     file = "schema.json" if kind == "stable" else "schema.unstable.json"
-    return pair_of(*(Sources(protocol=protocol, schema=UPSTREAM / f"v{protocol}" / each / file) for each in (old, new)))
+    return pair_of(*(Sources(protocol=protocol, schema=published(f"v{protocol}/{each}/{file}")) for each in (old, new)))
 
 
 @cache

@@ -1,6 +1,7 @@
 """Type checkers on generated packages, and on what users write against them: right and wrong.
 
-The result is the same on every Python, so one runs this file. By default it checks one package; the session `full` checks all.
+The result is the same on every Python, so one runs this file. By default it checks one package; the session `full`
+checks all.
 """
 
 from __future__ import annotations
