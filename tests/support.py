@@ -48,6 +48,7 @@ def protocol_of(schema: Path) -> int:
     return int(schema.parts[-3].removeprefix("v"))
 
 
+@cache
 def fitting_fragments(release: Release) -> tuple[str, ...]:
     """The bundled extensions that apply to a release, each in its newest revision that does."""
     fragments = bundled_fragments(release.protocol)
