@@ -52,6 +52,9 @@ def _pyenv_folders() -> dict[str, Path]:
 # pyenv's shims answer for every version and refuse most of them, so the interpreters themselves go first.
 os.environ["PATH"] = os.pathsep.join([*map(str, _pyenv_folders().values()), os.environ.get("PATH", os.defpath)])
 
+# The tests start hundreds of processes, and each would compile what another one has compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 def _install(session: nox.Session, *groups: str) -> None:
     """Install acpgen as it stands here, with dependency groups of pyproject.toml."""
