@@ -628,6 +628,7 @@ CONFIG = '[tool.acpgen]\nprotocol = 2\n[tool.acpgen.outputs.agent]\nout = "a"\n[
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -684,6 +685,7 @@ def test_a_full_disk_behind_stdout_is_no_bug(command: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
 @pytest.mark.parametrize("width", [60, 80, 140, 400])
 @pytest.mark.parametrize("command", ["methods", "extensions"])

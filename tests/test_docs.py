@@ -174,6 +174,7 @@ def run_step(name: str, folder: Path, environment: Mapping[str, str]) -> subproc
     )
 
 
+@pytest.mark.full
 @POSIX
 def test_the_workflow_is_green_and_red(project: Project, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"

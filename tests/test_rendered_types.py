@@ -26,6 +26,7 @@ Attributes = list[tuple[str, str, str]]
 """Names, annotations and defaults."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("release", list_releases(), ids=lambda release: f"v{release.protocol}-{release.name}")
 @pytest.mark.parametrize("keep_unknown", [False, True])
 def test_bundled_schemas(release: Release, *, keep_unknown: bool) -> None:
