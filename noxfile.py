@@ -31,6 +31,7 @@ SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durat
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|venv"
+nox.options.reuse_venv = "yes"  # what has changed is installed anew; the rest stays compiled
 nox.options.sessions = ["lint", "tests"]
 # Some machines lack a version of Python: nox says "skipped" then, in CI too. What CI needs, .ci/run checks.
 nox.options.error_on_missing_interpreters = False

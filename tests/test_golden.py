@@ -128,6 +128,7 @@ def _formatted(text: str) -> str:
     return black.format_str(text, mode=mode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PACKAGES)
 def test_modules_start_with_the_marker_and_import_nothing_but_the_standard_library(name: str) -> None:
     for path, data in tree(GENERATED / name).items():
