@@ -1,4 +1,4 @@
-"""The checks of acpgen, each in an environment of its own: `nox` runs all of them, `nox -l` lists them."""
+"""The checks of acpgen, each in an environment of its own: `nox` runs those that take seconds, `nox -l` lists all."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import subprocess
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 ROOT = Path(__file__).resolve().parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
-FULL = "3.11"  # here all tests run, and on the others a part of them
-APART = ("test_types.py", "test_package.py", "test_benchmarks.py")  # need tools, which one Python is enough for
+MAIN = "3.11"
+"""All tests run on this version; the others run those that depend on the version of Python."""
+APART = ("test_types.py", "test_package.py", "test_benchmarks.py")  # need other tools; one Python is enough
 ALIKE = (
     *("fidelity/*", "hostile/*", "test_bundled.py", "test_check.py", "test_compose*", "test_config.py"),
     *("test_dialect.py", "test_diff_*", "test_docs*", "test_document.py", "test_examples.py", "test_facts.py"),
@@ -23,10 +25,13 @@ ALIKE = (
     *("test_rendered_types.py", "test_renames.py", "test_rfd_*", "test_runtime_soak.py", "test_show.py"),
     *("test_stability.py", "test_unstable.py", "test_upstream_builds.py", "test_watch.py"),
 )
-"""What has no part in generated code, or repeats what others show; the others have the command line alone."""
+"""Modules that do not run generated code, or that repeat other tests."""
+ON_OTHERS = tuple(f"--ignore-glob=tests/{name}" for name in (*APART, *ALIKE))
+SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 nox.needs_version = ">=2025.2.9"
-nox.options.default_venv_backend = "venv"
+nox.options.default_venv_backend = "uv|venv"
+nox.options.reuse_venv = "yes"  # what has changed is installed anew; the rest stays compiled
 nox.options.sessions = ["lint", "tests"]
 # Some machines lack a version of Python: nox says "skipped" then, in CI too. What CI needs, .ci/run checks.
 nox.options.error_on_missing_interpreters = False
@@ -48,10 +53,21 @@ def _pyenv_folders() -> dict[str, Path]:
 # pyenv's shims answer for every version and refuse most of them, so the interpreters themselves go first.
 os.environ["PATH"] = os.pathsep.join([*map(str, _pyenv_folders().values()), os.environ.get("PATH", os.defpath)])
 
+# The tests start hundreds of processes, and each would compile what another one has compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 def _install(session: nox.Session, *groups: str) -> None:
     """Install acpgen as it stands here, with dependency groups of pyproject.toml."""
-    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+    what = ("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+    try:
+        session.install(*what)
+    except CommandFailed:
+        if session.venv_backend != "uv":
+            raise
+        session.warn("uv failed, and pip may have an index that uv does not know: trying pip")
+        session.run_install("python", "-m", "ensurepip", silent=True)
+        session.run_install("python", "-m", "pip", "install", *what)
 
 
 @nox.session
@@ -68,52 +84,59 @@ def lint(session: nox.Session) -> None:
     session.run("mypy")
 
 
-@nox.session(default=False)
-def types(session: nox.Session) -> None:
-    """Check generated packages, new projects and examples, and what users write; `tests-3.11` does so, too."""
-    _install(session, "test", "types")
-    _install_node(session)
-    session.run("pytest", "tests/test_types.py", *session.posargs)
-    session.run("pytest", "tests/test_init.py", "tests/test_examples.py", "-k", "typed")
-
-
-@nox.session(default=False)
-def package(session: nox.Session) -> None:
-    """Build the distributions, install them elsewhere, do there what the README says; `tests-3.11` does so, too."""
-    _install(session, "test", "types", "package")
-    session.run("pytest", "tests/test_package.py", *session.posargs)
-
-
-def _install_node(session: nox.Session) -> None:
-    """What pyright runs on."""
+def _install_all(session: nox.Session) -> None:
+    """Install what any test needs, Node for pyright among it."""
+    _install(session, "test", "types", "package", "bench")
     if shutil.which("node") is None:
         session.install("pyright[nodejs]")
 
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run the tests: all on one Python, those that are not slow, and may fail on one alone, on the others."""
-    if session.python == FULL:
-        _install(session, "test", "types", "package", "bench")
-        _install_node(session)
-        session.run(
-            "pytest", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30", *session.posargs
-        )
-        return
-    _install(session, "test")
-    left_out = [f"--ignore-glob=tests/{name}" for name in (*APART, *ALIKE)]
-    session.run("pytest", "-n", "auto", *left_out, "-m", "not slow", *session.posargs)
+    """Run the tests that take seconds."""
+    if session.python == MAIN:
+        _install_all(session)
+        session.run("pytest", *SPREAD, "-m", "not full", *session.posargs)
+    else:
+        _install(session, "test")
+        session.run("pytest", *SPREAD, *ON_OTHERS, "-m", "not full and not slow", *session.posargs)
+
+
+@nox.session(python=PYTHONS, default=False)
+def full(session: nox.Session) -> None:
+    """Run the tests that take long, or need other environments: all that `tests` leaves out."""
+    if session.python == MAIN:
+        _install_all(session)
+        session.run("pytest", *SPREAD, "-m", "full", *session.posargs)
+    else:
+        _install(session, "test")
+        session.run("pytest", *SPREAD, *ON_OTHERS, "-m", "full and not slow", *session.posargs)
+
+
+@nox.session(default=False)
+def types(session: nox.Session) -> None:
+    """Check generated packages, new projects and examples, and what users write; `tests` and `full` do so, too."""
+    _install_all(session)
+    session.run("pytest", "tests/test_types.py", *session.posargs)
+    session.run("pytest", "tests/test_init.py", "tests/test_examples.py", "-k", "typed")
+
+
+@nox.session(default=False)
+def package(session: nox.Session) -> None:
+    """Build the distributions, install them elsewhere, do there what the README says; `full-3.11` does so, too."""
+    _install(session, "test", "types", "package")
+    session.run("pytest", "tests/test_package.py", *session.posargs)
 
 
 @nox.session(default=False)
 def deep(session: nox.Session) -> None:
     """Run all tests, with many more values and hostile schemas than CI has, the same each time; takes hours."""
-    _install(session, "test", "types", "package", "bench")
+    _install_all(session)
     session.env["ACPGEN_DEEP"] = "1"
     session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
 
 
-@nox.session(python=FULL, default=False)
+@nox.session(python=MAIN, default=False)
 def bench(session: nox.Session) -> None:
     """Measure acpgen beside what people use today, which needs a quiet machine; `-- --smoke` shows that it works."""
     session.install(".", *nox.project.dependency_groups(PROJECT, "bench"))

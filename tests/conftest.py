@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import pytest
 
+from tests import package_cache
 from tests.support import DEEP, Packages
 
 
+class _Case(Protocol):
+    """As much of a test as the choice of cases looks at."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Case)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let goldens be accepted, which never happens of itself."""
+    """Let goldens be accepted, which never happens automatically."""
     parser.addoption(
         "--accept-goldens",
         action="store_true",
@@ -41,23 +58,44 @@ LONGEST = (
 """Modules with few tests that take long: they start first, so that no process works alone at the end."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let one process, not each worker, delete what is old in the cache."""
+    if not hasattr(config, "workerinput"):
+        package_cache.prune()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the longest first, and leave out what only the session `deep` has time for."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
     if DEEP:
         return
-    counts: Counter[tuple[str, str]] = Counter()
-    left_out = [item for item in items if item.get_closest_marker("deep") or not _is_in_sample(item, counts)]
+    shallow = [item for item in items if not item.get_closest_marker("deep")]
+    chosen = sample(shallow)
+    left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        items[:] = [item for item in items if item in chosen]
 
 
-def _is_in_sample(item: pytest.Item, counts: Counter[tuple[str, str]]) -> bool:
-    share = SAMPLED.get(item.path.stem, 1)
-    test = (str(item.path), getattr(item, "originalname", item.name))
-    counts[test] += 1
-    return counts[test] % share == 1 % share
+def sample(items: Iterable[T]) -> set[T]:
+    """The tests to run: of each test in a sampled module, one case in so many, at least one.
+
+    The names of the cases decide, so that neither their order nor a new case changes which of the others run.
+    """
+    tests: defaultdict[tuple[Path, str], list[T]] = defaultdict(list)
+    for item in items:
+        tests[item.path, getattr(item, "originalname", item.name)].append(item)
+    chosen: set[T] = set()
+    for (path, _), cases in tests.items():
+        share = SAMPLED.get(path.stem, 1)
+        first, *rest = sorted(cases, key=lambda item: _number(item.name))
+        chosen |= {first, *(item for item in rest if _number(item.name) < 2**32 / share)}
+    return chosen
+
+
+def _number(name: str) -> int:
+    """A number below 2**32 that is spread evenly and the same everywhere."""
+    return zlib.crc32(name.encode())
 
 
 @pytest.fixture(scope="session")

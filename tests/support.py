@@ -6,6 +6,7 @@ import ast
 import importlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -24,10 +25,10 @@ from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_r
 from acpgen.schema.compose import summarise
 from acpgen.schema.data import data_folder
 from acpgen.sources.inputs import find_inputs
+from acpgen.text import digest
+from tests import package_cache
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-SHARED = REPOSITORY.parent / "shared"
-UPSTREAM = SHARED / "acp-schemas"
 _LIBRARY = {*sys.stdlib_module_names, "annotationlib"}  # the latter from Python 3.14 on
 DEEP = bool(os.environ.get("ACPGEN_DEEP"))
 """Whether tests shall try all that they can; otherwise they try a share that CI has time for."""
@@ -42,16 +43,12 @@ def require(condition: object, what: str) -> None:
     pytest.skip(f"needs {what}")
 
 
-def upstream_schemas() -> list[Path]:
-    """The published schema files, oldest release first; none where they are not at hand."""
-    return sorted(UPSTREAM.glob("v*/*/schema*.json"))
-
-
 def protocol_of(schema: Path) -> int:
     """The protocol version of a published schema file, from its folder."""
     return int(schema.parts[-3].removeprefix("v"))
 
 
+@cache
 def fitting_fragments(release: Release) -> tuple[str, ...]:
     """The bundled extensions that apply to a release, each in its newest revision that does."""
     fragments = bundled_fragments(release.protocol)
@@ -67,13 +64,28 @@ def model_of(sources: Sources, options: Options | None = None) -> tuple[Model, t
     return compile_model(find_inputs(sources), options or Options(), timings=Timings(), strict=False)
 
 
+def package_folder(sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None) -> Path:
+    """A package in the cache on disk, built where it is missing. Read it, and change nothing in it.
+
+    The files are those of the templates: unformatted, which means the same and takes half as long.
+    """
+    inputs = find_inputs(sources)
+
+    def build() -> Mapping[str, str]:
+        model, _ = compile_model(inputs, options or Options(), timings=Timings(), strict=False)
+        return emit(model, roles, data_folder() / "templates")
+
+    files = [(each.name, each.digest) for each in (inputs.schema, inputs.facts, *inputs.extensions) if each]
+    return package_cache.folder(repr((inputs.protocol, inputs.origin, files, roles, options)), build)
+
+
 @cache
 def package_files(
     sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
 ) -> Mapping[str, str]:
-    """The files of a package, as the templates print them: unformatted, which means the same and takes half as long."""
-    model, _ = model_of(sources, options)
-    return emit(model, roles, data_folder() / "templates")
+    """The files of a package from the cache on disk."""
+    folder = package_folder(sources, roles, options)
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.is_file()}
 
 
 def foreign_imports(module: ast.Module) -> list[str]:
@@ -101,6 +113,14 @@ def write_package(files: Mapping[str, str], folder: Path) -> None:
         (folder / path).write_text(text, encoding="utf-8")
 
 
+def _link(target: Path, link: Path) -> None:
+    """Make `target` importable as `link`; modules that were compiled before stay compiled."""
+    try:
+        link.symlink_to(target, target_is_directory=True)
+    except OSError:  # Windows allows links to few users
+        shutil.copytree(target, link)
+
+
 def import_folder(folder: Path) -> ModuleType:
     """Import the package in `folder` under the name of the folder, which has to be unique within a test run."""
     assert folder.name not in sys.modules, f"{folder.name} was imported before"
@@ -126,7 +146,7 @@ class Packages:
         key = (sources, roles, options)
         if key not in self._known:
             folder = self._home / f"built_{len(list(self._home.iterdir()))}"
-            write_package(package_files(sources, roles, options), folder)
+            _link(package_folder(sources, roles, options), folder)
             self._known[key] = import_folder(folder)
         return self._known[key]
 
@@ -136,8 +156,9 @@ class Packages:
 
     def write(self, schema: Mapping[str, Any]) -> Path:
         """A file with `schema` in it."""
-        path = self._home / f"schema_{len(list(self._home.glob('schema_*')))}.json"
-        path.write_text(json.dumps(schema), encoding="utf-8")
+        text = json.dumps(schema)
+        path = self._home / f"schema_{digest(text.encode())[:16]}.json"  # the name is part of the package
+        path.write_text(text, encoding="utf-8")
         return path
 
 

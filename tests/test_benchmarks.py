@@ -148,6 +148,7 @@ NEEDS = {
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Measure]]) -> None:
     found = taken[part] = PARTS[part].measure(lab)
@@ -165,6 +166,7 @@ def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Me
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_all_agents_say_the_same(lab: Lab) -> None:
     said = {}
     for who, command in stdio.agents(lab).items():
@@ -180,6 +182,7 @@ def test_all_agents_say_the_same(lab: Lab) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_agents_give_up_their_loop_before_each_update_where_they_are_asked_to(lab: Lab) -> None:
     """Prompts that wait at the same time then take turns, which the blocking agent cannot do."""
     for who, command in stdio.agents(lab).items():
@@ -220,6 +223,7 @@ def test_a_codec_is_measured_only_if_it_gives_messages_back() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_a_codec_is_measured_message_by_message(taken: dict[str, list[Measure]]) -> None:
     if "codec" not in taken:
         pytest.skip("needs the run of the part")
@@ -326,6 +330,7 @@ def rounded(cell: str) -> str:
     return f"{round(float(number))}{unit}" if number and "," not in number else cell
 
 
+@pytest.mark.full
 def test_charts_are_the_same_each_time(tmp_path: Path) -> None:
     require(find_spec("matplotlib"), "matplotlib")
     from benchmarks.charts import CHARTS, draw

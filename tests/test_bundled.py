@@ -19,7 +19,8 @@ from acpgen.config import Sources
 from acpgen.ir.model import Enum
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.walk import walk
-from tests.support import UPSTREAM, fitting_fragments, model_of, require, upstream_schemas
+from tests.published import FILES, available, published, shared
+from tests.support import fitting_fragments, model_of, require
 
 RELEASES = list_releases()
 EVERY = pytest.mark.parametrize("release", RELEASES, ids=lambda release: f"v{release.protocol}/{release.name}")
@@ -34,8 +35,7 @@ def read(path: Path) -> Any:
 
 
 def upstream_of(release: Release) -> Any:
-    require(UPSTREAM.is_dir(), "the published schemas")
-    return read(UPSTREAM / f"v{release.protocol}" / release.name / "schema.json")
+    return read(published(f"v{release.protocol}/{release.name}/schema.json"))
 
 
 def described(root: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -178,7 +178,7 @@ def published_runs() -> frozenset[tuple[str, ...]]:
     """Those of all upstream descriptions, in whatever release."""
     texts = {
         text
-        for path in upstream_schemas()
+        for path in available()
         for _, node in described(read(path))
         if isinstance(text := node.get("description"), str)
     }
@@ -192,7 +192,7 @@ def test_runs_of_words() -> None:
 
 @EVERY
 def test_no_description_quotes_upstream(release: Release) -> None:
-    require(UPSTREAM.is_dir(), "the published schemas")
+    published(FILES[-1])
     assert len(published_runs()) > 1000
     quotes = {
         pointer: [" ".join(run) for run in runs(node["description"]) & published_runs()]
@@ -204,8 +204,7 @@ def test_no_description_quotes_upstream(release: Release) -> None:
 
 def test_no_extension_quotes_upstream() -> None:
     """Nor the RFDs, which the extensions follow."""
-    require(UPSTREAM.is_dir(), "the published schemas")
-    pages = [path.read_text(encoding="utf-8") for path in sorted((UPSTREAM.parent / "rfd").iterdir())]
+    pages = [path.read_text(encoding="utf-8") for path in sorted(shared("rfd").iterdir())]
     known = published_runs() | {run for page in pages for run in runs(page)}
     files = sorted((RELEASES[0].schema.parents[2] / "extensions").rglob("*.json"))
     assert files
@@ -234,6 +233,7 @@ def texts_of(node: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
 # --- Extensions -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @EVERY
 def test_every_extension_that_fits_can_be_built_alone(release: Release) -> None:
     fitting = fitting_fragments(release)

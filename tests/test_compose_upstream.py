@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,21 +15,15 @@ from acpgen.schema.document import Document, parse_document, read_document
 from acpgen.schema.fragment import Fragment, load_fragment
 from acpgen.schema.gates import Gate, check_gates, read_gates
 from acpgen.schema.walk import walk
-
-SCHEMAS = Path(__file__).resolve().parents[2] / "shared" / "acp-schemas"
-pytestmark = pytest.mark.skipif(
-    not SCHEMAS.is_dir() and "CI" not in os.environ, reason=f"the upstream schemas are not at {SCHEMAS}"
-)
-
+from tests.published import published
 
 LACKS = "lacks a definition"
 
 
 def upstream(release: str, kind: str = "schema") -> Document:
     protocol, name = release.split("/")
-    return read_document(
-        SCHEMAS / release / f"{kind}.json", label=f"{release}/{kind}.json", origin=f"ACP {protocol}, {name}"
-    )
+    label = f"{release}/{kind}.json"
+    return read_document(published(label), label=label, origin=f"ACP {protocol}, {name}")
 
 
 def facts(release: str) -> dict[str, Gate]:

@@ -13,7 +13,8 @@ import pytest
 
 from acpgen.config import Sources
 from acpgen.ir.model import Kind, Method, Ref, Role
-from tests.support import UPSTREAM, Packages, require, schema_of
+from tests.published import published
+from tests.support import Packages, schema_of
 from tests.test_dataclasses import SOURCES, Samples, model_for
 from tests.test_probes import contains
 
@@ -32,8 +33,7 @@ def sources_of(version: str) -> Sources:
     protocol = int(version[1])
     if UNSTABLE not in version:
         return SOURCES[protocol]
-    require(UPSTREAM.is_dir(), "the published schemas")
-    return Sources(protocol=protocol, schema=UPSTREAM / f"v{protocol}" / "2026-11-02" / "schema.unstable.json")
+    return Sources(protocol=protocol, schema=published(f"v{protocol}/2026-11-02/schema.unstable.json"))
 
 
 class Loopback:
@@ -190,8 +190,7 @@ def test_a_handler_that_is_not_overridden(packages: Packages, role: Role) -> Non
 
 def test_the_same_method_as_request_and_as_notification(packages: Packages) -> None:
     """`mcp/message` was both, on both sides; `$/cancel_request` is on both sides, too."""
-    require(UPSTREAM.is_dir(), "the published schemas")
-    acp = packages(Sources(schema=UPSTREAM / "v1" / "1.21.0" / "schema.unstable.json"))
+    acp = packages(Sources(schema=published("v1/1.21.0/schema.unstable.json")))
     raw = {"connectionId": "c", "method": "m"}
     for role in Role:
         handler = recording(acp, role, results={"mcp_message": [1]})

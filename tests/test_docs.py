@@ -19,7 +19,8 @@ import yaml
 from acpgen.cli.app import make_app
 from tests.documents import Block, blocks, environment_with_acpgen, play, section
 from tests.project_support import Project
-from tests.support import REPOSITORY, UPSTREAM, require
+from tests.published import RECORDED, shared
+from tests.support import REPOSITORY
 from tests.vendoring import edit, hook, make_project, put_schema
 
 SECURITY = REPOSITORY / "docs" / "security.md"
@@ -87,15 +88,17 @@ def prepare(folder: Path) -> None:
             text = re.sub(r"^from (demo|chat_acp) import", "from acp import", block.text, flags=re.MULTILINE)
             (folder / block.name).write_text(text, encoding="utf-8")
     for name in set(re.findall(r"\.\./schema-(\S+)\.json", bump_text())):
-        if UPSTREAM.is_dir():
-            shutil.copy(UPSTREAM / "v1" / name / "schema.json", folder.parent / f"schema-{name}.json")
+        if (schema := RECORDED / "v1" / name / "schema.json").is_file():
+            shutil.copy(schema, folder.parent / f"schema-{name}.json")
 
 
 @POSIX
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("title", [HISTORY, pytest.param(RENAMES, marks=pytest.mark.deep)])
 def test_transcripts_are_what_happens(title: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    require(title != HISTORY or UPSTREAM.is_dir(), "the published schemas")
+    if title == HISTORY:
+        shared("acp-schemas")
     folder = tmp_path / "app"
     folder.mkdir()
     prepare(folder)
@@ -171,6 +174,7 @@ def run_step(name: str, folder: Path, environment: Mapping[str, str]) -> subproc
     )
 
 
+@pytest.mark.full
 @POSIX
 def test_the_workflow_is_green_and_red(project: Project, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"

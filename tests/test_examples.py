@@ -254,6 +254,7 @@ def test_the_vendor_extension_works_end_to_end(examples: Examples) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("checker", ["mypy", pytest.param("pyright", marks=pytest.mark.deep)])
 def test_the_examples_are_typed(examples: Examples, checker: str) -> None:
     if find_spec(checker) is None:

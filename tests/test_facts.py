@@ -18,7 +18,8 @@ from acpgen.schema.bundled import list_releases, load_facts, load_release, newes
 from acpgen.schema.data import data_folder
 from acpgen.schema.facts import Negotiation, Unsupported, check_negotiation, fitting_facts, read_facts, read_negotiation
 from tests.command_line import build_package, run_acpgen
-from tests.support import UPSTREAM, Packages, model_of, require
+from tests.published import published
+from tests.support import Packages, model_of
 
 Node = dict[str, Any]
 NEWEST = {protocol: newest_release(protocol) for protocol in (1, 2)}
@@ -55,8 +56,7 @@ def test_a_copy_of_a_bundled_schema_has_its_gates(tmp_path: Path, protocol: int,
 
 @pytest.mark.parametrize(("protocol", "gates", "methods"), [(1, 16, 25), (2, 11, 18)])
 def test_so_has_the_official_file(tmp_path: Path, protocol: int, gates: int, methods: int) -> None:
-    path = UPSTREAM / f"v{protocol}" / "2026-11-02" / "schema.json"
-    require(path.exists(), "the published schemas")
+    path = published(f"v{protocol}/2026-11-02/schema.json")
     found = gated("--schema", path, "--protocol", str(protocol), cwd=tmp_path)
     assert (len([gate for gate in found.values() if gate]), len(found)) == (gates, methods)
 
@@ -97,6 +97,7 @@ def test_methods_of_ones_own_are_no_news(tmp_path: Path) -> None:
     assert diagnostics == ()
 
 
+@pytest.mark.full
 def test_the_manifest_knows_the_facts(tmp_path: Path) -> None:
     path = own(tmp_path, raw_schema(1))
     lock = json.loads((build_package(tmp_path / "acp", "--schema", path) / "acpgen.lock").read_text())
@@ -172,6 +173,7 @@ def test_the_least_values_of_every_type_can_be_read(tmp_path: Path) -> None:
 CHILD = {"$ref": "#/$defs/Child"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "child",
     [

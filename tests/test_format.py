@@ -58,6 +58,7 @@ def test_copied_modules_stand_as_black_writes_them(path: Path) -> None:
     assert as_black(text) == text
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=200)
 @given(st.text(st.sampled_from("ab\"'\\\n\t\N{SNOWMAN}") | st.characters(), max_size=30))
 def test_any_text_is_a_literal_and_a_docstring_as_black_writes_them(text: str) -> None:

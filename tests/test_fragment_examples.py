@@ -29,6 +29,7 @@ CASES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("sources", "example"), CASES)
 def test_an_example_is_a_message(packages: Packages, sources: Sources, example: dict[str, Any]) -> None:
     acp = packages(sources)

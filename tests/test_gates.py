@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,7 @@ import pytest
 from acpgen.diagnostics import Report
 from acpgen.schema.data import data_folder
 from acpgen.schema.gates import Gate, check_gates, gated_twice, read_gates
-
-SCHEMAS = Path(__file__).resolve().parents[2] / "shared" / "acp-schemas"
-needs_schemas = pytest.mark.skipif(
-    not SCHEMAS.is_dir() and "CI" not in os.environ, reason=f"the upstream schemas are not at {SCHEMAS}"
-)
+from tests.published import published
 
 ROOT: dict[str, Any] = {
     "$defs": {
@@ -90,19 +85,17 @@ def test_reading_gates() -> None:
 FACTS = sorted(data_folder().glob("schema/v*/*/facts.json"))
 
 
-@needs_schemas
 @pytest.mark.parametrize("path", FACTS, ids=lambda path: "-".join(path.parts[-3:-1]))
 def test_bundled_facts_hold_in_the_schema_of_their_release(path: Path) -> None:
     facts = json.loads(path.read_text())
     assert path.parts[-3:-1] == (f"v{facts['protocol']}", facts["release"])
     assert gated_twice(facts["gates"]) == []
-    root = json.loads((SCHEMAS / f"v{facts['protocol']}" / facts["release"] / "schema.json").read_text())
+    root = json.loads(published(f"v{facts['protocol']}/{facts['release']}/schema.json").read_text())
     report = Report()
     check_gates(root, read_gates(facts["gates"]), report)
     assert report.found == []
 
 
-@needs_schemas
 @pytest.mark.parametrize(
     ("release", "baseline"),
     [
@@ -115,7 +108,7 @@ def test_bundled_facts_hold_in_the_schema_of_their_release(path: Path) -> None:
     ],
 )  # fmt: skip
 def test_only_methods_that_need_no_capability_have_no_gate(release: str, baseline: str) -> None:
-    definitions = json.loads((SCHEMAS / release / "schema.json").read_text())["$defs"].values()
+    definitions = json.loads(published(f"{release}/schema.json").read_text())["$defs"].values()
     gates = read_gates(json.loads((data_folder() / "schema" / release / "facts.json").read_text())["gates"])
     methods = {node["x-method"] for node in definitions if "x-method" in node}
     assert sorted(methods - gates.keys()) == baseline.split()

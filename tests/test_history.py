@@ -19,7 +19,7 @@ from tests.history.edits import edited
 from tests.history.surface import read_surface, unfound
 from tests.history.timeline import BUNDLED, SMALL, STABLE, TAGS, UNSTABLE, Pair, facts, method_changes, renamed_fields
 from tests.project_support import Project
-from tests.support import UPSTREAM, require
+from tests.published import shared
 from tests.vendoring import git
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
@@ -70,10 +70,6 @@ def named(pairs: list[Pair]) -> pytest.MarkDecorator:
 
 SHARE = (STABLE[0], *[pair for pair in STABLE if pair.new == "2026-11-02"])
 """What CI plays: the first bump, and the last one of each protocol. The session `deep` plays all."""
-
-
-def require_schemas(pair: Pair) -> None:
-    require(all(path.is_file() for path in pair.files), "the published schemas")
 
 
 # --- What the agent is at a release ---------------------------------------------------------------------------------
@@ -192,20 +188,22 @@ def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "pair", [pytest.param(pair, id=str(pair), marks=[] if pair in SHARE else [pytest.mark.deep]) for pair in STABLE]
 )
 def test_a_bump(pair: Pair, tmp_path: Path) -> None:
-    require_schemas(pair)
     bump(tmp_path, pair, TAKEN[pair.protocol, pair.new])
 
 
-@(pytest.mark.deep if UPSTREAM.is_dir() else pytest.mark.slow)  # its parts are among the published ones
+@pytest.mark.full
+@pytest.mark.slow
 def test_a_bump_between_bundled_releases(tmp_path: Path) -> None:
     bump(tmp_path, SMALL, TAKEN[1, "0.12.2"])
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_old_names_can_be_kept(tmp_path: Path) -> None:
     # a class that has become a union cannot be made any more, and yet be decoded
     agent = WRITTEN[1, "0.10.8"].replace('AuthMethod(id="key", name="A key")', "decode(AuthMethod, KEY)")
@@ -234,9 +232,9 @@ def test_old_names_can_be_kept(tmp_path: Path) -> None:
 
 
 def test_every_release_has_its_place() -> None:
-    require(UPSTREAM.is_dir(), "the published schemas")
+    recorded = shared("acp-schemas")
     for protocol, releases in TAGS.items():
-        assert {path.parent.name for path in UPSTREAM.glob(f"v{protocol}/*/schema.json")} == releases.keys()
+        assert {path.parent.name for path in recorded.glob(f"v{protocol}/*/schema.json")} == releases.keys()
         assert list(releases.values()) == sorted(releases.values())
 
 
@@ -246,9 +244,9 @@ def test_the_bundled_releases_are_the_ones_that_are_played() -> None:
     }
 
 
+@pytest.mark.full
 @named([SMALL, *STABLE, *UNSTABLE])
 def test_the_comparison_names_what_changed(pair: Pair) -> None:
-    require_schemas(pair)
     found = findings(pair)
     assert {each for each in map(method_change, found) if each} == method_changes(pair)
     # of a new type, or of one that is something else now, the parts are not news

@@ -179,6 +179,7 @@ FORGERIES: tuple[Callable[[Project], str], ...] = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_forgeries_are_findings(project: Project, forgery: Callable[[Project], str]) -> None:
     path = forgery(project)
@@ -264,6 +265,7 @@ main()
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
 @pytest.mark.parametrize(
     ("name", "command", "expected"),

@@ -30,6 +30,7 @@ from tests.support import REPOSITORY
 from tests.test_no_special_cases import ALLOWED, name_pattern
 
 ROLES, PROTOCOLS = ("agent", "client"), (1, 2)
+EACH_PROTOCOL = pytest.mark.parametrize("protocol", [1, pytest.param(2, marks=pytest.mark.full)])
 SECONDS = 300.0
 """How long a process may take before it counts as hanging."""
 
@@ -73,7 +74,7 @@ def names(folder: Path) -> list[str]:
 # --- What is written ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@EACH_PROTOCOL
 @pytest.mark.parametrize("role", ROLES)
 def test_a_project_is_written(projects: Projects, role: str, protocol: int) -> None:
     files = tree(projects(role, protocol))
@@ -107,7 +108,7 @@ def commands_in_readme(project: Path) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@EACH_PROTOCOL
 @pytest.mark.parametrize("role", ROLES)
 def test_the_vendored_code_is_that_of_the_configuration(projects: Projects, role: str, protocol: int) -> None:
     project = projects(role, protocol)
@@ -120,12 +121,14 @@ def test_the_vendored_code_is_that_of_the_configuration(projects: Projects, role
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_the_vendored_code_is_what_a_build_compiles(projects: Projects) -> None:
     project = projects("client", 2)
     ran = run_acpgen("check", cwd=project)
     assert (ran.code, ran.stdout, ran.stderr) == (0, "src/my_client/acp: up to date\n", "")
 
 
+@pytest.mark.full
 def test_extensions_are_vendored_too(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_bytes((REPOSITORY / "examples/vendor_extension/acme-notes.json").read_bytes())
     ran = run_acpgen("init", "here/My.Notes-Agent", "-e", "./notes.json", "-e", "auth-state", cwd=tmp_path)
@@ -216,6 +219,7 @@ def test_bad_options_are_refused(tmp_path: Path, arguments: tuple[str, ...], mes
     assert names(tmp_path) == ["broken.json"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("existing", [False, True])
 def test_nothing_is_left_of_a_project_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: bool
@@ -241,7 +245,7 @@ def test_nothing_is_left_of_a_project_that_failed(
 # --- What the projects do ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@EACH_PROTOCOL
 @pytest.mark.parametrize("role", ROLES)
 def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocol: int) -> None:
     ran = subprocess.run(
@@ -396,8 +400,9 @@ def test_the_project_is_formatted(projects: Projects, role: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("checker", ["mypy", pytest.param("pyright", marks=pytest.mark.deep)])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@EACH_PROTOCOL
 @pytest.mark.parametrize("role", ROLES)
 def test_the_project_is_typed(projects: Projects, role: str, protocol: int, *, checker: str, tmp_path: Path) -> None:
     if find_spec(checker) is None:

@@ -153,6 +153,7 @@ def test_names_are_found_in_templates(tmp_path: Path) -> None:
 # --- What is generated, and what the project says of itself ------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_generated_code_imports_the_standard_library_alone(protocol: int) -> None:
     files = package_files(Sources(protocol=protocol), tuple(Role))

@@ -53,6 +53,7 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
 
 @POSIX
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_fault_anywhere_leaves_whole_files_that_the_next_build_repairs(tmp_path: Path, case: str, fault: str) -> None:
@@ -66,6 +67,7 @@ def test_a_fault_anywhere_leaves_whole_files_that_the_next_build_repairs(tmp_pat
     assert found["faults"] > 10
 
 
+@pytest.mark.full
 @POSIX
 def test_builds_that_are_killed_at_any_time(tmp_path: Path) -> None:
     """Not at a chosen place, but by a signal: what is left are whole files, and the next build repairs them."""

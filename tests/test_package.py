@@ -23,6 +23,8 @@ from tests.project_support import Project
 from tests.support import REPOSITORY, require
 from tests.vendoring import edit, hook, make_project
 
+pytestmark = pytest.mark.full
+
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 PROGRAMS = "Scripts" if os.name == "nt" else "bin"
 

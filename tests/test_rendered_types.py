@@ -13,27 +13,20 @@ from acpgen.emit.types import alias_target, bounds, render_types
 from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Options, Scalar, Struct
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
-from tests.support import (
-    DEEP,
-    REPOSITORY,
-    UPSTREAM,
-    fitting_fragments,
-    model_of,
-    protocol_of,
-    require,
-    upstream_schemas,
-)
+from tests.published import FILES, published
+from tests.support import DEEP, REPOSITORY, fitting_fragments, model_of, protocol_of
 
 GOLDEN = sorted(
     schema
     for types in (REPOSITORY / "tests/golden").glob("*/expected/types.py")
     if (schema := types.parents[1] / "input/schema.json").is_file()
 )
-PUBLISHED = upstream_schemas()[:: 1 if DEEP else 3]
+PUBLISHED = FILES[:: 1 if DEEP else 3]
 Attributes = list[tuple[str, str, str]]
 """Names, annotations and defaults."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("release", list_releases(), ids=lambda release: f"v{release.protocol}-{release.name}")
 @pytest.mark.parametrize("keep_unknown", [False, True])
 def test_bundled_schemas(release: Release, *, keep_unknown: bool) -> None:
@@ -46,9 +39,10 @@ def test_idioms(path: Path) -> None:
     check(model_of(Sources(schema=path))[0])
 
 
-@pytest.mark.parametrize("path", PUBLISHED or [UPSTREAM], ids=lambda path: "/".join(path.parts[-3:]))
-def test_published_schemas(path: Path) -> None:
-    require(path.is_file(), "the published schemas")
+@pytest.mark.full
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_schemas(name: str) -> None:
+    path = published(name)
     check(model_of(Sources(schema=path, protocol=protocol_of(path)))[0])
 
 

@@ -17,7 +17,8 @@ from acpgen.schema.compose import compose
 from acpgen.schema.equality import same_shape
 from acpgen.schema.fragment import load_fragments
 from acpgen.sources.inputs import find_inputs
-from tests.support import SHARED, UPSTREAM, Packages, require
+from tests.published import RECORDED, SHARED, shared
+from tests.support import Packages
 from tests.test_dataclasses import Samples, model_for
 from tests.test_probes import contains
 
@@ -39,7 +40,7 @@ That on transports shows messages in charts alone, cut short.
 SOURCES = {
     "auth-methods-2026-01-14.txt": Sources(release="0.10.8", extensions=("auth-methods",)),
     "auth-state-2026-03-07.txt": Sources(release="0.10.8", extensions=("auth-state@2026-03-07",)),
-    "authentication-v2-page.txt": Sources(protocol=2, schema=UPSTREAM / "v2" / "0.14.0" / "schema.json"),
+    "authentication-v2-page.txt": Sources(protocol=2, schema=RECORDED / "v2" / "0.14.0" / "schema.json"),
     "logout-2026-02-02.txt": Sources(release="0.10.8", extensions=("logout",)),
     "schema-v1-page-2025.txt": Sources(release="0.10.8"),
 }
@@ -91,7 +92,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
 
 
 def blocks_of(page: str) -> list[Any]:
-    require(RFDS.is_dir(), "the RFDs")
+    shared("rfd")
     return json_blocks((RFDS / page).read_text(encoding="utf-8"))
 
 
@@ -107,7 +108,7 @@ def examples(shape: str) -> list[Any]:
 
 
 def package_for(packages: Packages, page: str, sources: Sources | None = None) -> ModuleType:
-    require(UPSTREAM.is_dir(), "the published schemas")
+    shared("acp-schemas")
     return packages(sources or SOURCES[page])
 
 
@@ -147,7 +148,7 @@ def test_the_extractor() -> None:
 
 
 def test_every_page_is_known() -> None:
-    require(RFDS.is_dir(), "the RFDs")
+    shared("rfd")
     assert sorted(path.name for path in RFDS.iterdir()) == sorted(COUNTS)
 
 
@@ -172,6 +173,7 @@ def shape_of(block: dict[str, Any]) -> str:
 # --- Messages -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("sources", "page", "index"), examples("request"))
 def test_a_request_reaches_its_handler(packages: Packages, sources: Sources, page: str, index: int) -> None:
     acp, message = package_for(packages, page, sources), blocks_of(page)[index]

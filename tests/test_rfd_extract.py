@@ -17,7 +17,8 @@ from acpgen.schema.document import split
 from acpgen.schema.fragment import find_marks, load_fragment
 from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
 from tests.command_line import Outcome, run_acpgen
-from tests.support import REPOSITORY, SHARED, require
+from tests.published import SHARED, shared
+from tests.support import REPOSITORY
 
 if sys.version_info >= (3, 15):
     pytest.importorskip("tree_sitter", reason="needs tree-sitter, which has no wheels for Python 3.15")
@@ -126,7 +127,7 @@ def without_descriptions_of_change(key: str, part: Any) -> Any:
 
 @pytest.mark.parametrize("page", BUNDLED)
 def test_a_bundled_fragment_is_the_draft_after_a_few_edits(page: str) -> None:
-    require(RFDS.is_dir(), "the RFDs")
+    shared("rfd")
     ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", "--release", "0.10.8", cwd=REPOSITORY)
     assert ran.code == 1, ran.stderr
     draft = draft_of(ran)
@@ -138,7 +139,7 @@ def test_a_bundled_fragment_is_the_draft_after_a_few_edits(page: str) -> None:
 @pytest.mark.parametrize("page", BUNDLED)
 def test_each_edit_but_those_of_style_is_asked_for(page: str) -> None:
     """What has to be edited stands in the draft as a mark, or is a matter of this project's taste."""
-    require(RFDS.is_dir(), "the RFDs")
+    shared("rfd")
     ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", "--release", "0.10.8", cwd=REPOSITORY)
     edits = json.loads((EDITS / f"{page}.patch.json").read_text(encoding="utf-8"))
     places = {edit["at"] for edit in edits}
@@ -152,7 +153,7 @@ def test_each_edit_but_those_of_style_is_asked_for(page: str) -> None:
 
 
 def test_a_page_about_a_later_protocol_asks_for_what_it_does_not_define() -> None:
-    require(RFDS.is_dir(), "the RFDs")
+    shared("rfd")
     page = RFDS / "authentication-v2-page.txt"
     ran = run_acpgen("rfd", "extract", page, "--protocol", "2", cwd=REPOSITORY)
     assert ran.code == 1
@@ -162,7 +163,7 @@ def test_a_page_about_a_later_protocol_asks_for_what_it_does_not_define() -> Non
 
 @pytest.mark.parametrize("page", ["authentication-v2-page", "schema-v1-page-2025"])
 def test_a_page_that_adds_nothing_is_unusable(page: str) -> None:
-    require(RFDS.is_dir(), "the RFDs")
+    shared("rfd")
     ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", cwd=REPOSITORY)
     assert (ran.code, ran.stdout) == (2, "")
     assert "[rfd-nothing-found]" in ran.stderr
@@ -228,6 +229,7 @@ def test_a_draft_with_marks_is_refused_with_what_is_to_be_filled_in(tmp_path: Pa
     assert not (tmp_path / "acp").exists()
 
 
+@pytest.mark.full
 def test_a_text_needs_no_address(tmp_path: Path) -> None:
     ran = extract(tmp_path, WAVE.replace("RFD: https://example.org/rfds/waving", ""), "--out", "wave.json")
     assert ran.code == 0, ran.stderr

@@ -17,6 +17,8 @@ from acpgen.schema.fragment import find_marks
 from tests.command_line import run_acpgen
 from tests.rfd_support import extraction
 
+pytestmark = pytest.mark.full
+
 CPU_SECONDS = 60.0
 """The CPU time that any text may take; the slowest takes two seconds. A loaded machine does not count."""
 

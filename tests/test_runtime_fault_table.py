@@ -317,6 +317,7 @@ PEERS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("carrier", ALIKE)
 @rows("does", PEERS)
 def test_a_peer(acp: ModuleType, tmp_path: Path, carrier: str, does: Callable[[Wire], None]) -> None:

@@ -355,6 +355,7 @@ def check(packages: Packages, protocol: int, role: Role, count: int) -> None:
 BOTH = pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
 
 
+@pytest.mark.full
 @BOTH
 @pytest.mark.parametrize("protocol", [1, 2], ids=["v1", "v2"])
 def test_a_thousand_lines(packages: Packages, protocol: int, role: Role) -> None:
@@ -362,6 +363,7 @@ def test_a_thousand_lines(packages: Packages, protocol: int, role: Role) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @BOTH
 @pytest.mark.parametrize(("protocol", "count"), [(1, 20_000), (2, 2_000)], ids=["v1", "v2"])
 def test_many_lines(packages: Packages, protocol: int, role: Role, count: int) -> None:

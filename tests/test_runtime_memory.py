@@ -15,6 +15,7 @@ from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had"),
 ]

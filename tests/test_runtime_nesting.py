@@ -79,6 +79,7 @@ def depths(opening: str, closing: str) -> list[int]:
     return [limit // 2, *range(limit - 110, limit + 20, 15), 2 * limit]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_a_deep_value_ends_no_connection(packages: Packages, position: str, shape: str) -> None:

@@ -23,6 +23,8 @@ from tests.runtime_support import pair, run
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
+pytestmark = pytest.mark.full
+
 SEED = 20261121
 SESSIONS = 200
 TURNS = 4

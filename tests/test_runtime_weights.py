@@ -86,6 +86,7 @@ VALUES: dict[str, Callable[[int], bytes]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", VALUES.values(), ids=VALUES.keys())
 @pytest.mark.parametrize("size", [900, 20_000, 1_000_000])
 def test_the_estimate_is_no_less_than_what_it_takes(
@@ -96,6 +97,7 @@ def test_the_estimate_is_no_less_than_what_it_takes(
     assert taken < estimate + 100
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", VALUES.values(), ids=VALUES.keys())
 @pytest.mark.parametrize("size", [900, 20_000, 1_000_000])
 def test_the_measure_is_no_less_than_what_it_takes(packages: Packages, make: Callable[[int], bytes], size: int) -> None:
@@ -327,6 +329,7 @@ HOSTILE: dict[str, Callable[[], list[bytes]]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had")
 @pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_peer_fills_no_memory(packages: Packages, tmp_path: Path, make: Callable[[], list[bytes]]) -> None:

@@ -516,6 +516,7 @@ def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_signatures_follow_the_options_for_types(tmp_path: Path) -> None:
     options = Options(open=True, keep_unknown=True)
     _, model, _ = load_composed(Sources(), options)
@@ -541,6 +542,7 @@ def every_bundled() -> Iterator[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("release", "extended"), list(every_bundled()))
 def test_every_name_can_be_shown(release: Release, extended: bool) -> None:
     extensions = fitting_fragments(release) if extended else ()

@@ -111,6 +111,7 @@ def test_there_are_unions_to_try(protocol: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @BOTH
 def test_a_new_member_changes_no_other_name(protocol: int, tmp_path: Path) -> None:
     compile_, root = Compiler(tmp_path, protocol), root_of(protocol)
@@ -141,6 +142,7 @@ def test_the_order_of_members_changes_no_name(protocol: int, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @BOTH
 def test_a_member_that_goes_takes_no_other_name_with_it(protocol: int, tmp_path: Path) -> None:
     """What only this member used may become a class of its own, and what two members shared may cease to be one."""
@@ -194,6 +196,7 @@ def shuffled_required(names: list[str], chance: random.Random) -> list[str]:
     return chance.sample(names, len(names))
 
 
+@pytest.mark.full
 @BOTH
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_of_keys_changes_no_name(protocol: int, seed: int, tmp_path: Path) -> None:
@@ -247,6 +250,7 @@ def test_the_first_description_of_a_method_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,6 +1,7 @@
 """Type checkers on generated packages, and on what users write against them: right and wrong.
 
-Slow, and the same on every Python: `nox` runs this file once, in the session `types`.
+The result is the same on every Python, so one runs this file. By default it checks one package; the session `full`
+checks all.
 """
 
 from __future__ import annotations
@@ -36,19 +37,25 @@ def name_of(release: Release) -> str:
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the packages: every bundled schema with its extensions, and once with all options."""
+    """A folder with one package, and what users write against it."""
     home = tmp_path_factory.mktemp("types")
-    for release in list_releases():
-        sources = Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
-        write_package(package_files(sources, tuple(Role)), home / name_of(release))
-    options = Options(open=True, keep_unknown=True)
-    write_package(package_files(Sources(), tuple(Role), options), home / "with_options")
-    for folder in generated_packages():
-        shutil.copytree(folder, home / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")
     write_package(package_files(Sources(), tuple(Role)), home / "acp")
     for name, code in USERS.items():
         (home / name).write_text(code, encoding="utf-8")
     return home
+
+
+@pytest.fixture
+def all_packages(tmp_path: Path) -> Path:
+    """A folder with every bundled schema with its extensions, one with all options, and the packages on record."""
+    for release in list_releases():
+        sources = Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
+        write_package(package_files(sources, tuple(Role)), tmp_path / name_of(release))
+    options = Options(open=True, keep_unknown=True)
+    write_package(package_files(Sources(), tuple(Role), options), tmp_path / "with_options")
+    for folder in generated_packages():
+        shutil.copytree(folder, tmp_path / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")
+    return tmp_path
 
 
 def generated_packages() -> list[Path]:
@@ -110,15 +117,21 @@ def check(request: pytest.FixtureRequest) -> Check:
 
 @pytest.fixture(scope="session", params=[run_mypy, run_pyright])
 def complaints(request: pytest.FixtureRequest, home: Path) -> Mapping[tuple[str, int], str]:
-    """What a checker says about everything in `home`: one run, as most of it goes into the same modules."""
+    """The errors of a checker in `home`: one run, because most of it goes into the package."""
     found: Mapping[tuple[str, int], str] = request.param(home)
     return found
 
 
-def test_generated_packages_are_clean(complaints: Mapping[tuple[str, int], str]) -> None:
+def test_a_generated_package_is_clean(complaints: Mapping[tuple[str, int], str]) -> None:
     assert {place: text for place, text in complaints.items() if place[0] not in USERS} == {}
 
 
+@pytest.mark.full
+def test_generated_packages_are_clean(check: Check, all_packages: Path) -> None:
+    assert check(all_packages) == {}
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("system", ["win32", "darwin"])
 def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_path: Path) -> None:
     """Not all that asyncio and os have is there on each."""

@@ -21,8 +21,9 @@ from acpgen.schema.compose import Composed, compose, summarise
 from acpgen.schema.document import read_document
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.walk import referenced_definition, schema_list, schema_map, walk
+from tests.published import published
 from tests.runtime_support import agent_of, client_of, pair, run
-from tests.support import UPSTREAM, Packages, model_of, package_files, require
+from tests.support import Packages, model_of, package_files
 from tests.test_compose_upstream import unordered, without_prose
 from tests.test_upstream_builds import imported
 
@@ -106,8 +107,7 @@ def test_which_extensions_there_are() -> None:
 
 @cache
 def upstream(protocol: int, kind: str) -> Any:
-    require(UPSTREAM.is_dir(), "the published schemas")
-    return json.loads((UPSTREAM / f"v{protocol}" / DATE / f"{kind}.json").read_text(encoding="utf-8"))
+    return json.loads(published(f"v{protocol}/{DATE}/{kind}.json").read_text(encoding="utf-8"))
 
 
 def comparable(root: Any) -> dict[str, str]:
@@ -140,8 +140,7 @@ def test_stable_and_extensions_make_unstable(protocol: int) -> None:
 
 @EACH
 def test_each_is_superseded_by_the_unstable_schema(protocol: int, extension: Fragment) -> None:
-    path = UPSTREAM / f"v{protocol}" / DATE / "schema.unstable.json"
-    require(path.exists(), "the published schemas")
+    path = published(f"v{protocol}/{DATE}/schema.unstable.json")
     document = read_document(path, label=path.name, origin="unstable")
     gates = {**load_facts(release_of(protocol)).gates, **extension.gates}
     found = summarise(document, extension, protocol=protocol, gates=gates)
@@ -177,14 +176,13 @@ def test_members_for_values_of_the_future_and_those_without_tag_stay_last(protoc
     assert grown > 10
 
 
+@pytest.mark.full
 @EITHER
 def test_the_models_are_the_same(protocol: int) -> None:
     """What packages are made of: the one of the unstable schema as published, the other of extensions."""
-    require(UPSTREAM.is_dir(), "the published schemas")
-    published, _ = model_of(
-        Sources(protocol=protocol, schema=UPSTREAM / f"v{protocol}" / DATE / "schema.unstable.json")
-    )
-    ours, theirs = compiled(protocol, *extensions(protocol)), published
+    path = published(f"v{protocol}/{DATE}/schema.unstable.json")
+    theirs, _ = model_of(Sources(protocol=protocol, schema=path))
+    ours = compiled(protocol, *extensions(protocol))
     assert len(ours.definitions) > 250
     assert {each.name: meaning(each) for each in ours.definitions} == {
         each.name: meaning(each) for each in theirs.definitions
@@ -261,6 +259,7 @@ def some_combinations(protocol: int) -> Iterator[list[Fragment]]:
     yield from (generator.sample(known, k=generator.randrange(3, len(known))) for _ in range(50))
 
 
+@pytest.mark.full
 @EITHER
 def test_in_any_combination(protocol: int) -> None:
     """Each leaves the definitions of the others and those of the base as they are, but for what it adds."""
@@ -340,6 +339,7 @@ def test_each_alone_makes_a_package(protocol: int, extension: Fragment, tmp_path
         assert new <= set(package.__all__)
 
 
+@pytest.mark.full
 @EITHER
 def test_all_of_them_make_a_package_in_which_everything_is_described(protocol: int, tmp_path: Path) -> None:
     model = compiled(protocol, *extensions(protocol))

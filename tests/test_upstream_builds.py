@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import base64
 import dataclasses
+import hashlib
 import re
 import subprocess
 import sys
@@ -34,35 +36,15 @@ from acpgen.ir.model import (
 )
 from acpgen.schema.document import read_document
 from acpgen.schema.walk import walk
-from tests.support import (
-    UPSTREAM,
-    import_folder,
-    model_of,
-    package_files,
-    protocol_of,
-    require,
-    upstream_schemas,
-    write_package,
-)
+from tests import published as published_schemas
+from tests.published import FILES, ORIGINS, available, published, shared
+from tests.support import import_folder, model_of, package_files, protocol_of, write_package
 from tests.test_dataclasses import Samples
 
-RELEASES = {
-    1: ["0.10.8", "0.12.2", "0.13.6", "1.16.0", "1.21.0", "2026-11-02"],
-    2: ["0.14.0", "2.0.0-alpha.1", "2.0.0-alpha.3", "2026-11-02"],
-}
-FILES = [
-    "v1/0.4.9/schema.json",
-    "v1/0.6.3/schema.json",
-    *(
-        f"v{protocol}/{release}/{kind}.json"
-        for protocol, releases in RELEASES.items()
-        for release in releases
-        for kind in ("schema", "schema.unstable")
-    ),
-]
-
 pytestmark = pytest.mark.slow
-EVERY = pytest.mark.parametrize("name", FILES)
+EVERY = pytest.mark.parametrize(
+    "name", [name if "2026-11-02" in name else pytest.param(name, marks=pytest.mark.full) for name in FILES]
+)
 
 
 @cache
@@ -75,13 +57,40 @@ def sources(path: Path) -> Sources:
 
 
 def schema(name: str) -> Path:
-    require(UPSTREAM.is_dir(), "the published schemas")
-    return UPSTREAM / name
+    return published(name)
 
 
 def test_no_published_schema_is_left_out() -> None:
-    require(UPSTREAM.is_dir(), "the published schemas")
-    assert sorted(path.relative_to(UPSTREAM).as_posix() for path in upstream_schemas()) == sorted(FILES)
+    recorded = shared("acp-schemas")
+    assert sorted(path.relative_to(recorded).as_posix() for path in recorded.glob("v*/*/schema*.json")) == sorted(FILES)
+
+
+@pytest.mark.parametrize("name", ORIGINS)
+def test_what_npm_has_is_what_is_recorded(name: str) -> None:
+    assert published(name).read_bytes() == (shared("acp-schemas") / name).read_bytes()
+
+
+def test_a_download_with_another_content_is_refused(tmp_path: Path) -> None:
+    archive = tmp_path / "sdk.tgz"
+    archive.write_bytes(b"no SDK")
+    with pytest.raises(AssertionError, match="is not what is pinned"):
+        published_schemas.check(archive, ORIGINS[FILES[-1]].integrity)
+    published_schemas.check(archive, "sha512-" + base64.b64encode(hashlib.sha512(b"no SDK").digest()).decode())
+
+
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_without_a_registry_a_schema_is_skipped_and_ci_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(published_schemas, "RECORDED", tmp_path)
+    monkeypatch.setattr(published_schemas, "_archive", lambda package, integrity: "a registry")
+    on_npm, nowhere = FILES[-1], "v1/0.4.9/schema.json"
+    with pytest.raises(pytest.fail.Exception if ci else pytest.skip.Exception, match="a registry"):
+        published(on_npm)
+    with pytest.raises(pytest.skip.Exception, match="which no registry has"):
+        published(nowhere)
+    assert available() == []
 
 
 @EVERY

@@ -21,7 +21,8 @@ from tests.fidelity.expecting import Expecting
 from tests.fidelity.making import Maker
 from tests.fidelity.mutating import Mutator
 from tests.fidelity.schemas import Layers, Schema, mapped, properties_of, required_of
-from tests.support import DEEP, Packages, fitting_fragments, model_of, protocol_of, upstream_schemas
+from tests.published import available
+from tests.support import DEEP, Packages, fitting_fragments, model_of, protocol_of
 
 """Whether to take every published schema and many more values."""
 OPTIONS = {"": Options(), "-kept-opened": Options(keep_unknown=True, open=True)}
@@ -189,7 +190,7 @@ def bundled_subjects() -> Iterator[Subject]:
 
 def published_subjects() -> Iterator[Subject]:
     """Every published schema that is at hand, with every option."""
-    for path in upstream_schemas():
+    for path in available():
         label = "/".join(path.parts[-3:]).removesuffix(".json")
         sources = Sources(protocol=protocol_of(path), schema=path)
         for suffix, options in OPTIONS.items():

@@ -67,6 +67,7 @@ def _without_odd_names(value: Any) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault: str, packages: Packages, monkeypatch: pytest.MonkeyPatch) -> None:
     acp = SUBJECT.package(packages)

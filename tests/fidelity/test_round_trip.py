@@ -14,9 +14,10 @@ from hypothesis import given
 from tests.fidelity.checking import Check
 from tests.fidelity.running import EXAMPLES, bounded, values
 from tests.fidelity.subjects import SUBJECTS, Subject, chosen_types
-from tests.support import DEEP, Packages, require, upstream_schemas
+from tests.published import FILES, published
+from tests.support import DEEP, Packages
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.full, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
@@ -30,6 +31,6 @@ def test_valid_values_come_back(subject: Subject, packages: Packages, tally: Cou
 
 def test_all_schemas_are_there() -> None:
     if DEEP:
-        require(upstream_schemas(), "the published schemas")
+        published(FILES[-1])
     labels = {subject.label for subject in SUBJECTS}
     assert {"v1-0.10.8+logout@2026-02-02", "v1-2026-11-02-kept-opened", "v2-2026-11-02"} <= labels

@@ -1,0 +1,70 @@
+"""Packages on disk, built once for all test processes, test runs and versions of Python."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from acpgen.schema.data import data_folder
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+HOME = REPOSITORY / ".cache" / "packages"
+"""One folder per state of acpgen; in it, one folder per package."""
+KEPT_STATES = 3
+IN_USE_SECONDS = 3600.0
+"""Another test run may still read a state that was used so recently."""
+
+
+def folder(key: str, build: Callable[[], Mapping[str, str]]) -> Path:
+    """The folder with the files that `build` returns; `key` names everything that they depend on, except acpgen."""
+    home = HOME / _state()
+    found = home / hashlib.sha256(key.encode()).hexdigest()[:16] / "package"
+    if not found.is_dir():
+        _write(build(), found.parent)
+    return found
+
+
+def prune(*, now: float | None = None) -> None:
+    """Delete all but the newest states of acpgen."""
+    states = sorted(HOME.glob("*/"), key=lambda path: path.stat().st_mtime, reverse=True)
+    limit = (time.time() if now is None else now) - IN_USE_SECONDS
+    for state in states[KEPT_STATES:]:
+        if state.stat().st_mtime < limit:
+            shutil.rmtree(state, ignore_errors=True)
+
+
+@cache
+def _state() -> str:
+    """The digest of everything in acpgen that decides the bytes of a package; marks it as used."""
+    digest = hashlib.sha256()
+    for name in ("black", "datamodel-code-generator", "jinja2"):
+        digest.update(f"{name}=={version(name)}\n".encode())
+    code = sorted((REPOSITORY / "acpgen").rglob("*.py"))
+    data = sorted(path for name in ("schema", "templates") for path in (data_folder() / name).rglob("*"))
+    for path in (*code, *data):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(f"{path.as_posix()}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    state = digest.hexdigest()[:16]
+    (HOME / state).mkdir(parents=True, exist_ok=True)
+    os.utime(HOME / state)
+    return state
+
+
+def _write(files: Mapping[str, str], target: Path) -> None:
+    """Write a package to another name, then rename it: other processes see all of it or nothing."""
+    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".new-"))
+    (temporary / "package").mkdir()
+    for path, text in files.items():
+        (temporary / "package" / path).write_text(text, encoding="utf-8")
+    try:
+        temporary.rename(target)
+    except OSError:  # another process was faster
+        shutil.rmtree(temporary)
+        assert target.is_dir()

@@ -1,0 +1,88 @@
+"""The cache of packages, and the choice of cases: what most other tests rest on."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests import conftest, package_cache
+
+FILES = {"types.py": "x = 1\n", "py.typed": ""}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(package_cache, "HOME", tmp_path)
+    monkeypatch.setattr(package_cache, "_state", lambda: "state")
+    (tmp_path / "state").mkdir()
+    return tmp_path
+
+
+def refuse() -> dict[str, str]:
+    raise AssertionError("built again")
+
+
+def test_a_package_is_built_once(home: Path) -> None:
+    first = package_cache.folder("key", lambda: FILES)
+    assert {path.name: path.read_text(encoding="utf-8") for path in first.iterdir()} == FILES
+    assert package_cache.folder("key", refuse) == first
+    with pytest.raises(AssertionError, match="built again"):
+        package_cache.folder("another key", refuse)
+
+
+def test_a_process_that_was_slower_takes_what_is_there(home: Path) -> None:
+    def build() -> dict[str, str]:
+        package_cache.folder("key", lambda: FILES)
+        return {"types.py": "x = 2\n"}
+
+    found = package_cache.folder("key", build)
+    assert (found / "types.py").read_text(encoding="utf-8") == FILES["types.py"]
+    assert [path.name for path in (home / "state").iterdir()] == [found.parent.name]
+
+
+def test_another_acpgen_is_another_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package_cache, "HOME", tmp_path)
+    here = package_cache._state.__wrapped__()
+    assert package_cache._state.__wrapped__() == here
+    monkeypatch.setattr(package_cache, "version", lambda name: "0")
+    assert package_cache._state.__wrapped__() != here
+
+
+def test_old_states_are_deleted_and_those_in_use_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package_cache, "HOME", tmp_path)
+    for age in range(6):
+        (tmp_path / str(age)).mkdir()
+        os.utime(tmp_path / str(age), (10_000 - 1000 * age,) * 2)
+    package_cache.prune(now=10_100)
+    assert {path.name for path in tmp_path.iterdir()} == {"0", "1", "2", "3"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """As much of a test as the choice looks at."""
+
+    name: str
+    originalname: str = "test_a"
+    path: Path = Path("test_sizes.py")
+
+
+MANY = [Case(f"test_a[{at}]") for at in range(300)]
+
+
+def test_the_choice_of_cases_does_not_depend_on_their_order_or_number() -> None:
+    chosen = conftest.sample(MANY)
+    assert 100 < len(chosen) < 200
+    assert conftest.sample(random.Random(0).sample(MANY, len(MANY))) == chosen
+    assert conftest.sample([*MANY, Case("test_a[another]")]) - {Case("test_a[another]")} == chosen
+    assert chosen & set(MANY[:100]) == conftest.sample(MANY[:100])
+
+
+def test_every_test_has_a_case_and_other_modules_have_all() -> None:
+    each = [Case(f"test_{at}[only]", f"test_{at}") for at in range(20)]
+    assert conftest.sample(each) == set(each)
+    elsewhere = [replace(case, path=Path("test_codec.py")) for case in MANY]
+    assert conftest.sample(elsewhere) == set(elsewhere)
