@@ -117,7 +117,7 @@ def _is_class_variable(hint: object) -> bool:
 
 
 def _owns(kind: type) -> list[_Own]:
-    """What each class adds, the first base first."""
+    """The additions of each class, the first base first."""
     return [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
 
 

@@ -312,7 +312,7 @@ class _Record(NamedTuple):
 
 _records: ContextVar[list[_Record] | None] = ContextVar("_records", default=None)
 _MAX_DROPS = 1000
-"""How many drops are reported for one value: a record takes far more memory than the value that it is about."""
+"""The most drops that are reported for one value: a record takes far more memory than the dropped value."""
 
 
 def drop(container: dict[str, Any] | list[Any], key: str | int, error: DecodeError) -> None:
@@ -517,7 +517,7 @@ def kept_whole(value: Any, read: Callable[[Any], T], write: Callable[[T], Any]) 
 
 
 def _holds(kept: Any, value: Any) -> bool:
-    """Whether all of the JSON `value` is in `kept`, which may have further properties with defaults."""
+    """True if all of the JSON `value` is in `kept`, which may have further properties with defaults."""
     raw: Any = value
     if kept is value:
         return True

@@ -162,7 +162,7 @@ class Remote:
         await self._peer.notify(method, params)
 
     def supports(self, method: str) -> bool:
-        """Whether the peer has advertised what the method with this wire name needs, if anything."""
+        """True if the peer has advertised the capability that this method needs, or if it needs none."""
         supports: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
         return supports is None or supports(method)
 

@@ -49,15 +49,15 @@ class ConnectionOptions:
     """The memory for all requests of the peer in flight, measured after parsing; a request above it is answered with an
     error. A single message that is estimated at more is not parsed."""
     max_write_buffer_bytes: int = 2**18
-    """How much may be buffered for the peer before senders have to wait."""
+    """The bytes that may be buffered for the peer before senders have to wait."""
     max_requests: int = 1024
-    """How many requests of the peer may be in flight; more are answered with an error."""
+    """The most requests of the peer in flight; more are answered with an error."""
     finish_seconds: float = 0.5
-    """How long handlers may run after the peer has closed the connection, before they are cancelled."""
+    """The seconds that handlers may run after the peer has closed the connection, before they are cancelled."""
     cleanup_seconds: float = 2.0
-    """How long cancelled handlers may take to clean up before they are abandoned."""
+    """The seconds that cancelled handlers may take to clean up before they are abandoned."""
     check_capabilities: bool = True
-    """Whether the handshake must come first, and stubs refuse to call what the peer has not advertised."""
+    """Require the handshake first, and refuse calls that the peer has not advertised."""
     on_message: Callable[[Literal["in", "out"], bytes], object] | None = None
     """Called with every message, as it is on the wire."""
     on_drop: OnDrop | None = None

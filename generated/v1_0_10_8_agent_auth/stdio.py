@@ -193,7 +193,7 @@ async def _open_reading(descriptor: int, protocol: asyncio.StreamReaderProtocol)
 
 
 def _suits_asyncio(stdin: int, stdout: int) -> bool:
-    """Whether both are pipes or sockets, and neither is stderr, which must stay blocking."""
+    """True if both are pipes or sockets, and neither is stderr, which must stay blocking."""
     found = [os.fstat(stdin), os.fstat(stdout), os.fstat(_STDERR)]
     pipes = all(stat.S_ISFIFO(each.st_mode) or stat.S_ISSOCK(each.st_mode) for each in found[:2])
     return pipes and not any(os.path.samestat(*pair) for pair in combinations(found, 2))
@@ -304,7 +304,7 @@ class ThreadTransport:
 
 
 def _is_gone(error: OSError, descriptor: int) -> bool:
-    """Whether the other end is closed: for a terminal that is EIO, on Windows EINVAL."""
+    """True if the other end is closed: EIO for a terminal, EINVAL on Windows."""
     if sys.platform == "win32":
         return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
     is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)

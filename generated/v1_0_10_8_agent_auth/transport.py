@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 _CHUNK: Final = 2**16
 MAX_START: Final = 512
-"""How many bytes are kept of a message that is skipped: enough to find its id."""
+"""The bytes that are kept of a skipped message: enough to find its id."""
 _MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
 

@@ -44,7 +44,7 @@ from .tasks import is_running
 from .transport import MessageTooLarge, Transport
 
 _MAX_START: Final = 80
-"""How much of a line that cannot be parsed is logged."""
+"""The bytes that are logged of a line that cannot be parsed."""
 
 
 class _Notification:
@@ -172,7 +172,7 @@ class Connection:
         await self._link.write(self._link.encode_call(method, params))
 
     def supports(self, method: str) -> bool:
-        """Whether the peer has advertised what `method` needs, if anything."""
+        """True if the peer has advertised the capability that `method` needs, or if it needs none."""
         return self._capabilities.supports(method)
 
     async def _cancel_at_peer(self, number: int) -> None:

@@ -35,7 +35,7 @@ def weigh(line: bytes) -> int:
 
 
 def is_light(line: bytes, limit: int) -> bool:
-    """Whether `line` takes at most `limit` bytes of memory, whatever it contains."""
+    """True if the value of `line` takes at most `limit` bytes of memory in the worst case."""
     return len(line) * _MOST <= limit
 
 
@@ -78,7 +78,7 @@ def _structure(line: bytes, costs: dict[bytes, int]) -> int:
 
 
 class Head(NamedTuple):
-    """What the start of a message tells: whether it is a request or a response, and its id; None if it does not."""
+    """The kind of a message, request or response, and its id, from its start; None if the start does not show them."""
 
     kind: Literal["request", "response"] | None = None
     number: int | str | None = None

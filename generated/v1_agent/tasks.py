@@ -13,7 +13,7 @@ from .log import PROGRAM_ENDS, PeerLog, logger
 
 
 def is_running(task: asyncio.Task[Any] | None) -> bool:
-    """Whether `task` is the current one; False while its coroutine is closed before it has finished."""
+    """True if `task` is the current one; False while its coroutine is closed before it has finished."""
     try:
         return asyncio.current_task() is task
     except RuntimeError:

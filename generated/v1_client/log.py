@@ -24,7 +24,7 @@ _MAX_TEXT: Final = 200
 
 @dataclass
 class _Quota:
-    """How many lines of one kind may still be logged until `end`, and how many were omitted."""
+    """The number of lines of one kind that may still be logged until `end`, and the number of omitted ones."""
 
     end: float = 0.0
     left: int = 0

@@ -436,7 +436,7 @@ class ProcessTransport:
         return self._is_over()
 
     def _is_over(self) -> bool:
-        """Whether the process and its group have ended."""
+        """True if the process and its group have ended."""
         if self._is_group_left is None and self._exited.done() and not _has_members(self.pid):
             self._is_group_left = False
         return self._is_group_left is False
@@ -486,7 +486,7 @@ def _quoted(stream: str, lines: tuple[str, ...]) -> str:
 
 
 def _has_members(group: int) -> bool:
-    """Whether another process of the group is left after its leader was reaped."""
+    """True if another process of the group is left after its leader was reaped."""
     if sys.platform == "win32":
         return False
     _reap_orphans(group)
@@ -509,7 +509,7 @@ def _reap_orphans(group: int) -> None:
 
 
 def _has_only_zombies(group: int) -> bool:
-    """Whether all are zombies, whose parent may never reap them, as the first process of a container."""
+    """True if all are zombies. Their parent may never reap them, for example the first process of a container."""
     if sys.platform != "linux":
         return False
     states: set[bytes] = set()

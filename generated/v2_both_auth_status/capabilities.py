@@ -38,7 +38,7 @@ class Trial:
 
 
 class Capabilities:
-    """What the two peers of a connection have advertised: messages as raw JSON, by their type."""
+    """The capabilities that both peers have advertised: raw JSON of the messages, by type."""
 
     def __init__(self, handler: Handler, *, is_checked: bool) -> None:
         self._handler = handler
@@ -71,12 +71,12 @@ class Capabilities:
             raise CapabilityError(method, gate)
 
     def supports(self, method: str) -> bool:
-        """Whether the peer has advertised what `method` needs, if anything."""
+        """True if the peer has advertised the capability that `method` needs, or if it needs none."""
         gates = (self._request_gates.get(method), self._notification_gates.get(method))
         return all(gate is None or self._allows(gate) for gate in gates)
 
     def _allows(self, gate: Gate) -> bool:
-        """Whether the message that decides about `gate` has been exchanged, and opens it."""
+        """True if the message that decides about `gate` has been exchanged and opens it."""
         kind = gate.advertised_in
         raw = next((trial.raw for trial in reversed(self._trials) if trial.kind is kind), None)
         return is_open(gate, self._messages.get(kind, raw))
@@ -127,7 +127,7 @@ def _gates_of_peer(handler: Handler, kind: Literal["request", "notification"]) -
 
 
 def is_open(gate: Gate, raw: Any) -> bool:
-    """Whether the raw JSON of a message opens `gate`."""
+    """True if the raw JSON of a message opens `gate`."""
     return any(_opens(_at(raw, path)) for path in gate.paths)
 
 
@@ -147,7 +147,7 @@ def _opens(value: Any) -> bool:
 
 
 def overrides(handler: Handler | type[Handler], name: str) -> bool:
-    """Whether the class of `handler` overrides the generated method `name`."""
+    """True if the class of `handler` overrides the generated method `name`."""
     kind = handler if isinstance(handler, type) else type(handler)
     owner = next((base for base in kind.__mro__ if name in vars(base)), None)
     return owner is not None and "METHODS" not in vars(owner)
