@@ -240,6 +240,7 @@ def test_a_union_of_everything_with_itself(tmp_path: Path) -> None:
     assert rules("old.json", "new.json", cwd=tmp_path) == {"field-type-changed"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("length", "said"), [(100, ""), (3000, "[too-deep]")])
 def test_a_long_chain_of_definitions(length: int, said: str, tmp_path: Path) -> None:
     """It is followed, and refused where it is too long, whatever is changed in it."""
