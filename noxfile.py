@@ -80,7 +80,7 @@ def lint(session: nox.Session) -> None:
         if (ROOT / path).exists()
     ]
     session.run("ruff", "check", *paths)
-    session.run("black", "--check", "--quiet", "--diff", *paths)
+    session.run("black", "--check", *paths)
     session.run("mypy")
 
 

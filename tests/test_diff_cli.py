@@ -267,6 +267,7 @@ def test_a_union_of_everything_with_itself(tmp_path: Path) -> None:
     assert rules("old.json", "new.json", cwd=tmp_path) == {"field-type-changed"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("length", "said"), [(100, ""), (3000, "[too-deep]")])
 def test_a_long_chain_of_definitions(length: int, said: str, tmp_path: Path) -> None:
     """A chain is compared, or refused if it is too long, whatever the change in it."""

@@ -67,6 +67,7 @@ ROUTING = ("method-added", "method-removed", "method-renamed", "method-side-chan
 PROVED = [case for case in CASES if not case.unseen and case.rule not in ROUTING]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", PROVED, ids=str)
 def test_wire_verdicts_are_what_becomes_of_messages(case: Case, written: Written, packages: Packages) -> None:
     """Each package reads what the other one writes, over many values that its own schema admits."""

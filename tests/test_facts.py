@@ -82,6 +82,7 @@ def test_a_path_that_is_not_there_leaves_its_methods_without_a_gate(tmp_path: Pa
     assert note.message.endswith(": elicitation/complete, session/list")
 
 
+@pytest.mark.full
 def test_the_note_is_shown_with_verbose(tmp_path: Path) -> None:
     root = deepcopy(raw_schema(1))
     del root["$defs"]["SessionCapabilities"]["properties"]["list"]

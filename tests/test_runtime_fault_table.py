@@ -26,7 +26,10 @@ from tests.runtime_support import client_of, run, streams
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+]
 
 LIMIT = 10_000
 LIMITED = {"max_message_bytes": LIMIT, "finish_seconds": 0.05, "cleanup_seconds": 0.2}
@@ -317,7 +320,6 @@ PEERS = [
 ]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("carrier", ALIKE)
 @rows("does", PEERS)
 def test_a_peer(acp: ModuleType, tmp_path: Path, carrier: str, does: Callable[[Wire], None]) -> None:

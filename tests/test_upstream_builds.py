@@ -287,6 +287,7 @@ def test_no_field_is_lost(name: str) -> None:
                 assert wanted <= pointers, wanted - pointers
 
 
+@pytest.mark.full
 def test_the_command_line_builds_what_it_is_given(tmp_path: Path) -> None:
     """One schema by the way that users go; the rest goes the same way."""
     path = schema("v2/2.0.0-alpha.3/schema.unstable.json")
