@@ -51,7 +51,7 @@ class Checked:
     """The result for one output folder.
 
     `reasons` are the inputs and options that have changed since the package was written. `plan` is that of a build.
-    `is_hidden` says that a build without `full` would skip it, because the manifest shows no change. `names` are the
+    `is_hidden`: files differ, but only a build with `full` fixes them: the manifest shows no change. `names` are the
     public names of the package.
     """
 
@@ -75,7 +75,7 @@ class Checked:
 def check(options: BuildOptions) -> Checked:
     """Compile, and compare the output folder with the result.
 
-    The manifest decides nothing: a change to the files can forge it, too. Raises `InputError` for errors
+    The manifest is not trusted: an edit of the files can change it, too. Raises `InputError` for errors
     in the input, and for a folder that cannot hold a package.
     """
     old = usable_manifest(options.out)
@@ -93,7 +93,7 @@ def check(options: BuildOptions) -> Checked:
 
 
 def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterator[Finding]:
-    """`is_same` says that `old` has the same inputs and options: then, differences come from edits."""
+    """If `is_same`, `old` has the inputs and options of this build, so every difference is an edit."""
     kinds = {change.path: change.kind for change in plan.changes}
     if set(kinds.values()) == {Kind.CREATE} and not plan.problems:
         yield Finding(Flaw.MISSING, "")
@@ -110,7 +110,7 @@ def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterat
                 yield Finding(Flaw.STALE, path)
             case Kind.UPDATE if not is_same and _is_as_recorded(plan.folder, path, old):
                 yield Finding(Flaw.STALE, path)
-            case _:  # also something in its place that is not a file
+            case _:  # or the path is not a regular file
                 yield Finding(Flaw.EDITED, path)
 
 
@@ -198,7 +198,7 @@ def _shown(value: object) -> str:
 
 
 _MOST_ADDED = 1024 * 1024
-"""The most bytes of a file, beyond the size of the right text, that a diff shows."""
+"""A diff reads at most this many bytes of a file, beyond twice the size of the generated text."""
 
 
 def unified_diff(checked: Checked) -> Iterator[str]:

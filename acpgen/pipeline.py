@@ -43,9 +43,9 @@ class Timings:
             self.stages[name] = self.stages.get(name, 0.0) + time.perf_counter() - start
 
 
-def load_model(sources: Sources, *, strict: bool = False) -> tuple[Model, tuple[Diagnostic, ...]]:
+def load_model(sources: Sources) -> tuple[Model, tuple[Diagnostic, ...]]:
     """Compile a schema with its extensions, for commands that only show the model."""
-    return compile_model(find_inputs(sources), Options(), timings=Timings(), strict=strict)
+    return compile_model(find_inputs(sources), Options(), timings=Timings(), strict=False)
 
 
 def load_composed(sources: Sources, options: Options) -> tuple[Composed, Model, tuple[Diagnostic, ...]]:
@@ -122,7 +122,7 @@ def _note_ungated(methods: list[str], report: Report) -> None:
         "no-gate",
         f"these methods have no gate, so stubs call them without a check: {', '.join(methods)}",
         at="",
-        hint="the schema lacks the capabilities of the gates in the bundled release; add `gates` in an extension",
+        hint="the schema does not define the capabilities of the bundled gates; add `gates` in an extension",
     )
 
 
@@ -179,7 +179,7 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
 
 
 def survey(options: BuildOptions, *, full: bool) -> Built:
-    """Do the same as `build`, but leave errors in the output folder to the `problems` of the plan."""
+    """Do the same as `build`, but return errors in the output folder as `problems` of the plan."""
     timings = Timings()
     with timings.stage("load"):
         inputs = find_inputs(options.sources)
@@ -189,7 +189,7 @@ def survey(options: BuildOptions, *, full: bool) -> Built:
     if old is not None and is_unchanged and not options.strict:
         return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
     model, diagnostics = compile_model(inputs, options.types, timings=timings, strict=options.strict)
-    if old is not None and is_unchanged:  # compiled only for warnings, which the manifest does not have
+    if old is not None and is_unchanged:  # compiled only to refuse warnings: the manifest does not record them
         return Built(plan=None, head=head, names=old.names, diagnostics=(), timings=timings)
     names, renames = _names(model, options)
     files = _make(model, options, renames, timings=timings)

@@ -236,7 +236,7 @@ def test_two_fragments_may_agree() -> None:
             ["the property fly of Caps", "at /default: true against false"],
         ),
         ({"changes": {"Shape": {"members": [tagged("circle")]}}}, "/changes/Shape/members/0", ['"circle" of Shape']),
-        ({"changes": {"Name": {"members": [{"const": "a"}]}}}, "/changes/Name/members/0", ["no union"]),
+        ({"changes": {"Name": {"members": [{"const": "a"}]}}}, "/changes/Name/members/0", ["not a union"]),
         ({"changes": {"Name": {"properties": {"a": {}}}}}, "/changes/Name/properties/a", ["the property a of Name"]),
         ({"gates": {"Init": {"fly": "caps"}}}, "/gates/Init/fly", ["caps of Init", "caps.fly of Init"]),
         (
@@ -295,7 +295,7 @@ def test_an_optional_change_is_left_out_where_there_is_nothing_to_change() -> No
     assert composed.root == BASE
     (found,) = composed.diagnostics
     assert (found.code, found.severity, found.pointer) == ("left-out", Severity.NOTE, "/changes/New")
-    assert found.message == "one, 1 leaves out its change to /$defs/New, which nothing here has"
+    assert found.message == "one, 1 leaves out its change to /$defs/New, which is not defined"
     assert codes(composed) == [("left-out", "one.json", "/changes/New")]
 
 

@@ -101,5 +101,5 @@ def _directions(effect: Effect | None, before: _Carriers, after: _Carriers) -> t
 
 
 def _softened(verdict: Wire, misfit: Misfit) -> Wire:
-    """`verdict` for a message in which the reader treats misfits like this: a forgiven one is lost, not refused."""
+    """`verdict` for a message whose reader treats misfits as `misfit` says. A forgiven misfit loses, not breaks."""
     return Wire.LOSES if verdict is Wire.BREAKS and misfit is Misfit.FORGIVEN else verdict

@@ -1,7 +1,7 @@
 """Pairs of definitions and methods of two models: equal names first, then renames.
 
 A rename keeps something that identifies the thing: its tag, its message, or its shape in the same place. Nothing is
-scored; a thing with two possible counterparts has none.
+scored; with two possible counterparts, nothing is paired.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def pair(old: Model, new: Model) -> Pairs:
 
 
 def _pair_methods(old: Model, new: Model) -> Iterator[tuple[Method, Method]]:
-    """Equal wire name and kind; equal wire name; types of equal names; types of equal shape and related names."""
+    """Pair in passes: by wire name and kind; by wire name; by types; by shapes of types, if the names are related."""
     removed, added = list(old.methods), list(new.methods)
     passes: tuple[Callable[[Method, Model], Hashable], ...] = (
         lambda method, _: (method.wire, method.kind),
@@ -90,7 +90,7 @@ _Keyed: TypeAlias = Sequence[tuple[Hashable, _Item]]
 
 
 def _matches(mine: _Keyed[_Item], theirs: _Keyed[_Item]) -> Iterator[tuple[_Item, _Item]]:
-    """The items with equal keys, if only one item of either side has that key."""
+    """Pairs of items with equal keys. A key that one side has twice pairs nothing."""
     my_counts, their_counts = Counter(key for key, _ in mine), Counter(key for key, _ in theirs)
     known = dict(theirs)
     for key, item in mine:
@@ -107,7 +107,7 @@ def _message_shapes(method: Method, model: Model) -> tuple[Hashable, ...]:
 
 
 def _are_related(one: str, other: str) -> bool:
-    """Whether the last part of either name shares a word with the other name, at least its first letters."""
+    """True if the last part of one name and the other name have words with equal first letters."""
     return any(_stems(part.rpartition("/")[2]) & _stems(name) for part, name in ((one, other), (other, one)))
 
 
@@ -222,7 +222,7 @@ class _Pairing:
                 self._put(one.other.target, other.other.target)
 
     def _untagged(self, one: TaggedUnion | UntaggedUnion, other: TaggedUnion | UntaggedUnion) -> None:
-        """Pair members of equal shape, then the last ones if they are alike; one of both may have a tag."""
+        """Pair members of equal shape, then the single ones left over if they are alike. One union may have a tag."""
         tag = next((each.tag for each in (one, other) if isinstance(each, TaggedUnion)), None)
         loose = {*untagged(one), *untagged(other)}
         mine, theirs = self._free(one), self._free(other, new=True)

@@ -48,7 +48,7 @@ class OptionalLine:
 
     @property
     def assignment(self) -> Code:
-        """The statement that adds it to the dict."""
+        """The statement that adds the attribute to the dict."""
         return assigned(f"data[{self.wire}]", self.expression, indent=8)
 
 
@@ -176,8 +176,8 @@ class StructView(DefinitionView):
     @property
     def last(self) -> OptionalLine | None:
         """The last optional attribute, if its value needs no encoding: it becomes part of the return statement."""
-        *_, last = self.optional
-        return last if last.expression == last.name else None
+        last = self.optional[-1] if self.optional else None
+        return last if last and last.expression == last.name else None
 
     def _optional(self, field: Field) -> OptionalLine:
         source = f"value.{field.name}"
@@ -218,7 +218,7 @@ class UnionView(DefinitionView):
         return Code(f"({name}, {self._candidate_reader(candidate)}, {required})")
 
     def _candidate_reader(self, candidate: Candidate) -> Code:
-        """The decoder of a member. Where a later member takes any JSON, a class must not drop properties."""
+        """The decoder of a member. If a member takes any JSON, a class matches only if it keeps all properties."""
         read = self._reading.reader(candidate.type)
         takes_any = any(isinstance(self._reading.resolved(each.type), AnyJson) for each in self.candidates)
         if not takes_any or self._writing.is_plain(candidate.type):

@@ -271,7 +271,7 @@ class Properties:
         return self._strict(field.type, literal(field.wire), skips=skips)
 
     def _is_lenient(self, field: Field, fallback: Value | None) -> bool:
-        """True if the property is dropped when it does not fit."""
+        """True if a value that does not fit is replaced by `fallback`, or by UNSET, instead of an error."""
         has_fallback = fallback is not None or not field.required
         return field.leniency.default_on_error and has_fallback and not self._takes_anything(field)
 

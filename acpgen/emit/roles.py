@@ -314,7 +314,7 @@ class RoleView:
 
     @property
     def readers(self) -> Code:
-        """The functions of `_decode` in the routes and stubs."""
+        """The functions of `_decode` that the routes and stubs use."""
         return Code(", ".join(sorted({code for code in self._functions if not code.startswith((CODEC, "params"))})))
 
     @property

@@ -36,7 +36,7 @@ from acpgen.ir.model import (
 )
 
 LINE_LENGTH = 120
-"""Of generated code, formatting included."""
+"""The longest line of generated code; black gets the same limit."""
 _MOST_MARKS = 30
 
 
@@ -55,7 +55,7 @@ def identifier(name: str) -> Code:
 
 
 def literal(value: str | int | float | bool | None) -> Code:
-    """The literal of a scalar. Characters that an editor does not show as themselves are escaped."""
+    """The literal of a scalar. Invisible and control characters are escaped."""
     if isinstance(value, str):
         return _string(value)
     if value is None or isinstance(value, (bool, int)):
@@ -66,7 +66,7 @@ def literal(value: str | int | float | bool | None) -> Code:
 
 
 def _string(text: str) -> Code:
-    quoted = json.dumps(text, ensure_ascii=False)  # JSON's escapes are Python's, for every character that it escapes
+    quoted = json.dumps(text, ensure_ascii=False)  # each escape that `json` writes is valid in Python
     if text.count("'") < text.count('"'):  # as black does: fewer escapes
         body = re.sub(r"\\.|'", _single_quoted, quoted[1:-1])
         quoted = f"'{body}'"

@@ -1,8 +1,8 @@
 """`types.py`: rendered by datamodel-code-generator with our templates.
 
-The input is a plain JSON Schema written from the IR, in which nothing is left to guess. Every class, union, alias and
-property is a definition under its final name. A property that may be absent is not required: the generator writes
-`UnsetType` for it. One with another default counts as required, and gets the default from its view.
+The input is a plain JSON Schema written from the IR, in which nothing is left to guess. Each class, union or alias is a
+definition. All names are final. A property that may be absent is not required: the generator writes
+`UnsetType` for it. A property with another default is marked as required, and `ClassView` adds the default.
 
 Only the public `generate()` is used, with every option given. Its output is cut into definitions and put in the order
 of the model, never edited. Tests compare the result with the IR.
@@ -111,7 +111,7 @@ _EXTRA_DOC = "The properties of the object that the schema does not name, unchan
 
 
 class GeneratedField(Protocol):
-    """A field as datamodel-code-generator passes it to templates. It may rename a field that hides an import."""
+    """A field as the generator passes it to templates. It may rename one that hides an import."""
 
     original_name: str | None
     type_hint: str
@@ -163,7 +163,7 @@ class ClassView:
 
 
 def _default(field: Field | None) -> Code:
-    """The default of an attribute with its equals sign, or nothing; None stands for `extra`."""
+    """The default of an attribute, after an equals sign; empty if there is none. `field` is None for `extra`."""
     if field is None:
         return Code(" = made(factory=lambda: {})")
     if field.may_be_unset:
@@ -177,7 +177,7 @@ def _default(field: Field | None) -> Code:
 
 
 def needs_own_hint(expression: TypeExpr) -> bool:
-    """True if the annotation must be ours: for constants, open enums and "any JSON".
+    """True if acpgen must write the annotation: for constants, choices and "any JSON".
 
     The generator uses single quotes, types an alias of one constant as `Any`, does not show that an enum is open, and
     does not know that "any JSON" includes null.
@@ -204,7 +204,7 @@ class AliasView:
         return docstring(_with_origin(self._definition, self._model), 0)
 
     def annotation(self, rendered: str) -> Code:
-        """The aliased type, from the one that the generator rendered; bounds become part of the type.
+        """The annotation of the alias: the rendered one if it can be used, with bounds; else one of our own.
 
         Members of a union are in the order in which they are tried; constants are quoted as black does it.
         """

@@ -38,7 +38,7 @@ from acpgen.schema.walk import definition_pointer, description
 def lower(composed: Composed, options: Options, report: Report) -> Model:
     """The IR of `composed`, which must have passed `check_dialect`.
 
-    Problems go into `report`; raises `InputError` if they rule out a package.
+    Diagnostics go into `report`. Raises `InputError` if there is an error among them.
     """
     context = Context(
         definitions=Definitions(composed.root["$defs"]), report=report, origin=composed.origin, options=options
@@ -192,7 +192,7 @@ class _Lowering:
         return replace(
             narrow,
             required=required,
-            # leniency of either layer counts, unless the property is required: then it tells members apart
+            # a required property tells union members apart: it is strict, even if a layer is lenient
             leniency=Leniency() if required else known.leniency | field.leniency,
             doc=field.doc or known.doc,
             inherited=known.inherited,
@@ -235,7 +235,7 @@ class _Lowering:
             if keeps and field.name == EXTRA_FIELD:
                 self._context.report.error(
                     "name-clash",
-                    f"the property {field.wire!r} maps to `{EXTRA_FIELD}`, which holds the unnamed properties here",
+                    f"the property {field.wire!r} maps to `{EXTRA_FIELD}`, which holds unknown properties",
                     at=field.pointer,
                 )
 

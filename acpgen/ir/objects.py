@@ -46,7 +46,7 @@ class Shape:
     """The shape of objects that a node describes.
 
     `branches` are unions that an instance must satisfy as well, each with its members. `owners` are the definitions
-    that form the shape. A shape that this one is added to may declare the `required` names. `open` means that other
+    that form the shape. `required` may name properties that only an enclosing shape declares. `open` means that other
     properties are expected.
     """
 
@@ -113,7 +113,7 @@ class Definitions:
         return replace(shape, properties=tuple(properties))
 
     def definition_shape(self, name: str) -> Shape:
-        """The shape of a definition, itself being the outermost owner."""
+        """The shape of the definition `name`, which is the outermost owner of each property."""
         if name not in self._shapes:
             self._shapes[name] = self.shape(self.nodes[name], definition_pointer(name), (name,))
         return self._shapes[name]
@@ -216,7 +216,7 @@ def _own_properties(node: dict[str, Any], pointer: str, owners: tuple[str, ...])
 
 
 def _payloads(definition: Any) -> Iterator[str]:
-    """The definitions that union members in `definition` add properties to: their own, or those around the union."""
+    """The definitions to which a union in `definition` adds properties: those of a member or those around the union."""
     for _, node in walk(definition):
         if not isinstance(node, dict):
             continue

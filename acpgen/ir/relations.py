@@ -1,4 +1,4 @@
-"""Compare types by the values that they accept. In doubt, both answers are "no"."""
+"""Compare types by their values: does one cover the other, are they disjoint? In doubt, the answer is no."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _admits(wide: Scalar | Const | Choice, value: str | int | bool) -> bool:
 
 
 def _is_same(one: object, other: object) -> bool:
-    return type(one) is type(other) and one == other  # True is no 1 in JSON
+    return type(one) is type(other) and one == other  # in Python, True equals 1; in JSON, it does not
 
 
 def _is_in_bounds(value: str | int | bool, wide: Scalar) -> bool:
@@ -226,7 +226,7 @@ def _is_in_bounds(value: str | int | bool, wide: Scalar) -> bool:
 
 
 def _is_within(narrow: Scalar, wide: Scalar) -> bool:
-    """Whether the bounds of `wide` refuse nothing that those of `narrow` admit."""
+    """True if every value within the bounds of `narrow` is within those of `wide`."""
     above = wide.minimum is None or (narrow.minimum is not None and narrow.minimum >= wide.minimum)
     below = wide.maximum is None or (narrow.maximum is not None and narrow.maximum <= wide.maximum)
     return above and below and (narrow.min_length or 0) >= (wide.min_length or 0)
@@ -254,7 +254,7 @@ def _values_disjoint(one: Resolved, other: Resolved) -> bool:
 
 
 def _closed_values(found: object) -> tuple[str | int | bool, ...] | None:
-    """The only values that the type admits; None if they are not listed."""
+    """All values of a constant or closed choice; None for other types."""
     match found:
         case Const(value):
             return (value,)

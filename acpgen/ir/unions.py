@@ -146,7 +146,7 @@ class _UnionBuilder:
         )
 
     def tagged(self, readings: list[_Reading], tag: str, *, outer: Shape, pointer: str, label: Label) -> TaggedUnion:
-        """The union told apart by the property `tag`."""
+        """The union whose members are told apart by the property `tag`."""
         known = [reading for reading in readings if tag in reading.constants]
         rest = [reading for reading in readings if tag not in reading.constants]
         other = next((reading for reading in rest if reading.is_free_string(tag)), None)
@@ -190,7 +190,7 @@ class _UnionBuilder:
     def _opened(self, tag: str, variants: tuple[Variant, ...], pointer: str) -> OtherVariant:
         """The variant for unknown tags that the option `open` adds."""
         name = self._name + OTHER_SUFFIX
-        doc = f"A member of `{self._name}` that this package does not know, kept as it came."
+        doc = f"A member of `{self._name}` with a tag that this package does not know; all its properties are kept."
         node = {"type": "string", "description": "The unknown tag."}
         found = Property(wire=tag, node=node, pointer=pointer, required=True, owners=())
         excluded = tuple(variant.tag for variant in variants)
@@ -220,7 +220,7 @@ class _UnionBuilder:
 
 
 def _tag(readings: list[_Reading]) -> str | None:
-    """The property that is a different constant in most members; the first one on a tie."""
+    """The property that is a constant in most members, different in each; the first one on a tie."""
     uses = Counter(wire for reading in readings for wire in reading.constants)
     for wire, _ in uses.most_common():
         values = [reading.constants[wire] for reading in readings if wire in reading.constants]

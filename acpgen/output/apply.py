@@ -22,14 +22,14 @@ from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_r
 from acpgen.output.plan import Change, Kind, Plan, check_folders_writable, compare
 
 _LEFTOVER_SECONDS = 3600.0
-"""Age at which a staged file belongs to a run that was killed. Systems without a lock need such a margin."""
+"""Age from which a staged file counts as left behind. Without a lock, a younger one may be in use."""
 
 _LOCK_SECONDS = 20.0
 """Longest wait for another run that writes to the same folder. Writing takes some milliseconds."""
 
 
 def apply(plan: Plan) -> None:
-    """Make the output folder what `plan` says.
+    """Write and delete the files as `plan` says.
 
     Raises `InputError` if the folder has changed since the plan was made, if it is not writable, or if the system
     refuses a write. The hint says how many changes were made before the failure.
@@ -144,7 +144,7 @@ def _remove_folder(path: Path) -> None:
 
 
 def _remove_empty(root: Path, deleted: Iterable[str]) -> None:
-    """Remove the folders that are empty without the files `deleted`."""
+    """Remove the folders that are empty now that the files `deleted` are gone."""
     for path in deleted:
         folder = (root / path).parent
         while folder != root:
@@ -212,7 +212,7 @@ def _wait_for_lock(handle: int, root: Path) -> None:
 
 
 def _try_lock(handle: int) -> bool:
-    """Take the lock; False if another process holds it. A file system without locks counts as locked."""
+    """Take the lock; False if another process holds it. True if the file system has no locks."""
     if sys.platform != "win32":
         import fcntl
 

@@ -180,7 +180,7 @@ class Plan:
 
 
 def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object], names: Iterable[str] = ()) -> Plan:
-    """Plan the changes after which `folder` holds `files` and their manifest, which starts with `head`.
+    """Plan the changes that write `files` to `folder`, with a manifest that starts with `head`.
 
     `names` are the public names of the package. Files in the way are among the `problems` of the plan.
 
@@ -229,7 +229,7 @@ def _new_changes(
     changes: list[Change] = []
     for path, text in package.items():
         try:
-            # A line end of Windows has two bytes. A file that is longer than this is another text in any case.
+            # A line end of Windows has two bytes. A longer file differs in any case, so the rest is not read.
             old = read_below(root, path, limit=2 * len(text.encode()) + len(MARKER) + 1)
         except ObstacleError as obstacle:
             report.add(obstacle.diagnostic(folder))
@@ -249,7 +249,7 @@ def _kind(old: bytes | None, new: bytes) -> Kind:
 
 
 def has_marker(data: bytes) -> bool:
-    """Whether a file starts with the marker of acpgen. A manifest is untrusted, and no reason to delete a file."""
+    """True if a file starts with the marker of acpgen. Only such a file may be deleted: manifests are untrusted."""
     return data.startswith(MARKER.encode())
 
 

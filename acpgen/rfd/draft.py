@@ -49,7 +49,7 @@ _FIELD = re.compile(
 _URL = re.compile(r"https?://[!-~]{1,300}")
 _HISTORY = re.compile(r"#{0,6}\s*revision history\s*$", re.IGNORECASE)
 _HEAD_LINES = 60
-"""The lines at the start of a text that may hold fields."""
+"""The number of lines at the start of a text in which fields are searched."""
 _STATUSES = {"draft": "draft", "landed": "landed", "completed": "landed", "vendor": "vendor"}
 
 
@@ -202,7 +202,7 @@ def _report_other(block: Block, findings: Findings) -> None:
     if block.language in ("diff", "patch"):
         findings.warn("rfd-block", f"{message}: it is neither JSON nor TypeScript", block.location(0))
     elif block.language in ("", "text") and _MESSAGE_LIKE.search(block.text):
-        hint = "read it, and add what it says to the draft where it matters"
+        hint = "read it, and add the relevant parts to the draft"
         message += ", but contains names of methods or braces"
         findings.warn("rfd-block", message, block.location(0), hint=hint)
     else:
@@ -239,7 +239,7 @@ def _entries(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """The contents of the draft; `places` collects the locations that marks are about, by pointer."""
+    """The contents of the draft; `places` maps a pointer in the draft to the location in the text."""
 
     source: Source
     base: Base
@@ -249,7 +249,7 @@ class _Draft:
     places: dict[str, Location]
 
     def build(self, metadata: Metadata, *, rfd: str | None, orphans: list[str]) -> dict[str, Any]:
-        """The draft; every mark in it is reported."""
+        """Build the draft, and report each mark in it."""
         gates, sides = self._gates()
         definitions = self._definitions(sides, orphans)
         changes = {name: dict(entry.node) for name, entry in self.entries.items() if entry.is_change}
@@ -326,7 +326,7 @@ class _Draft:
         return entry is not None and (not entry.is_change or slot.path[-1] in schema_map(entry.node, "properties"))
 
     def _composed(self) -> dict[str, Any]:
-        """The definitions of the base with those of the text, as far as properties go."""
+        """The definitions of the base and of the text. A change adds only its properties."""
         found = dict(self.base.definitions)
         for name, entry in self.entries.items():
             if not entry.is_change:

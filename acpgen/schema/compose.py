@@ -23,7 +23,7 @@ from acpgen.schema.walk import definition_pointer, referenced_definition, walk
 class Composed:
     """A schema with its extensions. If `diagnostics` has an error, `root` must not be compiled.
 
-    `gates` are those of the base and of the fragments by method, `negotiation` is that of the base. `fragments` are
+    `gates` has the gate of each method, from the base or a fragment. `negotiation` is from the base. `fragments` are
     sorted and contain only those that were composed.
     """
 
@@ -78,7 +78,7 @@ def compose(
     negotiation: Negotiation | None = None,
     catalogue: Catalogue = BUNDLED,
 ) -> Composed:
-    """Compose `base` with `fragments`. `gates` and `negotiation` are facts about the base; hints use `catalogue`.
+    """Compose `base` with `fragments`. `gates` and `negotiation` are facts about the base; `catalogue` is for hints.
 
     All problems are diagnostics of the result; nothing is raised.
     """
@@ -153,7 +153,7 @@ def _admit(merger: Merger, fragments: Sequence[Fragment]) -> None:
 
 
 def _twice(first: Fragment, second: Fragment) -> Diagnostic:
-    """The error for two revisions: about the command line, not about the files."""
+    """The error for an extension that is given twice. The mistake is in no file, so it has no location."""
     same = first.spec == second.spec
     both = "twice" if same else f"as {first.revision} and as {second.revision}"
     return Diagnostic(
@@ -178,7 +178,7 @@ def _refuse_protocol(merger: Merger, fragment: Fragment) -> None:
 
 
 def _notes(merger: Merger, fragment: Fragment) -> list[Diagnostic]:
-    """Notes: one for each superseded part, or a single one for the whole fragment, and one for each part left out."""
+    """The notes on the parts that are superseded or left out; a single note if the whole fragment is superseded."""
     log = merger.logs[fragment.spec]
     left_out = [_note(fragment, "left-out", _omission(fragment, name), join("/changes", name)) for name in log.left_out]
     if not log.superseded or log.added or log.errors:
@@ -190,7 +190,7 @@ def _notes(merger: Merger, fragment: Fragment) -> list[Diagnostic]:
 
 
 def _omission(fragment: Fragment, name: str) -> str:
-    return f"{fragment.origin} leaves out its change to {definition_pointer(name)}, which nothing here has"
+    return f"{fragment.origin} leaves out its change to {definition_pointer(name)}, which is not defined"
 
 
 def _note(fragment: Fragment, code: str, message: str, at: str) -> Diagnostic:
@@ -212,7 +212,7 @@ def summarise(
     others: Sequence[Fragment] = (),
     catalogue: Catalogue = BUNDLED,
 ) -> Summary:
-    """The effect of `fragment` on `base`, composed with those among `others` that it requires."""
+    """The effect of `fragment` on `base`, together with the fragments among `others` that it requires."""
     needed = _required(fragment, others)
     merger = _merge(base, [fragment, *needed], protocol=protocol, gates=gates, catalogue=catalogue)
     log = merger.logs[fragment.spec]

@@ -22,7 +22,7 @@ Addition = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """The default literal at `pointer` becomes `value`; `entries` has the added parts and their causes."""
+    """A default literal, its new `value`, and in `entries` the pointer and the property of each added part."""
 
     pointer: str
     value: Any
@@ -30,7 +30,7 @@ class Growth:
 
 
 def grown_defaults(root: dict[str, Any], added: Mapping[Addition, Any]) -> Iterator[Growth]:
-    """The default literals of `root` that lack one of the `added` properties, each with its default.
+    """The default literals of `root` that lack a property of `added`, which has the default of each property.
 
     For example, a default for all capabilities spells out every flag, so a new flag must be added to it.
     """
@@ -75,7 +75,7 @@ class _Grower:
                 grown[wire] = self.grow(grown[wire], child, **place)
             elif addition in self.added and addition not in self.busy:
                 self.entries.append((place["at"], addition))
-                self.busy.append(addition)  # a default of a recursive type would never end
+                self.busy.append(addition)  # otherwise, the default of a recursive type grows for ever
                 grown[wire] = self.grow(self.added[addition], child, **place)
                 self.busy.pop()
 
@@ -85,7 +85,7 @@ _KINDS = ("Request", "Response", "Notification")
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """The result for one fragment. `superseded` has a pointer into it, a name for the value, and the origin that has it.
+    """The result for one fragment. `superseded`: a pointer into it, a name for the part, the origin that has the part.
 
     `missing` are definitions to change that do not exist; the optional ones among them are `left_out`.
     """
@@ -157,7 +157,7 @@ class Merger:
             if name in self._definitions:
                 self._compare(fragment, at, what, pointer=pointer, present=self._definitions[name], wanted=node)
             elif rival is not None:
-                what = f"the definition {name} of the method {node['x-method']}, there called {rival},"
+                what = f"the definition {name} of the method {node['x-method']} (called {rival} there)"
                 self._conflict(
                     fragment, at, what, pointer=definition_pointer(rival), present=self._definitions[rival], wanted=node
                 )
@@ -193,11 +193,11 @@ class Merger:
             )
 
     def _meant(self, fragment: Fragment, name: str) -> str | None:
-        """The hint for a definition that is missing, if it is one of the first."""
+        """A hint for a missing definition; None after the first `MOST_HINTS` of them."""
         return did_you_mean(name, self._definitions) if len(self._log(fragment).missing) <= MOST_HINTS else None
 
     def replace_definitions(self, fragment: Fragment) -> None:
-        """Replace definitions whose present shape a fragment knows."""
+        """Replace definitions that have the shape which the fragment expects."""
         for name, change in self._targets(fragment):
             if change.replacement is None:
                 continue
@@ -209,7 +209,7 @@ class Merger:
                 self._put(pointer, replacement.result, (fragment.document, join(at, "with")))
                 self._changed(fragment, name, what)
             else:
-                # the user must compare with the expected shape: the result differs on purpose
+                # report the difference from the expected shape: the result differs on purpose
                 at, what = join(at, "expect"), f"{what} as expected"
                 self._conflict(fragment, at, what, pointer=pointer, present=present, wanted=replacement.expect)
 
@@ -284,11 +284,11 @@ class Merger:
             self._append(join(array, moved, "not", "anyOf"), exclusion, source)
 
     def _add_enum_value(self, fragment: Fragment, name: str, member: Any, *, at: str) -> None:
-        """Add the const `member` to the older notation of an enumeration, the `enum` keyword."""
+        """Add the constant of `member` to an enumeration that is written with the keyword `enum`."""
         definition, pointer = self._definitions[name], definition_pointer(name)
         values = schema_list(definition, "enum")
         if not values or not isinstance(member, dict) or "const" not in member:
-            what = f"a member of {name}, which is no union there,"
+            what = f"a member of {name} (which is not a union there)"
             self._conflict(fragment, at, what, pointer=pointer, present=definition, wanted=member)
             return
         what = f"the value {member['const']!r} of {name}"
@@ -331,7 +331,7 @@ class Merger:
         return ((name, change) for name, change in fragment.changes.items() if name not in missing)
 
     def _same_message(self, name: str, node: Any) -> str | None:
-        """The existing definition for the same params or result of a method as the new definition `name`."""
+        """The existing definition that describes the same message as the new definition `name`, if there is one."""
         message = _message(name, node)
         known = self._definitions.items() if message else ()
         return next((other for other, present in known if _message(other, present) == message), None)
@@ -410,7 +410,7 @@ def _takes_properties(definition: Any) -> bool:
 
 
 def _message(name: str, node: Any) -> tuple[Any, Any, str] | None:
-    """The method, the side and the kind of message that the definition `name` describes, if it does."""
+    """The method, side and kind of the message that the definition `name` describes; None if it describes none."""
     kind = next((kind for kind in _KINDS if name.endswith(kind)), None)
     if kind is None or not isinstance(node, dict) or "x-method" not in node:
         return None

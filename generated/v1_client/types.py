@@ -171,7 +171,7 @@ class ToolCallContentTerminal(Struct):
 
 
 class ToolCallContentOther(Struct):
-    """A member of `ToolCallContent` that this package does not know, kept as it came."""
+    """A member of `ToolCallContent` with a tag that this package does not know; all its properties are kept."""
 
     type: str
     """The unknown tag."""
@@ -281,7 +281,7 @@ class ContentBlockResource(Struct):
 
 
 class ContentBlockOther(Struct):
-    """A member of `ContentBlock` that this package does not know, kept as it came."""
+    """A member of `ContentBlock` with a tag that this package does not know; all its properties are kept."""
 
     type: str
     """The unknown tag."""
@@ -1028,7 +1028,7 @@ class AuthMethodTerminal(Struct):
 
 
 class AuthMethodOther(Struct):
-    """A member of `AuthMethod` that this package does not know, kept as it came."""
+    """A member of `AuthMethod` with a tag that this package does not know; all its properties are kept."""
 
     type: str
     """The unknown tag."""
@@ -1176,7 +1176,7 @@ class SessionConfigOptionBoolean(Struct):
 
 
 class SessionConfigOptionOther(Struct):
-    """A member of `SessionConfigOption` that this package does not know, kept as it came."""
+    """A member of `SessionConfigOption` with a tag that this package does not know; all its properties are kept."""
 
     id: SessionConfigId
     """Tells this option apart from the session's others; send it in `session/set_config_option` to change the value."""
@@ -1623,7 +1623,7 @@ class SessionUpdateCompactionSummaryChunk(Struct):
 
 
 class SessionUpdateOther(Struct):
-    """A member of `SessionUpdate` that this package does not know, kept as it came."""
+    """A member of `SessionUpdate` with a tag that this package does not know; all its properties are kept."""
 
     session_update: str
     """The unknown tag."""
@@ -1967,7 +1967,7 @@ class McpServerSse(Struct):
 
 
 class McpServerOther(Struct):
-    """A member of `McpServer` that this package does not know, kept as it came."""
+    """A member of `McpServer` with a tag that this package does not know; all its properties are kept."""
 
     type: str
     """The unknown tag."""
@@ -2117,7 +2117,9 @@ class SetSessionConfigOptionRequestValueId(Struct):
 
 
 class SetSessionConfigOptionRequestOther(Struct):
-    """A member of `SetSessionConfigOptionRequest` that this package does not know, kept as it came."""
+    """A member of `SetSessionConfigOptionRequest` with a tag that this package does not know; all its properties are
+    kept.
+    """
 
     session_id: SessionId
     """Which session's option changes."""
@@ -2197,7 +2199,9 @@ class RequestPermissionOutcomeSelected(Struct):
 
 
 class RequestPermissionOutcomeOther(Struct):
-    """A member of `RequestPermissionOutcome` that this package does not know, kept as it came."""
+    """A member of `RequestPermissionOutcome` with a tag that this package does not know; all its properties are
+    kept.
+    """
 
     outcome: str
     """The unknown tag."""

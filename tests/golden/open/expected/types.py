@@ -24,7 +24,7 @@ class ShapePoint(Struct):
 
 
 class ShapeOther(Struct):
-    """A member of `Shape` that this package does not know, kept as it came."""
+    """A member of `Shape` with a tag that this package does not know; all its properties are kept."""
 
     type: str
     """The unknown tag."""
