@@ -24,7 +24,10 @@ DOCS = REPOSITORY / "docs"
 PLAYED_APART = {"bump.md", "cli.md"}  # tests/test_docs.py plays the former; the latter is generated
 PAGES = [README, *sorted(path for path in DOCS.glob("*.md") if path.name not in PLAYED_APART)]
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of POSIX")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of POSIX"),
+]
 
 
 def page_blocks(page: Path) -> list[Block]:

@@ -199,7 +199,7 @@ def test_a_bump(pair: Pair, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.slow
 def test_a_bump_between_bundled_releases(tmp_path: Path) -> None:
-    bump(tmp_path, SMALL, TAKEN[1, "0.12.2"])
+    bump(tmp_path, SMALL, TAKEN[1, "0.12.2"] + TAKEN[1, "1.21.0"])
 
 
 @pytest.mark.slow
