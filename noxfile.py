@@ -27,8 +27,7 @@ ALIKE = (
 )
 """Modules that do not run generated code, or that repeat other tests."""
 ON_OTHERS = tuple(f"--ignore-glob=tests/{name}" for name in (*APART, *ALIKE))
-WORKERS = str(2 * (os.cpu_count() or 1))  # the tests wait for processes half of their time
-SPREAD = ("-n", WORKERS, "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
+SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|venv"
