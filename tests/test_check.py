@@ -118,9 +118,9 @@ def test_what_is_not_as_it_should_be(project: Project, case: str) -> None:
     assert set(findings(project)) == expected
     (found,) = json.loads(project.run("check", "--format", "json").stdout)
     if case == "extra":
-        assert found["mend"] is None
+        assert found["fix"] is None
     else:
-        project.good(*shlex.split(found["mend"])[1:])
+        project.good(*shlex.split(found["fix"])[1:])
         assert findings(project, code=0) == []
 
 
@@ -171,7 +171,7 @@ def test_caches_and_hidden_files_are_nobodys_business(project: Project) -> None:
     assert findings(project, code=0) == []
 
 
-def test_the_text_says_why_what_and_how_to_mend_it(project: Project) -> None:
+def test_the_text_says_why_what_and_how_to_fix_it(project: Project) -> None:
     new_schema(project)
     project.config(f'{ONE}role = "both"\n')
     lines = project.run("check").stdout.splitlines()

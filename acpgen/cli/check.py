@@ -99,7 +99,7 @@ def _as_json(verdict: _Verdict, fix: str, *, diff: bool) -> dict[str, object]:
         "folder": checked.folder.as_posix(),
         "findings": [{"flaw": finding.flaw.value, "path": finding.path} for finding in checked.findings],
         "reasons": list(checked.reasons),
-        "mend": fix if checked.can_be_built else None,
+        "fix": fix if checked.can_be_built else None,
         **({"diff": "\n".join(unified_diff(checked))} if diff else {}),
     }
 

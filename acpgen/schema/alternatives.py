@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from acpgen.schema.equality import canonical, json_text
-from acpgen.schema.walk import layers, referenced_definition, schema_list, schema_map
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from acpgen.schema.equality import canonical, json_text
+from acpgen.schema.walk import layers, referenced_definition, schema_list, schema_map
 
 _KEYS = ("oneOf", "anyOf")
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})

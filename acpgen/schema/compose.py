@@ -8,15 +8,13 @@ from typing import Any
 
 from acpgen.diagnostics import Diagnostic, Location, Severity
 from acpgen.schema.bundled import BUNDLED, Catalogue
-from acpgen.schema.document import Document
+from acpgen.schema.document import Document, join
+from acpgen.schema.facts import Negotiation
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.gates import Gate
-from acpgen.schema.walk import schema_map
 from acpgen.schema.merge import Merger
-from acpgen.schema.facts import Negotiation
 from acpgen.schema.origins import Source, find_source
-from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+from acpgen.schema.walk import definition_pointer, referenced_definition, schema_map, walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

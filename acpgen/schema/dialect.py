@@ -110,7 +110,7 @@ InExtension = Callable[[str], bool]
 """True if the value at a pointer comes from an extension, whose author can correct it."""
 
 
-def check_dialect(root: dict[str, Any], report: Report, in_extension: InExtension = lambda pointer: False) -> None:
+def check_dialect(root: dict[str, Any], report: Report, in_extension: InExtension = lambda _: False) -> None:
     """Report everything in the schema that acpgen would misread: bad keywords, references, cycles.
 
     Later stages rely on it: without errors, every keyword has a legal value, every `$ref` leads to a definition of

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from acpgen.diagnostics import Location, input_error
-from acpgen.text import digest
 from bisect import bisect
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
+
+from acpgen.diagnostics import Location, input_error
+from acpgen.text import digest
 
 
 def join(pointer: str, *tokens: str | int) -> str:

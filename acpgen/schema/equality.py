@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from acpgen.schema.document import join
-from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
 from dataclasses import dataclass
 from typing import Any
+
+from acpgen.schema.document import join
+from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
 
 _PROSE = frozenset({"description", "title", "$comment"})
 _LENIENCY = "x-deserialize-"

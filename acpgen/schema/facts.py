@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
 from acpgen.diagnostics import Report
 from acpgen.schema.gates import Gate, check_gates, read_gates
 from acpgen.schema.walk import definition_pointer, find_property, layers, schema_map
 from acpgen.text import did_you_mean
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, join, read_document
 from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
 from acpgen.schema.walk import schema_map
 from acpgen.text import did_you_mean
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
-from typing import Any, TYPE_CHECKING
 
 _START = "<fill in: "
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acpgen.diagnostics import Report
-from acpgen.schema.walk import find_property, layers, schema_map
 from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer
+from acpgen.schema.walk import definition_pointer, find_property, layers, schema_map
 from acpgen.text import did_you_mean
 
 _LEAVES = frozenset({"boolean", "object", "array"})

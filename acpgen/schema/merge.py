@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.schema.alternatives import Union, find_union
 from acpgen.schema.bundled import Catalogue
@@ -9,76 +13,10 @@ from acpgen.schema.document import Document, join, split
 from acpgen.schema.equality import difference, same_shape
 from acpgen.schema.fragment import Change, Fragment
 from acpgen.schema.gates import Gate, gate_pointer
+from acpgen.schema.growth import Addition, grown_defaults
 from acpgen.schema.origins import Origins, Source
-from acpgen.schema.walk import definition_pointer, find_property, layers, schema_list, schema_map, walk
+from acpgen.schema.walk import definition_pointer, find_property, layers, schema_list, schema_map
 from acpgen.text import MOST_HINTS, did_you_mean
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-Addition = tuple[str, str]
-"""A new property: the pointer of its definition, and its wire name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
-    """A default literal, its new `value`, and in `entries` the pointer and the property of each added part."""
-
-    pointer: str
-    value: Any
-    entries: tuple[tuple[str, Addition], ...]
-
-
-def grown_defaults(root: dict[str, Any], added: Mapping[Addition, Any]) -> Iterator[Growth]:
-    """The default literals of `root` that lack a property of `added`, which has the default of each property.
-
-    For example, a default for all capabilities spells out every flag, so a new flag must be added to it.
-    """
-    definitions = schema_map(root, "$defs")
-    for pointer, node in walk(root) if added else ():
-        if isinstance(node, dict) and isinstance(node.get("default"), (dict, list)):
-            at = join(pointer, "default")
-            grower = _Grower(definitions=definitions, added=added)
-            value = grower.grow(node["default"], node, node_pointer=pointer, at=at)
-            if grower.entries:
-                yield Growth(pointer=at, value=value, entries=tuple(grower.entries))
-
-
-@dataclass(slots=True, kw_only=True)
-class _Grower:
-    definitions: Mapping[str, Any]
-    added: Mapping[Addition, Any]
-    entries: list[tuple[str, Addition]] = field(default_factory=list)
-    busy: list[Addition] = field(default_factory=list)
-
-    def grow(self, literal: Any, node: Any, *, node_pointer: str, at: str) -> Any:
-        """Add the new properties at every depth of `literal`, a value of the type `node`."""
-        if not isinstance(literal, (dict, list)):
-            return literal
-        grown: Any = literal.copy()
-        for pointer, layer in layers(node, node_pointer, self.definitions):
-            if isinstance(literal, list):
-                items = join(pointer, "items")
-                grown = [
-                    self.grow(item, layer.get("items"), node_pointer=items, at=join(at, index))
-                    for index, item in enumerate(grown)
-                ]
-            else:
-                self._grow_object(grown, layer, pointer=pointer, at=at)
-        return grown
-
-    def _grow_object(self, grown: dict[str, Any], layer: dict[str, Any], *, pointer: str, at: str) -> None:
-        for wire, child in schema_map(layer, "properties").items():
-            place = {"node_pointer": join(pointer, "properties", wire), "at": join(at, wire)}
-            addition = (pointer, wire)
-            if wire in grown:
-                grown[wire] = self.grow(grown[wire], child, **place)
-            elif addition in self.added and addition not in self.busy:
-                self.entries.append((place["at"], addition))
-                self.busy.append(addition)  # otherwise, the default of a recursive type grows for ever
-                grown[wire] = self.grow(self.added[addition], child, **place)
-                self.busy.pop()
-
 
 _KINDS = ("Request", "Response", "Notification")
 

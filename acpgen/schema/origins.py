@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from acpgen.schema.document import Document
-from acpgen.schema.document import join
+from acpgen.schema.document import Document, join
 
 Source: TypeAlias = tuple[Document, str]
 """A document and a pointer into it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from acpgen.schema.document import join
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from acpgen.schema.document import join
 
 MAPS_OF_SCHEMAS = ("$defs", "properties")
 LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf")
