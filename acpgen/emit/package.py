@@ -21,6 +21,7 @@ from acpgen.emit.roles import MethodView, RoleView, methods_of, methods_table
 from acpgen.emit.runtime import copied, copied_modules, make_environment
 from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.types import render_types
+from acpgen.emit.versions import VersionsView
 from acpgen.ir.model import Model, Role
 from acpgen.output.manifest import MARKER
 
@@ -61,11 +62,14 @@ def emit(
     """
     modules = exports(model, roles, runtime=runtime)
     environment = make_environment(templates)
+    environment.globals["up"] = Code(".")
+    wanted = roles if runtime else ()
     makers: dict[str, Callable[[], str]] = {
         "types.py": lambda: _types(environment, model, templates),
         "codec.py": lambda: _codec(environment, model, templates),
         "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
         "methods.py": lambda: _methods(environment, model),
+        "versions.py": lambda: _render(environment, "versions.py", {"versions": VersionsView([model], wanted)}),
         "__init__.py": lambda: _init(environment, model, roles, modules=modules, renames=renames or {}),
         "py.typed": lambda: "",
     }
@@ -148,7 +152,7 @@ def _methods(environment: Environment, model: Model) -> str:
     protocol = ProtocolView(model)
     views = [view for table in tables for pair in table.methods for view in pair if view is not None]
     uses_any = any("Any" in (view.params_type, view.result_type) for view in views)
-    context = {"protocol": protocol, "records": protocol.records, "tables": tables, "uses_any": uses_any}
+    context = {"version": protocol.version, "records": protocol.records, "tables": tables, "uses_any": uses_any}
     return _render(environment, "methods.py", context)
 
 

@@ -68,13 +68,5 @@ class ProtocolView:
     @property
     def records(self) -> Code:
         """The record classes that `methods.py` imports, sorted."""
-        negotiation = self.negotiation
-        used = {
-            "Cancellation": self.cancellation is not None,
-            "Gate": any(method.gate is not None and method.handlers for method in self._model.methods),
-            "Method": True,
-            "Negotiation": negotiation is not None,
-            "ProtocolInfo": True,
-            "Unsupported": negotiation is not None and negotiation.unsupported is not None,
-        }
-        return Code(", ".join(identifier(name) for name, is_used in used.items() if is_used))
+        gated = any(method.gate is not None and method.handlers for method in self._model.methods)
+        return Code("Gate, Method" if gated else "Method")

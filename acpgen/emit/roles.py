@@ -179,7 +179,8 @@ class MethodView:
         arguments = [self.wire, self.encoded_params, self.decode_result]
         if not self.gives_object:
             arguments.append(Code("gives_object=False"))
-        return enclosed("return await self._call(", arguments, ")", indent=8)
+        start = "self.negotiated = await" if self.negotiates else "return await"
+        return enclosed(f"{start} self._call(", arguments, ")", indent=8)
 
     @property
     def route(self) -> Code:
@@ -308,9 +309,15 @@ class RoleView:
         return [identifier(name) for name in sorted(set(_named(view.method for view in self.handled + self.called)))]
 
     @property
-    def uses_codec(self) -> bool:
-        """True if a route or stub uses `codec`."""
-        return any(code.startswith(CODEC) for code in self._functions)
+    def negotiated(self) -> Code | None:
+        """The type of what the peer answers to the request that negotiates the version."""
+        return next((view.result for view in self.called if view.negotiates), None)
+
+    @property
+    def negotiated_doc(self) -> Code:
+        """The docstring of the attribute with the answer."""
+        method = next(view.method.wire for view in self.called if view.negotiates)
+        return docstring(f"The result of `{method}`, once it has succeeded.")
 
     @property
     def readers(self) -> Code:

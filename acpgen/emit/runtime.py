@@ -52,21 +52,24 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "limits": (),
     "link": (),
     "log": (),
+    "negotiation": (),
     "options": ("ConnectionOptions",),
     "tasks": (),
     "transport": ("MemoryTransport", "MessageTooLarge", "StreamTransport", "Transport", "memory_transports"),
 }
 """The modules that speak JSON-RPC."""
 
-_ROLES: Mapping[Role, tuple[str, tuple[str, ...]]] = {
-    Role.AGENT: ("stdio", ("run_agent", "serve_agent")),
-    Role.CLIENT: ("process", ("AgentConnection", "AgentProcess", "connect", "spawn_agent")),
+_ROLES: Mapping[Role, Mapping[str, tuple[str, ...]]] = {
+    Role.AGENT: {"stdio": ("run_agent", "serve_agent")},
+    Role.CLIENT: {"process": (), "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent")},
 }
 
 
 def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
     """The modules for `roles`, each with its public names; without `runtime`, only those for dispatch."""
-    modules = {**_ROUTING, **_CONNECTION, **dict(_ROLES[role] for role in roles)} if runtime else _ROUTING
+    modules = {**_ROUTING, **_CONNECTION} if runtime else _ROUTING
+    for role in roles if runtime else ():
+        modules = {**modules, **_ROLES[role]}
     return {module: list(names) for module, names in modules.items()}
 
 
