@@ -39,22 +39,18 @@ def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collecti
     """
     known = list(packages)
     names = {name for _, each in known for name in each}
-    if found := unusable(sorted({rename for renames, _ in known for rename in renames}), names):
-        raise InputError(found)
+    renames = sorted({rename for each, _ in known for rename in each})
+    if missing := [rename for rename in renames if rename[1] not in names]:
+        raise InputError(_undefined(*rename, names) for rename in missing)
 
 
-def unusable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> list[Diagnostic]:
-    """An error for each rename whose new name is not in `names`, the public names of all packages."""
-    return [
-        Diagnostic(
-            code="rename-unknown",
-            severity=Severity.ERROR,
-            message=f"cannot keep {old} as an alias of {new}: {new} is not defined",
-            hint=did_you_mean(new, names) or f"remove {old} from {CONFIG_TABLE}",
-        )
-        for old, new in renames
-        if new not in names
-    ]
+def _undefined(old: str, new: str, names: Collection[str]) -> Diagnostic:
+    return Diagnostic(
+        code="rename-unknown",
+        severity=Severity.ERROR,
+        message=f"cannot keep {old} as an alias of {new}: {new} is not defined",
+        hint=did_you_mean(new, names) or f"remove {old} from {CONFIG_TABLE}",
+    )
 
 
 def dropped(

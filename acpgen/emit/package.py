@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
-from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment
 
+from acpgen.emit.aliases import usable
 from acpgen.emit.codec import codec_view
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.protocol import ProtocolView
@@ -22,10 +20,6 @@ from acpgen.emit.runtime import copied, copied_modules, make_environment
 from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Role
-from acpgen.output.manifest import MARKER
-
-HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
-"""The same in every file and for every version: an upgrade changes no file for its header."""
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
@@ -47,61 +41,57 @@ class _Rename:
     new_text: Code
 
 
-def emit(
-    model: Model,
-    roles: tuple[Role, ...],
-    templates: Path,
-    *,
-    runtime: bool = True,
-    renames: Mapping[str, str] | None = None,
-) -> dict[str, str]:
-    """The files of the package for `roles`: relative path to text, as the templates in `templates` print it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """A package: its files (relative path to text), its public names, and the former names that it keeps as aliases."""
 
-    `runtime` adds the modules that speak JSON-RPC. `renames` maps old names to the public names that replace them.
+    files: Mapping[str, str]
+    names: tuple[str, ...]
+    renames: Mapping[str, str]
+
+
+def emit(
+    model: Model, roles: tuple[Role, ...], *, runtime: bool = True, renames: Iterable[tuple[str, str]] = ()
+) -> Package:
+    """The package for `roles`, not yet formatted.
+
+    `runtime` adds the modules that speak JSON-RPC. `renames` has pairs of a former name and the present one. Raises
+    `InputError` for a former name that the package defines itself.
     """
     modules = exports(model, roles, runtime=runtime)
-    environment = make_environment(templates)
-    makers: dict[str, Callable[[], str]] = {
-        "types.py": lambda: _types(environment, model, templates),
-        "codec.py": lambda: _codec(environment, model, templates),
-        "errors.py": lambda: _render(environment, "errors.py", {"errors": ErrorsView(model)}),
-        "methods.py": lambda: _methods(environment, model),
-        "__init__.py": lambda: _init(environment, model, roles, modules=modules, renames=renames or {}),
-        "py.typed": lambda: "",
+    aliases = usable(renames, modules)
+    environment = make_environment()
+    protocol = {
+        "types.py": _types(environment, model),
+        "codec.py": _codec(environment, model),
+        "errors.py": environment.get_template("errors.py.jinja").render(errors=ErrorsView(model)),
+        "methods.py": _methods(environment, model),
+        **{f"{role.value}.py": _role(environment, RoleView(role, model)) for role in roles},
     }
-    for role in roles:
-        makers[f"{role.value}.py"] = partial(_role, environment, role, model)
-    for module in copied_modules(roles, runtime=runtime):
-        makers[f"{module}.py"] = partial(copied, module, templates, HEADER)
-    return {path: make() for path, make in makers.items()}
+    shared = {f"{module}.py": copied(module) for module in copied_modules(roles, runtime=runtime)}
+    start = _init(environment, model, roles, modules=modules, renames=aliases)
+    names = tuple(sorted(name for names in modules.values() for name in names))
+    return Package(files={**protocol, **shared, "__init__.py": start, "py.typed": ""}, names=names, renames=aliases)
 
 
-def _role(environment: Environment, role: Role, model: Model) -> str:
-    return environment.get_template("role.py.jinja").render(header=HEADER, role=RoleView(role, model))
+def _role(environment: Environment, view: RoleView) -> str:
+    return environment.get_template("role.py.jinja").render(role=view)
 
 
-def _render(environment: Environment, name: str, context: Mapping[str, Any]) -> str:
-    return environment.get_template(f"{name}.jinja").render(header=HEADER, **context)
-
-
-def _types(environment: Environment, model: Model, templates: Path) -> str:
-    rendered = render_types(model, templates)
+def _types(environment: Environment, model: Model) -> str:
+    rendered = render_types(model)
     used = _used(rendered.body, (*_BASE_NAMES, "builtins"))
     title = f"The types of the Agent Client Protocol, version {model.protocol}."
     text = (
         "An attribute that is `UNSET` is absent from the JSON object; `None` is JSON null. "
         "Constructors take keywords only."
     )
-    return _render(
-        environment,
-        "types.py",
-        {
-            "module_doc": docstring(f"{title}\n\n{_sources(model)}\n\n{text}", 0),
-            "body": rendered.body,
-            "typing_names": Code(", ".join(rendered.typing_names)),
-            "base_names": Code(", ".join(name for name in used if name in _BASE_NAMES)),
-            "uses_builtins": "builtins" in used,
-        },
+    return environment.get_template("types.py.jinja").render(
+        module_doc=docstring(f"{title}\n\n{_sources(model)}\n\n{text}", 0),
+        body=rendered.body,
+        typing_names=Code(", ".join(rendered.typing_names)),
+        base_names=Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        uses_builtins="builtins" in used,
     )
 
 
@@ -110,19 +100,18 @@ def _sources(model: Model) -> str:
     return f"From {model.origin}{extensions}."
 
 
-def _codec(environment: Environment, model: Model, templates: Path) -> str:
+def _codec(environment: Environment, model: Model) -> str:
     view = codec_view(model)
     definitions = environment.get_template("codec/definitions.jinja").render(codec=view)
     body = environment.get_template("codec/body.jinja").render(codec=view, definitions=Code(definitions.strip("\n")))
-    readers = _PUBLIC.findall(copied("_decode", templates, HEADER))
+    readers = _PUBLIC.findall(copied("_decode"))
     used = _used(body, {*readers, *_BASE_NAMES, "types"})
-    context = {
-        "body": Code(body),
-        "readers": [name for name in used if name in readers],
-        "base_names": Code(", ".join(name for name in used if name in _BASE_NAMES)),
-        "uses_types": "types" in used,
-    }
-    return _render(environment, "codec.py", context)
+    return environment.get_template("codec.py.jinja").render(
+        body=Code(body),
+        readers=[name for name in used if name in readers],
+        base_names=Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        uses_types="types" in used,
+    )
 
 
 def _used(source: str, names: Collection[str]) -> list[Code]:
@@ -148,8 +137,9 @@ def _methods(environment: Environment, model: Model) -> str:
     protocol = ProtocolView(model)
     views = [view for table in tables for pair in table.methods for view in pair if view is not None]
     uses_any = any("Any" in (view.params_type, view.result_type) for view in views)
-    context = {"protocol": protocol, "records": protocol.records, "tables": tables, "uses_any": uses_any}
-    return _render(environment, "methods.py", context)
+    return environment.get_template("methods.py.jinja").render(
+        protocol=protocol, records=protocol.records, tables=tables, uses_any=uses_any
+    )
 
 
 def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
@@ -163,11 +153,6 @@ def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str
         "types": [definition.name for definition in model.definitions],
         **{module: names for module, names in copied_modules(roles, runtime=runtime).items() if names},
     }
-
-
-def public_names(modules: Mapping[str, list[str]]) -> list[str]:
-    """All public names, sorted."""
-    return sorted(name for names in modules.values() for name in names)
 
 
 def _import(module: str, names: list[str]) -> Code:
@@ -196,16 +181,12 @@ def _init(
 ) -> str:
     who = " and ".join(f"write {'an agent' if role is Role.AGENT else 'a client'}" for role in roles)
     doc = f"The Agent Client Protocol, version {model.protocol}: everything needed to {who}.\n\n{_sources(model)}"
-    return _render(
-        environment,
-        "__init__.py",
-        {
-            "module_doc": docstring(doc, 0),
-            "imports": [_import(module, names) for module, names in sorted(modules.items())],
-            "exported": _name_lines(public_names(modules), literal),
-            "renames": [
-                _Rename(identifier(old), identifier(new), literal(old), literal(new))
-                for old, new in sorted(renames.items())
-            ],
-        },
+    return environment.get_template("__init__.py.jinja").render(
+        module_doc=docstring(doc, 0),
+        imports=[_import(module, names) for module, names in sorted(modules.items())],
+        exported=_name_lines([name for names in modules.values() for name in names], literal),
+        renames=[
+            _Rename(identifier(old), identifier(new), literal(old), literal(new))
+            for old, new in sorted(renames.items())
+        ],
     )
