@@ -5,18 +5,22 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from acpgen.config import BuildOptions
-from acpgen.output import LOCK_NAME, Kind, Manifest, Plan, unchanged, usable_manifest
+from acpgen.output import LOCK_NAME, Kind, Manifest, Plan, unchanged
 from acpgen.output.manifest import same_head
 from acpgen.output.paths import MOST_READ, ObstacleError, read_below, real_root, unreadable
 from acpgen.output.plan import has_marker
-from acpgen.pipeline import survey
+from acpgen.pipeline import build
 from acpgen.text import digest, with_plain_ends
+
+_MOST_ADDED = 1024 * 1024
+"""A diff reads at most this many bytes of a file, beyond twice the size of the generated text."""
 
 
 class Flaw(Enum):
@@ -39,11 +43,16 @@ class Flaw(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FlawedFile:
     """A file that differs. `path` is relative to the output folder, and empty if there is no package at all."""
 
     flaw: Flaw
     path: str
+
+    @property
+    def can_be_built(self) -> bool:
+        """Whether a build fixes it: a build does not touch extra files."""
+        return self.flaw is not Flaw.EXTRA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +64,7 @@ class Checked:
     public names of the package.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[FlawedFile, ...]
     reasons: tuple[str, ...]
     plan: Plan
     is_hidden: bool
@@ -68,8 +77,29 @@ class Checked:
 
     @property
     def can_be_built(self) -> bool:
-        """Whether a build fixes at least one finding: it does not touch extra files."""
-        return not self.plan.problems and any(finding.flaw is not Flaw.EXTRA for finding in self.findings)
+        """Whether a build fixes at least one finding."""
+        return not self.plan.problems and any(finding.can_be_built for finding in self.findings)
+
+    @property
+    def counts(self) -> dict[Flaw, int]:
+        """The number of findings of each kind."""
+        found = Counter(finding.flaw for finding in self.findings)
+        return {flaw: found[flaw] for flaw in Flaw if found[flaw]}
+
+    def diff(self) -> Iterator[str]:
+        """The lines of a diff from the files on disk to the result of a build. Long files are cut."""
+        for change in self.plan.different:
+            new = "" if change.kind is Kind.DELETE else self.plan.files[change.path]
+            data = _read(self.folder, change.path, limit=2 * len(new.encode()) + _MOST_ADDED) or b""
+            old = with_plain_ends(data).decode(errors="replace")
+            path = (self.folder / change.path).as_posix()
+            before = "/dev/null" if change.kind is Kind.CREATE else path
+            after = "/dev/null" if change.kind is Kind.DELETE else path
+            yield from difflib.unified_diff(_lines(old), _lines(new), before, after, lineterm="")
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def check(options: BuildOptions) -> Checked:
@@ -78,9 +108,8 @@ def check(options: BuildOptions) -> Checked:
     The manifest is not trusted: an edit of the files can change it, too. Raises `InputError` for errors
     in the input, and for a folder that cannot hold a package.
     """
-    old = usable_manifest(options.out)
-    built = survey(options, full=True)
-    plan = built.plan
+    built = build(options, full=True)
+    old, plan = built.old, built.plan
     assert plan is not None  # a full build always has one
     is_same = old is not None and same_head(old.head, built.head)
     return Checked(
@@ -92,11 +121,11 @@ def check(options: BuildOptions) -> Checked:
     )
 
 
-def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterator[Finding]:
+def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterator[FlawedFile]:
     """If `is_same`, `old` has the inputs and options of this build, so every difference is an edit."""
     kinds = {change.path: change.kind for change in plan.changes}
     if set(kinds.values()) == {Kind.CREATE} and not plan.problems:
-        yield Finding(Flaw.MISSING, "")
+        yield FlawedFile(Flaw.MISSING, "")
         return
     recorded = old.files if old else {}
     for path in sorted({*plan.files, *kinds}):
@@ -105,13 +134,13 @@ def _changed_files(plan: Plan, old: Manifest | None, *, is_same: bool) -> Iterat
                 continue
             case Kind.CREATE:
                 is_missing = is_same or path in recorded or path == LOCK_NAME
-                yield Finding(Flaw.MISSING if is_missing else Flaw.STALE, path)
+                yield FlawedFile(Flaw.MISSING if is_missing else Flaw.STALE, path)
             case Kind.DELETE:
-                yield Finding(Flaw.STALE, path)
+                yield FlawedFile(Flaw.STALE, path)
             case Kind.UPDATE if not is_same and _is_as_recorded(plan.folder, path, old):
-                yield Finding(Flaw.STALE, path)
+                yield FlawedFile(Flaw.STALE, path)
             case _:  # or the path is not a regular file
-                yield Finding(Flaw.EDITED, path)
+                yield FlawedFile(Flaw.EDITED, path)
 
 
 def _is_as_recorded(folder: Path, path: str, old: Manifest | None) -> bool:
@@ -132,18 +161,17 @@ def _read(folder: Path, path: str, *, limit: int = MOST_READ) -> bytes | None:
         raise unreadable(folder, error) from error
 
 
-def _extra_files(plan: Plan) -> Iterator[Finding]:
+def _extra_files(plan: Plan) -> Iterator[FlawedFile]:
     """The files that no build has written, without the caches and hidden files of other tools."""
     root = real_root(plan.folder)
     known = {*plan.files, *(change.path for change in plan.changes)}
     for above, folders, files in os.walk(root):
-        links = {
-            name for name in folders if (Path(above) / name).is_symlink()
-        }  # modules can be imported through a link
+        # modules can be imported through a link
+        links = {name for name in folders if (Path(above) / name).is_symlink()}
         for name in sorted([*files, *links]):
             path = (Path(above) / name).relative_to(root).as_posix()
             if path not in known and not _is_harmless(Path(above) / name):
-                yield Finding(Flaw.EXTRA, path)
+                yield FlawedFile(Flaw.EXTRA, path)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in links)
 
 
@@ -195,24 +223,3 @@ def _shown(value: object) -> str:
             return ", ".join(map(str, value)) or "none"
         case _:
             return str(value)
-
-
-_MOST_ADDED = 1024 * 1024
-"""A diff reads at most this many bytes of a file, beyond twice the size of the generated text."""
-
-
-def unified_diff(checked: Checked) -> Iterator[str]:
-    """The lines of a diff from the files on disk to the result of a build. Long files are cut."""
-    for change in checked.plan.changes:
-        if change.kind is not Kind.KEEP:
-            new = "" if change.kind is Kind.DELETE else checked.plan.files[change.path]
-            data = _read(checked.folder, change.path, limit=2 * len(new.encode()) + _MOST_ADDED) or b""
-            old = with_plain_ends(data).decode(errors="replace")
-            path = (checked.folder / change.path).as_posix()
-            before = "/dev/null" if change.kind is Kind.CREATE else path
-            after = "/dev/null" if change.kind is Kind.DELETE else path
-            yield from difflib.unified_diff(_lines(old), _lines(new), before, after, lineterm="")
-
-
-def _lines(text: str) -> list[str]:
-    return text.removesuffix("\n").split("\n") if text else []

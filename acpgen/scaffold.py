@@ -20,7 +20,7 @@ from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, Sources
 from acpgen.config.keys import is_open_by_default
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error, internal_error
-from acpgen.ir.model import Options, Role
+from acpgen.ir.options import Options, Role
 from acpgen.output import Plan
 from acpgen.output.paths import unreadable
 from acpgen.output.plan import check_folder, compare

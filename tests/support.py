@@ -20,10 +20,9 @@ from acpgen.config import Sources
 from acpgen.diagnostics import Diagnostic
 from acpgen.emit.package import emit
 from acpgen.ir.model import Model, Options, Role
-from acpgen.pipeline import Timings, compile_model
+from acpgen.pipeline import compile_protocol, load
 from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release
 from acpgen.schema.compose import summarise
-from acpgen.schema.data import data_folder
 from acpgen.sources.inputs import find_inputs
 from acpgen.text import digest
 from tests import package_cache
@@ -61,7 +60,8 @@ def fitting_fragments(release: Release) -> tuple[str, ...]:
 
 def model_of(sources: Sources, options: Options | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
     """The model that `sources` compile to, with what was said on the way."""
-    return compile_model(find_inputs(sources), options or Options(), timings=Timings(), strict=False)
+    compiled = compile_protocol(load(find_inputs(sources)), options or Options())
+    return compiled.model, compiled.diagnostics
 
 
 def package_folder(sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None) -> Path:
@@ -72,8 +72,8 @@ def package_folder(sources: Sources, roles: tuple[Role, ...] = tuple(Role), opti
     inputs = find_inputs(sources)
 
     def build() -> Mapping[str, str]:
-        model, _ = compile_model(inputs, options or Options(), timings=Timings(), strict=False)
-        return emit(model, roles, data_folder() / "templates")
+        compiled = compile_protocol(load(inputs), options or Options())
+        return emit(compiled.model, roles).files
 
     files = [(each.name, each.digest) for each in (inputs.schema, inputs.facts, *inputs.extensions) if each]
     return package_cache.folder(repr((inputs.protocol, inputs.origin, files, roles, options)), build)

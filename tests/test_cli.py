@@ -132,7 +132,7 @@ def test_a_bug_in_acpgen_is_3_and_asks_for_a_report(folder: Folder, monkeypatch:
 
 
 def test_a_failure_of_acpgen_s_own_checks_is_3(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("acpgen.emit.package.HEADER", "no Code at all")
+    monkeypatch.setattr("acpgen.emit.runtime.HEADER", "no Code at all")
     ran = folder.build()
     assert (ran.code, ran.stdout) == (3, "")
     assert "[internal]" in ran.stderr
@@ -232,7 +232,7 @@ def test_verbose_tells_files_stages_and_the_outcome_on_stderr(folder: Folder) ->
 def test_a_second_build_is_skipped_by_the_manifest(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.build()
     before = folder.times()
-    monkeypatch.setattr("acpgen.pipeline.compile_model", None)
+    monkeypatch.setattr("acpgen.pipeline.compile_protocol", None)
     ran = folder.build("plain.json", "--verbose")
     assert ran.code == 0
     assert ran.stderr.endswith("out: up to date\n")
@@ -276,7 +276,7 @@ def test_full_compiles_and_leaves_equal_files_alone(folder: Folder, monkeypatch:
     before = folder.times()
     assert folder.build("plain.json", "--full").code == 0
     assert folder.times() == before
-    monkeypatch.setattr("acpgen.pipeline.compile_model", None)
+    monkeypatch.setattr("acpgen.pipeline.compile_protocol", None)
     assert folder.build("plain.json", "--full").code == 3
 
 
@@ -353,7 +353,7 @@ def test_json_diagnostics_of_a_build_that_fails_late_are_one_document_too(
     def refuse(*_: object) -> None:
         raise input_error("write-failed", "the disk is full")
 
-    monkeypatch.setattr("acpgen.cli.build.apply", refuse)
+    monkeypatch.setattr("acpgen.output.apply", refuse)
     ran = folder.build("odd.json", "--format", "json")
     assert ran.code == 2
     assert [found["code"] for found in json.loads(ran.stderr)] == ["write-failed", "unknown-x-keyword"]
@@ -414,7 +414,7 @@ def test_the_report_of_a_bug_carries_no_control_characters_to_a_terminal(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("\u001b[31m\u202e")
 
-    monkeypatch.setattr("acpgen.cli.listing.load_model", fail)
+    monkeypatch.setattr("acpgen.pipeline.compile_protocol", fail)
     ran = folder.run("methods")
     assert ran.code == 3
     assert "Traceback" in ran.stderr

@@ -19,10 +19,9 @@ import pytest
 
 from acpgen.config import Sources
 from acpgen.ir.model import Role
-from acpgen.pipeline import load_model
 from acpgen.schema.bundled import list_releases
 from acpgen.schema.data import data_folder
-from tests.support import REPOSITORY, foreign_imports, package_files
+from tests.support import REPOSITORY, foreign_imports, model_of, package_files
 
 SCHEMAS = data_folder() / "schema"
 SOURCES = [
@@ -67,7 +66,7 @@ def methods_in(root: Mapping[str, Any]) -> Iterator[str]:
 
 def handler_names() -> Iterator[str]:
     for release in list_releases():
-        model, _ = load_model(Sources(protocol=release.protocol, release=release.name))
+        model, _ = model_of(Sources(protocol=release.protocol, release=release.name))
         yield from (method.name for method in model.methods)
 
 

@@ -12,7 +12,6 @@ from acpgen.emit.source import field_hint, hint, value
 from acpgen.emit.types import alias_target, bounds, render_types
 from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Options, Scalar, Struct
 from acpgen.schema.bundled import Release, list_releases
-from acpgen.schema.data import data_folder
 from tests.published import FILES, published
 from tests.support import DEEP, REPOSITORY, fitting_fragments, model_of, protocol_of
 
@@ -48,7 +47,7 @@ def test_published_schemas(name: str) -> None:
 
 def check(model: Model) -> None:
     """Fail where a class, base, attribute, default, union or alias differs from the IR."""
-    tree = ast.parse(render_types(model, data_folder() / "templates").body)
+    tree = ast.parse(render_types(model).body)
     found = {name: outline for node in tree.body if (name := name_of(node)) and (outline := rendered(node))}
     assert found == {definition.name: wanted(definition, model) for definition in model.definitions}
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from acpgen.config import Sources
-from acpgen.pipeline import load_base
+from acpgen.pipeline import load
 from acpgen.schema.compose import compose
 from acpgen.schema.equality import same_shape
-from acpgen.schema.fragment import load_fragments
 from acpgen.sources.inputs import find_inputs
 from tests.published import RECORDED, SHARED, shared
 from tests.support import Packages
@@ -319,9 +318,8 @@ def test_the_extensions_go_together(packages: Packages) -> None:
 
 @pytest.mark.parametrize(("sources", "page", "index"), examples("schema"))
 def test_the_extension_defines_what_the_page_defines(sources: Sources, page: str, index: int) -> None:
-    inputs = find_inputs(sources)
-    fragments = load_fragments([(each.path, each.label) for each in inputs.extensions])
-    root = compose(load_base(inputs), fragments, protocol=1, release=None, gates={}).root
+    loaded = load(find_inputs(sources))
+    root = compose(loaded.base, loaded.fragments, protocol=1, release=None, gates={}).root
     for name, wanted in blocks_of(page)[index]["$defs"].items():
         found = {key: value for key, value in root["$defs"][name].items() if key in wanted or not key.startswith("x-")}
         assert same_shape(found, wanted), name

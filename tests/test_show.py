@@ -13,15 +13,16 @@ import pytest
 from acpgen.config import Sources
 from acpgen.emit.signatures import Signature, Signatures
 from acpgen.ir.model import Options
-from acpgen.pipeline import load_composed
+from acpgen.pipeline import compile_protocol, load
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
 from acpgen.show.describe import Describer, find
 from acpgen.show.description import MethodEntry, TypeEntry
 from acpgen.show.display import COLUMNS, LINES, render_json, render_text
+from acpgen.sources.inputs import find_inputs
 from tests.command_line import Outcome, run_acpgen
 from tests.golden_cases import GENERATED, builds
-from tests.support import fitting_fragments, package_files, schema_of
+from tests.support import fitting_fragments, model_of, package_files, schema_of
 
 TEXT = {"type": "string"}
 
@@ -493,8 +494,8 @@ _BUILDS = [
 @pytest.mark.parametrize("name", _BUILDS)
 def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
     is_open = not {"client", "both"}.isdisjoint(builds()[name])
-    _, model, _ = load_composed(sources_of(builds()[name]), Options(open=is_open))
-    signatures = Signatures(model, data_folder() / "templates")
+    model, _ = model_of(sources_of(builds()[name]), Options(open=is_open))
+    signatures = Signatures(model)
     built = names_in(GENERATED / name / "types.py")
     for definition in model.definitions:
         assert declared(only_statement(signatures.of_type(definition))) == declared(built[definition.name])
@@ -519,8 +520,8 @@ def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
 @pytest.mark.full
 def test_signatures_follow_the_options_for_types(tmp_path: Path) -> None:
     options = Options(open=True, keep_unknown=True)
-    _, model, _ = load_composed(Sources(), options)
-    signatures = Signatures(model, data_folder() / "templates")
+    model, _ = model_of(Sources(), options)
+    signatures = Signatures(model)
     (tmp_path / "types.py").write_text(package_files(Sources(), options=options)["types.py"], encoding="utf-8")
     built = names_in(tmp_path / "types.py")
     for definition in model.definitions:
@@ -547,8 +548,9 @@ def every_bundled() -> Iterator[Any]:
 def test_every_name_can_be_shown(release: Release, extended: bool) -> None:
     extensions = fitting_fragments(release) if extended else ()
     sources = Sources(protocol=release.protocol, release=release.name, extensions=extensions)
-    composed, model, _ = load_composed(sources, Options())
-    describer = Describer(composed, model, Signatures(model, data_folder() / "templates"))
+    compiled = compile_protocol(load(find_inputs(sources)), Options())
+    composed, model = compiled.composed, compiled.model
+    describer = Describer(composed, model, Signatures(model))
     methods = {name for method in model.methods for name in (method.wire, method.name)}
     for name in sorted({*model.by_name, *composed.root["$defs"], *methods}):
         entries = [describer.describe(subject) for subject in find(name, composed, model)]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from acpgen.cli import options
 from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
-from acpgen.cli.watch import run_on_changes
-from acpgen.config.settings import Output
 from acpgen.diagnostics import AcpgenError, Report
-from acpgen.emit.aliases import check_new_names
-from acpgen.output import Kind, Plan, apply, check_writable
-from acpgen.pipeline import Built, Timings, build
 from acpgen.text import printable
+
+if TYPE_CHECKING:
+    from acpgen.config.settings import Output
+    from acpgen.output import Change
+    from acpgen.pipeline import Built, Timings
 
 EXAMPLES = """
 **Examples**
@@ -51,6 +51,8 @@ def build_command(
         return _run(asked, names or [], dry_run=dry_run, full=full, verbose=verbose, form=form)
 
     if watch:
+        from acpgen.cli.watch import run_on_changes
+
         run_on_changes(run, lambda: asked.watched(names or []))
     elif status := run():
         raise typer.Exit(status)
@@ -69,50 +71,58 @@ def _run(
     form: DiagnosticFormat,
 ) -> int:
     """Build, and print the outcome. Returns the exit code."""
+    from acpgen.emit.aliases import check_new_names
+    from acpgen.pipeline import build
+
     report = Report()
     builds: list[tuple[Output, Built]] = []
     try:
         for output in asked.outputs(names):
             built = build(output.options, full=full)
+            if built.plan is not None:
+                built.plan.raise_problems()
             report.add(*built.diagnostics)
             builds.append((output, built))
         if asked.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)
-        plans = [(built.plan, built.timings) for _, built in builds if built.plan is not None and not dry_run]
-        _write(plans)
+        if not dry_run:
+            _write([built for _, built in builds])
     except AcpgenError as error:
         print_diagnostics((*report.found, *error.diagnostics), form, notes=verbose)
         return error.exit_code
     print_diagnostics(report.found, form, notes=verbose)
     for output, built in builds:
         if dry_run:
-            _print_plan(built.plan, output if len(builds) > 1 else None)
+            _print_plan(built, output if len(builds) > 1 else None)
         _print_result(built, output, verbose=verbose, dry_run=dry_run)
     return 0
 
 
-def _write(plans: Sequence[tuple[Plan, Timings]]) -> None:
-    for plan, _ in plans:  # all of them, before the first one is written
-        check_writable(plan)
-    for plan, timings in plans:
-        with timings.stage("write"):
-            apply(plan)
+def _write(builds: Sequence[Built]) -> None:
+    plans = [(built.plan, built.timings) for built in builds if built.plan is not None]
+    if plans:
+        from acpgen.output import apply, check_writable
+
+        for plan, _ in plans:  # all of them, before the first one is written
+            check_writable(plan)
+        for plan, timings in plans:
+            with timings.stage("write"):
+                apply(plan)
 
 
-def _print_plan(planned: Plan | None, output: Output | None) -> None:
+def _changes(built: Built) -> Sequence[Change]:
+    return built.plan.different if built.plan is not None else ()
+
+
+def _print_plan(built: Built, output: Output | None) -> None:
     """Print the changes; `output` adds its folder, for several outputs."""
-    lines = [
-        f"{change.kind.value} {printable((output.options.out / change.path).as_posix() if output else change.path)}"
-        for change in (planned.changes if planned else ())
-        if change.kind is not Kind.KEEP
-    ]
-    if lines:
-        print_data("\n".join(lines))
+    paths = [(each, (output.options.out / each.path).as_posix() if output else each.path) for each in _changes(built)]
+    if paths:
+        print_data("\n".join(f"{change.kind.value} {printable(path)}" for change, path in paths))
 
 
 def _print_result(built: Built, output: Output, *, verbose: bool, dry_run: bool) -> None:
-    out = output.options.out
-    changes = [change for change in built.plan.changes if change.kind is not Kind.KEEP] if built.plan else []
+    out, changes = output.options.out, _changes(built)
     if verbose:
         for change in changes if not dry_run else ():
             print(f"{change.kind.value} {printable(str(out / change.path))}", file=sys.stderr)

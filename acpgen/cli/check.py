@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acpgen.check import Checked, Flaw, check, unified_diff
 from acpgen.cli import options
-from acpgen.cli.console import CAP, DiagnosticFormat, annotation, print_data, print_diagnostics
-from acpgen.config.settings import Output
-from acpgen.diagnostics import AcpgenError
-from acpgen.emit.aliases import check_new_names
+from acpgen.cli.console import (
+    CAP,
+    DiagnosticFormat,
+    annotation,
+    exit_on_errors,
+    print_data,
+    print_diagnostics,
+    print_json,
+)
 from acpgen.text import printable
+
+if TYPE_CHECKING:
+    from acpgen.check import Checked
 
 FINDINGS = 1
 """The exit code for findings."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    output: Output
-    checked: Checked
 
 
 @options.takes_outputs
@@ -45,32 +44,32 @@ def check_command(
     - `acpgen check --diff`
     - `acpgen check --role agent --out src/my_agent/acp --format github`
     """
-    try:
-        verdicts = [_Verdict(output, check(output.options)) for output in asked.outputs(names)]
+    from acpgen.check import check
+    from acpgen.emit.aliases import check_new_names
+
+    with exit_on_errors(form):
+        found = [(output, check(output.options)) for output in asked.outputs(names)]
         if asked.is_everything(names):
-            check_new_names((verdict.output.options.renames, verdict.checked.names) for verdict in verdicts)
-    except AcpgenError as error:
-        print_diagnostics(error.diagnostics, form, notes=False)
-        raise typer.Exit(error.exit_code) from None
-    if obstacles := [found for verdict in verdicts for found in verdict.checked.plan.problems]:
+            check_new_names((output.options.renames, checked.names) for output, checked in found)
+    results = [checked for _, checked in found]
+    if obstacles := [problem for checked in results for problem in checked.plan.problems]:
         print_diagnostics(obstacles, form, notes=False)
     # without --full, a build trusts a manifest that shows no change
-    fix = asked.build_command(names) + (" --full" if any(verdict.checked.is_hidden for verdict in verdicts) else "")
+    fix = asked.build_command(names) + (" --full" if any(checked.is_hidden for checked in results) else "")
     match form:
         case DiagnosticFormat.TEXT:
-            print_data("\n".join(_text(verdicts, fix, diff=diff)))
+            print_data("\n".join(_text(results, fix, diff=diff)))
         case DiagnosticFormat.JSON:
-            print_data(json.dumps([_as_json(each, fix, diff=diff) for each in verdicts], indent=2))
+            print_json([{"output": output.name, **_as_json(checked, fix, diff=diff)} for output, checked in found])
         case DiagnosticFormat.GITHUB:
-            if lines := list(_annotations(verdicts, fix)):
+            if lines := list(_annotations(results, fix)):
                 print_data("\n".join(lines))
-    if any(verdict.checked.findings for verdict in verdicts):
+    if any(checked.findings for checked in results):
         raise typer.Exit(FINDINGS)
 
 
-def _text(verdicts: Sequence[_Verdict], fix: str, *, diff: bool) -> Iterator[str]:
-    for verdict in verdicts:
-        checked = verdict.checked
+def _text(results: Sequence[Checked], fix: str, *, diff: bool) -> Iterator[str]:
+    for checked in results:
         yield f"{checked.folder.as_posix()}: {_summary(checked)}"
         yield from (f"  {printable(reason)}" for reason in checked.reasons)
         named = [finding for finding in checked.findings if finding.path]
@@ -78,8 +77,8 @@ def _text(verdicts: Sequence[_Verdict], fix: str, *, diff: bool) -> Iterator[str
         if len(named) > CAP:
             yield f"  … and {len(named) - CAP} more"
         if diff:
-            yield from (printable(line) for line in unified_diff(checked))
-    if any(verdict.checked.can_be_built for verdict in verdicts):
+            yield from map(printable, checked.diff())
+    if any(checked.can_be_built for checked in results):
         yield f"fix it with: {fix}"
 
 
@@ -88,27 +87,23 @@ def _summary(checked: Checked) -> str:
         return "up to date"
     if checked.findings[0].path == "":
         return "there is no package"
-    counts = {flaw: sum(finding.flaw is flaw for finding in checked.findings) for flaw in Flaw}
-    return ", ".join(f"{count} {flaw.value}" for flaw, count in counts.items() if count)
+    return ", ".join(f"{count} {flaw.value}" for flaw, count in checked.counts.items())
 
 
-def _as_json(verdict: _Verdict, fix: str, *, diff: bool) -> dict[str, object]:
-    checked = verdict.checked
+def _as_json(checked: Checked, fix: str, *, diff: bool) -> dict[str, object]:
     return {
-        "output": verdict.output.name,
         "folder": checked.folder.as_posix(),
         "findings": [{"flaw": finding.flaw.value, "path": finding.path} for finding in checked.findings],
         "reasons": list(checked.reasons),
         "fix": fix if checked.can_be_built else None,
-        **({"diff": "\n".join(unified_diff(checked))} if diff else {}),
+        **({"diff": "\n".join(checked.diff())} if diff else {}),
     }
 
 
-def _annotations(verdicts: Sequence[_Verdict], fix: str) -> Iterator[str]:
-    for verdict in verdicts:
-        folder = verdict.checked.folder
-        for finding in verdict.checked.findings:
-            what = "there is no package" if not finding.path else f"{finding.path} {finding.flaw.meaning}"
-            hint = "" if finding.flaw is Flaw.EXTRA else f"fix it with: {fix}"
-            where = [("file", (folder / finding.path).as_posix()), ("title", f"acpgen: {finding.flaw.value}")]
-            yield annotation("error", where, [what, hint] if hint else [what])
+def _annotations(results: Sequence[Checked], fix: str) -> Iterator[str]:
+    for checked in results:
+        for finding in checked.findings:
+            what = f"{finding.path} {finding.flaw.meaning}" if finding.path else "there is no package"
+            lines = [what, f"fix it with: {fix}"] if finding.can_be_built else [what]
+            where = [("file", (checked.folder / finding.path).as_posix()), ("title", f"acpgen: {finding.flaw.value}")]
+            yield annotation("error", where, lines)

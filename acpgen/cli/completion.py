@@ -11,8 +11,6 @@ import typer
 
 from acpgen.config.pyproject import find_config, read_config
 from acpgen.config.settings import outputs_to_build, sources_in_effect
-from acpgen.schema.bundled import fragment_specs, list_releases
-from acpgen.sources.inputs import find_inputs
 
 Completer: TypeAlias = Callable[[typer.Context, str], list[str]]
 
@@ -39,6 +37,8 @@ def _config(ctx: typer.Context) -> Any:
 @_completer
 def extensions(ctx: typer.Context) -> Iterable[str]:
     """The bundled extensions, with and without revisions."""
+    from acpgen.schema.bundled import fragment_specs
+
     protocol = ctx.params.get("protocol")
     for spec in fragment_specs(int(protocol) if protocol else None):
         yield from (spec, spec.partition("@")[0])
@@ -47,6 +47,8 @@ def extensions(ctx: typer.Context) -> Iterable[str]:
 @_completer
 def releases(ctx: typer.Context) -> Iterable[str]:
     """The bundled releases of the selected protocol."""
+    from acpgen.schema.bundled import list_releases
+
     protocol = int(ctx.params.get("protocol") or 0)
     return (release.name for release in list_releases() if protocol in (0, release.protocol))
 
@@ -60,6 +62,8 @@ def outputs(ctx: typer.Context) -> Iterable[str]:
 @_completer
 def names(ctx: typer.Context) -> Iterable[str]:
     """The definitions and methods of the selected schema and its extensions."""
+    from acpgen.sources.inputs import find_inputs
+
     given = ctx.params
     wishes = {
         "protocol": int(given["protocol"]) if given.get("protocol") else None,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from acpgen.cli import options
-from acpgen.cli.console import print_data, print_table
-from acpgen.config.keys import config_schema
-from acpgen.config.settings import Output
+from acpgen.cli.console import DataFormat, print_json, print_table
+
+if TYPE_CHECKING:
+    from acpgen.config.settings import Output
 
 COLUMNS = ("output", "key", "value", "from")
 
@@ -23,7 +23,7 @@ def config_command(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of [tool.acpgen], for editors, and exit.")
     ] = False,
-    form: options.Form = options.DataFormat.TEXT,
+    form: options.Form = DataFormat.TEXT,
 ) -> None:
     """Show the settings of `acpgen build` with the same options, and the origin of each value.
 
@@ -33,11 +33,13 @@ def config_command(
     - `acpgen config --format json`
     """
     if schema:
-        print_data(json.dumps(config_schema(), indent=2))
+        from acpgen.config.keys import config_schema
+
+        print_json(config_schema())
         return
     outputs = asked.outputs(names)
-    if form is options.DataFormat.JSON:
-        print_data(json.dumps([_as_json(output) for output in outputs], indent=2))
+    if form is DataFormat.JSON:
+        print_json([_as_json(output) for output in outputs])
     else:
         print_table(COLUMNS, [row for output in outputs for row in _rows(output)])
 

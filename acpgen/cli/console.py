@@ -6,10 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 
-from acpgen.diagnostics import Diagnostic, Severity
+import typer
+
+from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
 from acpgen.text import printable
 
 CAP = 20
@@ -19,12 +22,29 @@ _LONGEST = 2000
 """The most characters of a message. Messages quote names, which can be long."""
 
 
+class DataFormat(str, Enum):
+    """The formats of results on stdout."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class DiagnosticFormat(str, Enum):
     """The formats of diagnostics."""
 
     TEXT = "text"
     JSON = "json"
     GITHUB = "github"
+
+
+@contextmanager
+def exit_on_errors(form: DiagnosticFormat, *, cap: int = CAP) -> Iterator[None]:
+    """Print the diagnostics of an error that the block raises, and exit with its code."""
+    try:
+        yield
+    except AcpgenError as error:
+        print_diagnostics(error.diagnostics, form, cap=cap)
+        raise typer.Exit(error.exit_code) from None
 
 
 def print_diagnostics(
@@ -43,7 +63,7 @@ def print_diagnostics(
         case DiagnosticFormat.TEXT:
             lines = _text(shown, cap)
         case DiagnosticFormat.JSON:
-            lines = [json.dumps([_as_json(found) for found in shown], indent=2)]
+            lines = [_json([_as_json(found) for found in shown])]
         case DiagnosticFormat.GITHUB:
             lines = [_annotation(found) for found in shown]
     for line in lines:
@@ -125,6 +145,15 @@ def print_data(text: str) -> None:
     except BrokenPipeError:
         # otherwise the interpreter flushes again when it exits, and reports the error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_json(data: object) -> None:
+    """Print `data` as JSON on stdout."""
+    print_data(_json(data))
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, indent=2)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

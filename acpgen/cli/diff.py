@@ -153,17 +153,17 @@ def _compared(
 ) -> Comparison:
     """Compile the schemas of two specs, print the diagnostics, and compare the models."""
     from acpgen.diff.compare import compare
-    from acpgen.ir.model import Options
-    from acpgen.pipeline import compile_loaded
+    from acpgen.ir.options import Options
+    from acpgen.pipeline import compile_protocol
     from acpgen.sources.revisions import read_candidates, read_files, resolve_both
 
     files = {**read_candidates(_candidates(specs)), **read_files(sources)}
     subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, files=files)
     # a package keeps its options
     fallback = next((each.options for each in subjects if each.options is not None), Options())
-    (before, old), (after, new) = (compile_loaded(each.loaded, each.options or fallback) for each in subjects)
-    print_diagnostics([*old, *new], notes=False)
-    return compare(before, after, names=(subjects[0].title, subjects[1].title))
+    old, new = (compile_protocol(each.loaded, each.options or fallback) for each in subjects)
+    print_diagnostics([*old.diagnostics, *new.diagnostics], notes=False)
+    return compare(old.model, new.model, names=(subjects[0].title, subjects[1].title))
 
 
 def _candidates(specs: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +11,8 @@ import typer
 from acpgen.cli import options
 from acpgen.cli.console import print_diagnostics
 from acpgen.config import DEFAULT_PROTOCOL, Sources
-from acpgen.ir.model import Role
-from acpgen.output import apply
-from acpgen.scaffold import Project, plan_project
+from acpgen.ir.options import Role
 from acpgen.text import printable
-
-
-class ProjectRole(str, Enum):
-    """The kinds of projects."""
-
-    AGENT = "agent"
-    CLIENT = "client"
 
 
 def init_command(
@@ -33,9 +23,7 @@ def init_command(
             metavar="FOLDER",
         ),
     ],
-    role: Annotated[
-        ProjectRole, typer.Option("--role", help="What you write: an agent or a client.")
-    ] = ProjectRole.AGENT,
+    role: Annotated[Role, typer.Option("--role", help="What you write: an agent or a client.")] = Role.AGENT,
     protocol: options.Protocol = None,
     extension: options.Extension = None,
 ) -> None:
@@ -49,8 +37,11 @@ def init_command(
     - `acpgen init my-agent`
     - `acpgen init my-client --role client --protocol 2`
     """
+    from acpgen.output import apply
+    from acpgen.scaffold import Project, plan_project
+
     sources = Sources(protocol=protocol or DEFAULT_PROTOCOL, extensions=tuple(extension or ()))
-    plan, diagnostics = plan_project(Project(folder=folder, role=Role(role.value), sources=sources))
+    plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)
     if sys.stderr.isatty():

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from acpgen.cli import options
-from acpgen.cli.console import print_data, print_diagnostics, print_table
+from acpgen.cli.console import DataFormat, print_diagnostics, print_json, print_table
 from acpgen.config.keys import RoleChoice
-from acpgen.ir.model import Method, Ref, TypeExpr
-from acpgen.pipeline import load_base, load_model
-from acpgen.schema.bundled import bundled_fragments, known_facts
-from acpgen.schema.compose import Summary, summarise
-from acpgen.schema.fragment import fragment_schema
-from acpgen.sources.inputs import find_inputs
+
+if TYPE_CHECKING:
+    from acpgen.ir.model import Method, TypeExpr
+    from acpgen.schema.compose import Summary
 
 METHOD_COLUMNS = ("method", "side", "kind", "params", "result", "capability", "origin")
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
@@ -26,7 +23,7 @@ EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
 def methods_command(
     asked: options.Asked,
     role: Annotated[RoleChoice, typer.Option("--role", help="The role whose handlers to list.")] = RoleChoice.BOTH,
-    form: options.Form = options.DataFormat.TEXT,
+    form: options.Form = DataFormat.TEXT,
 ) -> None:
     """List the methods: the name on the wire, the side that handles it, types, the capability, and the origin.
 
@@ -35,11 +32,15 @@ def methods_command(
     - `acpgen methods --role agent`
     - `acpgen methods --release 0.10.8 --extension logout --format json`
     """
-    model, diagnostics = load_model(asked.sources())
-    print_diagnostics(diagnostics, notes=False)
-    rows = [_method_row(method) for method in model.methods if set(role.roles) & set(method.handlers)]
-    if form is options.DataFormat.JSON:
-        print_data(json.dumps([dict(zip(METHOD_COLUMNS, row, strict=True)) for row in rows], indent=2))
+    from acpgen.ir.options import Options
+    from acpgen.pipeline import compile_protocol, load
+    from acpgen.sources.inputs import find_inputs
+
+    compiled = compile_protocol(load(find_inputs(asked.sources())), Options())
+    print_diagnostics(compiled.diagnostics, notes=False)
+    rows = [_method_row(method) for method in compiled.model.methods if set(role.roles) & set(method.handlers)]
+    if form is DataFormat.JSON:
+        print_json([dict(zip(METHOD_COLUMNS, row, strict=True)) for row in rows])
     else:
         print_table(METHOD_COLUMNS, [[cell or "-" for cell in row] for row in rows])
 
@@ -49,21 +50,23 @@ def _method_row(method: Method) -> list[str | None]:
         method.wire,
         method.side,
         method.kind.value,
-        _name(method.params),
-        _name(method.result) if method.result is not None else None,
+        _type_name(method.params),
+        _type_name(method.result) if method.result is not None else None,
         str(method.gate) if method.gate is not None else None,
         method.origin,
     ]
 
 
-def _name(expression: TypeExpr) -> str:
+def _type_name(expression: TypeExpr) -> str:
+    from acpgen.ir.model import Ref
+
     return expression.name if isinstance(expression, Ref) else "any JSON"
 
 
 @options.takes_schema
 def extensions_command(
     asked: options.Asked,
-    form: options.Form = options.DataFormat.TEXT,
+    form: options.Form = DataFormat.TEXT,
     file_schema: Annotated[
         bool, typer.Option("--file-schema", help="Print the JSON Schema of extension files, with examples, and exit.")
     ] = False,
@@ -77,20 +80,26 @@ def extensions_command(
     - `acpgen extensions --file-schema > fragment.schema.json`
     """
     if file_schema:
-        print_data(json.dumps(fragment_schema(), indent=2))
+        from acpgen.schema.fragment import fragment_schema
+
+        print_json(fragment_schema())
         return
     summaries = _summaries(asked)
-    if form is options.DataFormat.JSON:
-        print_data(json.dumps([_extension_as_json(summary) for summary in summaries], indent=2))
+    if form is DataFormat.JSON:
+        print_json([_extension_as_json(summary) for summary in summaries])
     else:
         print_table(EXTENSION_COLUMNS, [_extension_row(summary) for summary in summaries])
 
 
 def _summaries(asked: options.Asked) -> list[Summary]:
-    inputs = find_inputs(replace(asked.sources(), extensions=()))
-    protocol = inputs.protocol
-    base = load_base(inputs)
-    gates = known_facts(base, protocol, inputs.release)[0].gates
+    from acpgen.pipeline import load
+    from acpgen.schema.bundled import bundled_fragments, known_facts
+    from acpgen.schema.compose import summarise
+    from acpgen.sources.inputs import find_inputs
+
+    loaded = load(find_inputs(replace(asked.sources(), extensions=())))
+    base, protocol = loaded.base, loaded.protocol
+    gates = known_facts(base, protocol, loaded.release)[0].gates
     fragments = bundled_fragments(protocol)
     return [summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments]
 

@@ -6,7 +6,6 @@ import inspect
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,21 +13,14 @@ from typing import Annotated, Any
 import typer
 
 from acpgen.cli import completion
-from acpgen.cli.console import DiagnosticFormat
+from acpgen.cli.console import DataFormat, DiagnosticFormat
 from acpgen.config import Sources
 from acpgen.config.keys import KEYS, Key, RoleChoice
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError
-from acpgen.ir.model import Options
+from acpgen.ir.options import Options
 from acpgen.sources.inputs import user_files
-
-
-class DataFormat(str, Enum):
-    """The formats of results on stdout."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,14 +12,8 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import options
-from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
-from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
-from acpgen.output import write_file
-from acpgen.pipeline import load_base
-from acpgen.schema.bundled import known_facts
-from acpgen.schema.fragment import find_marks
-from acpgen.schema.walk import schema_map
-from acpgen.sources.inputs import find_inputs
+from acpgen.cli.console import DiagnosticFormat, exit_on_errors, print_data, print_diagnostics
+from acpgen.diagnostics import Diagnostic, Severity
 
 _CAP = 500
 """The limit for printed diagnostics. It is high because every finding is about another place in the text."""
@@ -63,13 +57,12 @@ def extract_command(
     - `acpgen rfd extract logout.md --out logout.json`
     - `acpgen rfd extract logout.txt --release 0.10.8 --rfd https://example.org/logout`
     """
-    try:
+    from acpgen.output import write_file
+
+    with exit_on_errors(form, cap=_CAP):
         text, diagnostics = _extracted(asked, file, rfd=rfd, label=out.as_posix() if out else "draft")
         if out is not None:
             write_file(out, text + "\n", force=force)
-    except AcpgenError as error:
-        print_diagnostics(error.diagnostics, form, cap=_CAP)
-        raise typer.Exit(error.exit_code) from None
     print_diagnostics(diagnostics, form, cap=_CAP)
     if out is None:
         print_data(text)
@@ -82,16 +75,21 @@ def extract_command(
 
 def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
     """The draft as text, and the diagnostics about it; `label` is the path of the draft in them."""
+    from acpgen.pipeline import load
     from acpgen.rfd import Base, check_draft, extract, read_source, require_parsers
+    from acpgen.schema.bundled import known_facts
+    from acpgen.schema.fragment import find_marks
+    from acpgen.schema.walk import schema_map
+    from acpgen.sources.inputs import find_inputs
 
     require_parsers()
-    inputs = find_inputs(replace(asked.sources(), extensions=()))
-    document = load_base(inputs)
+    loaded = load(find_inputs(replace(asked.sources(), extensions=())))
+    document = loaded.base
     base = Base(
         origin=document.origin,
-        protocol=inputs.protocol,
+        protocol=loaded.protocol,
         definitions=schema_map(document.root, "$defs"),
-        gates=known_facts(document, inputs.protocol, inputs.release)[0].gates,
+        gates=known_facts(document, loaded.protocol, loaded.release)[0].gates,
     )
     found = extract(read_source(file), base, rfd=rfd)
     text = _draft_text(found.draft)

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from acpgen.cli import completion, options
-from acpgen.cli.console import print_data, print_diagnostics
-from acpgen.pipeline import load_composed
+from acpgen.cli.console import DataFormat, print_data, print_diagnostics
 
 
 @options.takes_sources
@@ -23,7 +22,7 @@ def show_command(
         ),
     ],
     asked: options.Asked,
-    form: options.Form = options.DataFormat.TEXT,
+    form: options.Form = DataFormat.TEXT,
 ) -> None:
     """Show a type or a method: its Python signature, its schema, its uses, its capability and its origin.
 
@@ -35,15 +34,16 @@ def show_command(
     - `acpgen show ContentBlock --protocol 2`
     - `acpgen show InitializeResponse --extension auth-state --format json`
     """
-    # imported here: the templates are slow to import, and other commands do not need them
     from acpgen.emit.signatures import Signatures
-    from acpgen.schema.data import data_folder
+    from acpgen.pipeline import compile_protocol, load
     from acpgen.show.describe import Describer, find
     from acpgen.show.display import render_json, render_text
+    from acpgen.sources.inputs import find_inputs
 
-    composed, model, diagnostics = load_composed(asked.sources(), asked.types())
-    print_diagnostics(diagnostics, notes=False)
+    compiled = compile_protocol(load(find_inputs(asked.sources())), asked.types())
+    composed, model = compiled.composed, compiled.model
+    print_diagnostics(compiled.diagnostics, notes=False)
     subjects = find(name, composed, model)
-    describer = Describer(composed, model, Signatures(model, data_folder() / "templates"))
+    describer = Describer(composed, model, Signatures(model))
     entries = [describer.describe(subject) for subject in subjects]
-    print_data(render_json(name, entries) if form is options.DataFormat.JSON else render_text(entries))
+    print_data(render_json(name, entries) if form is DataFormat.JSON else render_text(entries))

@@ -13,7 +13,7 @@ from keyword import iskeyword, kwlist
 from pathlib import Path
 from typing import Any
 
-from acpgen.ir.model import Options, Role
+from acpgen.ir.options import Options, Role
 from acpgen.text import cut
 
 DEFAULT_PROTOCOL = 1

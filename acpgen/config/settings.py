@@ -12,7 +12,7 @@ from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, Kind, RoleChoic
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
-from acpgen.ir.model import Options
+from acpgen.ir.options import Options
 from acpgen.schema.bundled import is_path
 from acpgen.text import did_you_mean
 

@@ -12,13 +12,13 @@ CONFIG_TABLE = "[tool.acpgen.renames]"
 
 
 def usable(renames: Iterable[tuple[str, str]], modules: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """The renames whose new name is public in the package; `modules` has its public names by module.
+    """The renames whose new name is public in the package; `modules` has its public names by relative module (".types").
 
     Raises `InputError` for an old name that the package already defines.
     """
     names = {name for each in modules.values() for name in each}
     found = {old: new for old, new in renames if new in names}
-    if taken := sorted(found.keys() & {*names, *modules}):
+    if taken := sorted(found.keys() & {*names, *(module.strip(".") for module in modules)}):
         raise InputError([_taken(old, found[old]) for old in taken])
     return found
 
@@ -38,23 +38,19 @@ def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collecti
     `packages` has the renames and the public names of each package.
     """
     known = list(packages)
-    names = {name for _, each in known for name in each}
-    if found := unusable(sorted({rename for renames, _ in known for rename in renames}), names):
-        raise InputError(found)
+    names = {name.rpartition(".")[2] for _, each in known for name in each}
+    renames = sorted({rename for each, _ in known for rename in each})
+    if missing := [rename for rename in renames if rename[1] not in names]:
+        raise InputError(_undefined(*rename, names) for rename in missing)
 
 
-def unusable(renames: Iterable[tuple[str, str]], names: Collection[str]) -> list[Diagnostic]:
-    """An error for each rename whose new name is not in `names`, the public names of all packages."""
-    return [
-        Diagnostic(
-            code="rename-unknown",
-            severity=Severity.ERROR,
-            message=f"cannot keep {old} as an alias of {new}: {new} is not defined",
-            hint=did_you_mean(new, names) or f"remove {old} from {CONFIG_TABLE}",
-        )
-        for old, new in renames
-        if new not in names
-    ]
+def _undefined(old: str, new: str, names: Collection[str]) -> Diagnostic:
+    return Diagnostic(
+        code="rename-unknown",
+        severity=Severity.ERROR,
+        message=f"cannot keep {old} as an alias of {new}: {new} is not defined",
+        hint=did_you_mean(new, names) or f"remove {old} from {CONFIG_TABLE}",
+    )
 
 
 def dropped(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from acpgen.diagnostics import input_error
 from acpgen.emit.fields import TYPES, decoder, encoder
 from acpgen.emit.source import Code, docstring, field_hint, identifier, literal
-from acpgen.ir.model import EXTRA_FIELD, Field, Model, Struct
+from acpgen.ir.model import EXTRA_FIELD, Errors, Field, Model, Struct
 
 _OWN = ("code", "message", "data")
 """The members of the error object that JSON-RPC 2.0 defines (section 5.1)."""
@@ -32,13 +34,41 @@ class CodeView:
     doc: Code
 
 
-class ErrorsView:
-    """The errors of a model."""
+def merged_errors(models: Sequence[Model]) -> Errors:
+    """The errors of a package: those of its one version, or the codes of all versions, named as in the last.
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        found = model.errors.object
-        self._struct: Struct | None = model.struct(found) if found else None
+    Raises `InputError` if the error object of one of several versions has properties beyond JSON-RPC, and for codes that
+    would get the same name.
+    """
+    if len(models) == 1:
+        return models[0].errors
+    codes = {each.code: each for model in models for each in model.errors.codes}
+    for model in models:
+        struct = model.struct(model.errors.object) if model.errors.object else None
+        if struct is not None and (more := [each.wire for each in struct.fields if each.wire not in _OWN]):
+            raise input_error(
+                "protocols-errors",
+                f"the error object of version {model.protocol} has {', '.join(more)}, which only a package of one version "
+                "can have",
+                hint="build each version as a package of its own",
+            )
+    taken = {definition.name for model in models for definition in model.definitions}
+    names = [each.name for each in codes.values()]
+    if clash := sorted({name for name in names if names.count(name) > 1 or name in taken}):
+        raise input_error(
+            "protocols-errors",
+            f"the versions use {', '.join(clash)} for different things",
+            hint="build each version as a package of its own",
+        )
+    return Errors(object=None, codes=tuple(codes.values()))
+
+
+class ErrorsView:
+    """The errors of a package."""
+
+    def __init__(self, errors: Errors, models: Sequence[Model]) -> None:
+        self._errors = errors
+        self._struct: Struct | None = models[0].struct(errors.object) if errors.object else None
 
     @property
     def object(self) -> Code | None:
@@ -84,7 +114,7 @@ class ErrorsView:
         """The error codes with their exceptions."""
         return [
             CodeView(identifier(each.name), literal(each.code), literal(each.title), docstring(each.doc or each.title))
-            for each in self._model.errors.codes
+            for each in self._errors.codes
         ]
 
     @property

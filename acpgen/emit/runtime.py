@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from acpgen.diagnostics import internal_error
 from acpgen.emit.source import Code
-from acpgen.ir.model import Role
+from acpgen.ir.options import Role
+from acpgen.output.manifest import MARKER
+from acpgen.schema.data import data_folder
+
+HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
+"""The same in every file and for every version: an upgrade changes no file for its header."""
 
 
 def only_code(value: Any) -> str:
@@ -20,10 +24,10 @@ def only_code(value: Any) -> str:
     return value
 
 
-def make_environment(templates: Path) -> Environment:
-    """The environment for the templates in the folder `templates`."""
-    return Environment(
-        loader=FileSystemLoader(templates),
+def make_environment() -> Environment:
+    """The environment of the templates. All of them know `header`."""
+    environment = Environment(
+        loader=FileSystemLoader(data_folder() / "templates"),
         undefined=StrictUndefined,
         finalize=only_code,
         trim_blocks=True,
@@ -31,10 +35,9 @@ def make_environment(templates: Path) -> Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
+    environment.globals["header"] = HEADER
+    return environment
 
-
-FOLDER = "runtime"
-"""Their folder below the templates."""
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "UnsetType"),
@@ -73,6 +76,7 @@ def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[
     return {module: list(names) for module, names in modules.items()}
 
 
-def copied(module: str, templates: Path, header: Code) -> str:
+def copied(module: str) -> str:
     """The text of a module."""
-    return f"{header}\n{(templates / FOLDER / module).with_suffix('.py').read_text(encoding='utf-8')}"
+    path = data_folder() / "templates" / "runtime" / f"{module}.py"
+    return f"{HEADER}\n{path.read_text(encoding='utf-8')}"

@@ -9,10 +9,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from acpgen.emit.format import format_files
-from acpgen.emit.package import HEADER
 from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
@@ -39,9 +37,9 @@ class _Field:
 class Signatures:
     """The declarations of the package of one model."""
 
-    def __init__(self, model: Model, templates: Path) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._environment = make_environment(templates)
+        self._environment = make_environment()
 
     def of_type(self, definition: Definition) -> Signature:
         """The class with its attributes, or the union, enum or alias."""
@@ -91,7 +89,7 @@ class Signatures:
     def _roles(self) -> dict[Role, tuple[str, dict[str, ast.ClassDef]]]:
         """The module of each role with its classes."""
         template = self._environment.get_template("role.py.jinja")
-        sources = {role: template.render(header=HEADER, role=RoleView(role, self._model)) for role in Role}
+        sources = {role: template.render(role=RoleView(role, self._model)) for role in Role}
         return {
             role: (source, {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)})
             for role, source in sources.items()

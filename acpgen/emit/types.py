@@ -16,7 +16,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from acpgen.diagnostics import internal_error
@@ -44,6 +43,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
 )
 from acpgen.ir.order import members
+from acpgen.schema.data import data_folder
 
 PlainSchema = dict[str, Any]
 
@@ -266,14 +266,14 @@ class RenderedTypes:
     typing_names: tuple[Code, ...]
 
 
-def render_types(model: Model, templates: Path) -> RenderedTypes:
+def render_types(model: Model) -> RenderedTypes:
     """Render the classes, unions and aliases of `model`."""
     views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for definition in model.definitions:
         views[definition.name]["view"] = (
             ClassView(definition, model) if isinstance(definition, Struct) else AliasView(definition, model)
         )
-    source = _generate(plain_schema(model), views, templates)
+    source = _generate(plain_schema(model), views)
     statements = _statements(source)
     if odd := statements.keys() ^ {definition.name for definition in model.definitions}:
         raise internal_error(f"rendered types differ from the model in {', '.join(sorted(odd)[:5])}")
@@ -281,7 +281,7 @@ def render_types(model: Model, templates: Path) -> RenderedTypes:
     return RenderedTypes(Code(body), _typing_names([node for node, _ in statements.values()]))
 
 
-def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]], templates: Path) -> str:
+def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]]) -> str:
     # imported late: the import takes longer than an unchanged build
     from datamodel_code_generator import generate
     from datamodel_code_generator.enums import DataModelType, InputFileType
@@ -295,7 +295,7 @@ def _generate(schema: dict[str, Any], views: defaultdict[str, dict[str, Any]], t
             input_file_type=InputFileType.JsonSchema,
             output=None,
             output_model_type=DataModelType.MsgspecStruct,
-            custom_template_dir=templates,
+            custom_template_dir=data_folder() / "templates",
             extra_template_data=views,
             formatters=[],
             target_python_version=PythonVersion.PY_310,

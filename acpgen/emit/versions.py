@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from acpgen.diagnostics import input_error
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.source import Code, identifier, literal
 from acpgen.ir.model import Kind, Method, Model, Ref, Role
@@ -13,6 +14,19 @@ from acpgen.ir.model import Kind, Method, Model, Ref, Role
 def folder(model: Model) -> Code:
     """The name of the subpackage for a version, in a package of several."""
     return identifier(f"v{model.protocol}")
+
+
+def check_together(models: Sequence[Model]) -> None:
+    """Raise `InputError` unless one request can negotiate which of the versions a connection has."""
+    if len(models) == 1:
+        return
+    ways = {(how.method, how.version) for model in models if (how := model.negotiation) is not None}
+    if len(ways) != 1 or any(model.negotiation is None for model in models):
+        raise input_error(
+            "protocols-differ",
+            "the versions do not negotiate the version by the same request and property, so they need packages of their own",
+            hint="the facts of the bundled schemas say how a version is negotiated: `negotiation` in facts.json",
+        )
 
 
 def negotiating(model: Model) -> Method | None:

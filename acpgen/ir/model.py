@@ -14,33 +14,10 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from acpgen.ir.conditions import Condition
+from acpgen.ir.options import Options as Options  # noqa: PLC0414 - exported, as if it were defined here
+from acpgen.ir.options import Role as Role  # noqa: PLC0414
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
-
-
-class Role(PythonEnum):
-    """The two peers of a connection."""
-
-    AGENT = "agent"
-    CLIENT = "client"
-
-    @property
-    def peer(self) -> Role:
-        """The role at the other end."""
-        return Role.CLIENT if self is Role.AGENT else Role.AGENT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Options for types.
-
-    `open` makes closed unions accept unknown tags, and closed enums unknown values. `keep_unknown` gives every class
-    the attribute `extra`.
-    """
-
-    open: bool = False
-    keep_unknown: bool = False
-
 
 # --- Types of values ------------------------------------------------------------------------------------------------
 

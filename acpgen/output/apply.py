@@ -83,7 +83,7 @@ def _ordered(plan: Plan) -> list[Change]:
     Deletions follow the new files, so that no import fails for a missing module. The manifest is last: until then,
     the old one still lists every stale file.
     """
-    changes = [change for change in plan.changes if change.kind is not Kind.KEEP]
+    changes = plan.different
     return sorted(
         changes,
         key=lambda change: (Path(change.path).name == LOCK_NAME, change.kind is Kind.DELETE, change.path),

@@ -164,7 +164,12 @@ class Plan:
     @property
     def is_clean(self) -> bool:
         """Whether the folder already holds exactly this package."""
-        return all(change.kind is Kind.KEEP for change in self.changes)
+        return not self.different
+
+    @property
+    def different(self) -> tuple[Change, ...]:
+        """The changes without those of files that are kept as they are."""
+        return tuple(change for change in self.changes if change.kind is not Kind.KEEP)
 
     def raise_problems(self) -> None:
         """Raise `InputError` with the problems, if there are any."""

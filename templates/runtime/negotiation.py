@@ -16,8 +16,10 @@ Factory = Callable[[Any], Handler]
 
 
 def check_factories(factories: Mapping[int, Factory], protocols: Mapping[int, ProtocolInfo]) -> None:
-    """Check factories by version. Raises `ValueError` for other versions than `protocols`, and `TypeError` for a class
-    of another version than its key."""
+    """Check factories by version.
+
+    Raises `ValueError` for other versions than `protocols`, and `TypeError` for a class of another version than its key.
+    """
     if not factories:
         raise ValueError("a mapping of factories must name at least one version of the protocol")
     for version, factory in factories.items():
@@ -38,7 +40,7 @@ def _check_version(handler: Handler | type[Any], version: int) -> None:
 def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:
     """The version of what a factory makes. Raises `TypeError` if it is not a class, and there are several versions."""
     if len(protocols) == 1:
-        return next(iter(protocols))
+        return max(protocols)
     info: object = getattr(factory, "PROTOCOL", None)
     if isinstance(info, ProtocolInfo):
         return info.version

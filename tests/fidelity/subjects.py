@@ -10,10 +10,9 @@ from typing import Any
 
 from acpgen.config import Sources
 from acpgen.ir.model import Options
-from acpgen.pipeline import load_base
+from acpgen.pipeline import load
 from acpgen.schema.bundled import find_fragment, find_release, list_releases, load_facts
 from acpgen.schema.compose import compose
-from acpgen.schema.fragment import load_fragments
 from acpgen.schema.walk import definition_pointer
 from acpgen.sources.inputs import find_inputs
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
@@ -91,10 +90,10 @@ class Subject:
 def composed_root(sources: Sources) -> dict[str, Any]:
     """The schema that `sources` compose to."""
     inputs = find_inputs(sources)
-    fragments = load_fragments([(each.path, each.label) for each in inputs.extensions])
+    loaded = load(inputs)
     gates = load_facts(inputs.release).gates if inputs.release else {}
     release = inputs.release.name if inputs.release else None
-    composed = compose(load_base(inputs), fragments, protocol=inputs.protocol, release=release, gates=gates)
+    composed = compose(loaded.base, loaded.fragments, protocol=inputs.protocol, release=release, gates=gates)
     return composed.root
 
 

@@ -20,7 +20,6 @@ from acpgen.diagnostics import InputError
 from acpgen.emit.format import format_files
 from acpgen.emit.package import emit
 from acpgen.ir.model import Role
-from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen
 from tests.hostile import subject
 from tests.hostile.texts import SURROGATES, texts
@@ -50,13 +49,13 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _files(sources: Sources) -> dict[str, str] | None:
+def _files(sources: Sources) -> Mapping[str, str] | None:
     """The files of the package without the runtime, into which no text goes; None where the input is refused."""
     try:
         model, _ = model_of(sources)
     except InputError:
         return None
-    return emit(model, tuple(Role), data_folder() / "templates", runtime=False)
+    return emit(model, tuple(Role), runtime=False).files
 
 
 @contextmanager
