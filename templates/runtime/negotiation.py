@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ._decode import DecodeError, at, integer, json_object
+from ._decode import DecodeError, at, excerpt, integer, json_object
 from .capabilities import Capabilities
 from .checks import misnamed_handlers
 from .dispatch import ConnectionClosed, Handler, UnfitParams, unsupported_error
@@ -168,7 +168,9 @@ class Offer:
         version = found.get(self.negotiation.version) if isinstance(result, dict) else None
         if type(version) is not int or version not in self._versions:
             offered = _listed(self._versions)
-            raise ConnectionClosed(f"the peer has chosen version {version!r:.50} of the protocol, not one of {offered}")
+            raise ConnectionClosed(
+                f"the agent has chosen version {excerpt(version)} of the protocol; this side offered {offered}"
+            )
         return version
 
 
