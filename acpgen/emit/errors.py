@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from acpgen.emit.fields import TYPES, decoder, encoder
-from acpgen.emit.source import Code, docstring, field_hint, identifier, literal
+from acpgen.emit.source import Code, field_hint, identifier
 from acpgen.ir.model import EXTRA_FIELD, Field, Model, Struct
 
 _OWN = ("code", "message", "data")
@@ -22,21 +22,11 @@ class ExtraView:
     assigned: Code
 
 
-@dataclass(frozen=True, slots=True)
-class CodeView:
-    """An error code with its exception."""
-
-    name: Code
-    code: Code
-    title: Code
-    doc: Code
-
-
 class ErrorsView:
     """The errors of a model."""
 
     def __init__(self, model: Model) -> None:
-        self._model = model
+        self.codes = model.errors.codes
         found = model.errors.object
         self._struct: Struct | None = model.struct(found) if found else None
 
@@ -78,14 +68,6 @@ class ErrorsView:
     def uses_unset_type(self) -> bool:
         """True if an annotation contains `UnsetType`."""
         return any("UnsetType" in annotation for annotation in (self.data_hint, *(each.hint for each in self.extras)))
-
-    @property
-    def codes(self) -> list[CodeView]:
-        """The error codes with their exceptions."""
-        return [
-            CodeView(identifier(each.name), literal(each.code), literal(each.title), docstring(each.doc or each.title))
-            for each in self._model.errors.codes
-        ]
 
     @property
     def _fields(self) -> tuple[Field, ...]:

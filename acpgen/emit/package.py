@@ -15,30 +15,15 @@ from acpgen.emit.aliases import usable
 from acpgen.emit.codec import codec_view
 from acpgen.emit.errors import ErrorsView
 from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.roles import MethodView, RoleView, methods_of, methods_table
+from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import copied, copied_modules, make_environment
-from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
+from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, listed, literal
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Role
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
-
-
-@dataclass(frozen=True, slots=True)
-class _MethodTable:
-    name: Code
-    doc: Code
-    methods: list[tuple[MethodView, MethodView | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Rename:
-    old: Code
-    new: Code
-    old_text: Code
-    new_text: Code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +74,8 @@ def _types(environment: Environment, model: Model) -> str:
     return environment.get_template("types.py.jinja").render(
         module_doc=docstring(f"{title}\n\n{_sources(model)}\n\n{text}", 0),
         body=rendered.body,
-        typing_names=Code(", ".join(rendered.typing_names)),
-        base_names=Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        typing_names=listed(rendered.typing_names),
+        base_names=listed(name for name in used if name in _BASE_NAMES),
         uses_builtins="builtins" in used,
     )
 
@@ -109,7 +94,7 @@ def _codec(environment: Environment, model: Model) -> str:
     return environment.get_template("codec.py.jinja").render(
         body=Code(body),
         readers=[name for name in used if name in readers],
-        base_names=Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        base_names=listed(name for name in used if name in _BASE_NAMES),
         uses_types="types" in used,
     )
 
@@ -126,20 +111,8 @@ def _isort_key(name: str) -> tuple[int, str]:
 
 
 def _methods(environment: Environment, model: Model) -> str:
-    tables = [
-        _MethodTable(
-            methods_table(role),
-            docstring(f"The methods that the {role.value} handles, by wire name.", 0),
-            methods_of(role, model),
-        )
-        for role in Role
-    ]
-    protocol = ProtocolView(model)
-    views = [view for table in tables for pair in table.methods for view in pair if view is not None]
-    uses_any = any("Any" in (view.params_type, view.result_type) for view in views)
-    return environment.get_template("methods.py.jinja").render(
-        protocol=protocol, records=protocol.records, tables=tables, uses_any=uses_any
-    )
+    roles = [RoleView(role, model) for role in Role]
+    return environment.get_template("methods.py.jinja").render(protocol=ProtocolView(model), roles=roles)
 
 
 def exports(model: Model, roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
@@ -185,8 +158,5 @@ def _init(
         module_doc=docstring(doc, 0),
         imports=[_import(module, names) for module, names in sorted(modules.items())],
         exported=_name_lines([name for names in modules.values() for name in names], literal),
-        renames=[
-            _Rename(identifier(old), identifier(new), literal(old), literal(new))
-            for old, new in sorted(renames.items())
-        ],
+        renames=sorted(renames.items()),
     )
