@@ -12,7 +12,7 @@ CONFIG_TABLE = "[tool.acpgen.renames]"
 
 
 def usable(renames: Iterable[tuple[str, str]], modules: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """The renames whose new name is public in the package; `modules` has its public names by relative module (".types").
+    """The renames whose new name is public in the package; `modules` has its public names by module (".types").
 
     Raises `InputError` for an old name that the package already defines.
     """

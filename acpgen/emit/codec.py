@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
-from acpgen.emit.fields import TYPES, NamedReader, Properties, Reading, Writing, constant, decoder, encoder
+from acpgen.emit.fields import (
+    TYPES,
+    NamedReader,
+    Properties,
+    Reading,
+    Writing,
+    constant,
+    decoder,
+    encoder,
+    named_reader,
+)
 from acpgen.emit.source import Code, assigned, enclosed, hint, identifier, literal, tuple_of
 from acpgen.emit.types import alias_target
 from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
 from acpgen.ir.model import (
     EXTRA_FIELD,
+    Alias,
     AnyJson,
     Candidate,
     Definition,
     Enum,
     Field,
+    ListOf,
+    MapOf,
     Model,
+    Nullable,
     Ref,
     Scalar,
     Struct,
     TaggedUnion,
+    TypeExpr,
     UntaggedUnion,
 )
+from acpgen.ir.order import members
+from acpgen.ir.relations import resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +71,7 @@ class OptionalLine:
         return assigned(f"data[{self.wire}]", self.expression, indent=8)
 
 
-class DefinitionView:
+class DefinitionCodec:
     """The base of the views: one definition."""
 
     def __init__(self, definition: Definition, model: Model, *, reading: Reading, writing: Writing) -> None:
@@ -75,7 +94,7 @@ class DefinitionView:
         return decoder(self.definition.name)
 
 
-class AliasView(DefinitionView):
+class AliasCodec(DefinitionCodec):
     """An alias that needs a decoder of its own."""
 
     @property
@@ -84,7 +103,7 @@ class AliasView(DefinitionView):
         return self._reading.read(Ref(self.definition.name), "raw")
 
 
-class EnumView(DefinitionView):
+class EnumCodec(DefinitionCodec):
     """A closed enum: a table of its constants."""
 
     template = "codec/enum.jinja"
@@ -102,13 +121,13 @@ class EnumView(DefinitionView):
         return enclosed(f"{self.table}: Final[dict[Any, {self.hint}]] = constants(", values, ")", indent=0)
 
 
-class StructView(DefinitionView):
+class StructCodec(DefinitionCodec):
     """A class: a decode and an encode expression for each attribute."""
 
     template = "codec/struct.jinja"
     definition: Struct
 
-    @property
+    @cached_property
     def fields(self) -> list[FieldLine]:
         """The attributes of the result with their decode expressions."""
         properties = Properties(self._reading)
@@ -143,7 +162,7 @@ class StructView(DefinitionView):
         """The statement that creates the dict with all attributes that are always encoded."""
         return enclosed("data: dict[str, Any] = {", self._always, "}", indent=4)
 
-    @property
+    @cached_property
     def _always(self) -> list[str]:
         extra = ["**value.extra"] if self.definition.keeps_extra else []
         return extra + [
@@ -163,7 +182,7 @@ class StructView(DefinitionView):
             case _:
                 return None
 
-    @property
+    @cached_property
     def optional(self) -> list[OptionalLine]:
         """The attributes that are encoded only if they are set."""
         return [self._optional(each) for each in self.definition.fields if each.may_be_unset]
@@ -184,7 +203,7 @@ class StructView(DefinitionView):
         return OptionalLine(identifier(source), literal(field.wire), self._writing.write(field.type, source))
 
 
-class UnionView(DefinitionView):
+class UnionCodec(DefinitionCodec):
     """A union without a tag: candidates, tried in order."""
 
     template = "codec/untagged_union.jinja"
@@ -231,7 +250,7 @@ class UnionView(DefinitionView):
         return literal(self.definition.name)
 
 
-class TaggedUnionView(UnionView):
+class TaggedUnionCodec(UnionCodec):
     """A union with a tag: a table from tags to decoders, then the members without a tag."""
 
     template = "codec/tagged_union.jinja"
@@ -328,17 +347,14 @@ class CodecView:
 
     model: Model
     reading: Reading
-    views: list[DefinitionView]
+    views: list[DefinitionCodec]
+    named: list[NamedReader]
+    """The decoders of bounded scalars."""
 
     @property
-    def printed(self) -> list[DefinitionView]:
+    def printed(self) -> list[DefinitionCodec]:
         """The definitions that have functions in `codec.py`."""
         return [view for view in self.views if self.reading.has_decoder(view.definition.name)]
-
-    @property
-    def named(self) -> list[NamedReader]:
-        """The decoders of bounded scalars. Complete only after `printed` has been rendered."""
-        return [self.reading.named[name] for name in sorted(self.reading.named)]
 
     @property
     def decodable(self) -> list[FieldLine]:
@@ -355,25 +371,50 @@ class CodecView:
 
 def codec_view(model: Model) -> CodecView:
     """The views of all definitions of `model`."""
-    kinds: dict[type, type[DefinitionView]] = {
-        Struct: StructView,
-        Enum: EnumView,
-        TaggedUnion: TaggedUnionView,
-        UntaggedUnion: UnionView,
+    kinds: dict[type, type[DefinitionCodec]] = {
+        Struct: StructCodec,
+        Enum: EnumCodec,
+        TaggedUnion: TaggedUnionCodec,
+        UntaggedUnion: UnionCodec,
     }
     reading, writing = Reading(model), Writing(model)
     views = [
-        kinds.get(type(definition), AliasView)(definition, model, reading=reading, writing=writing)
+        kinds.get(type(definition), AliasCodec)(definition, model, reading=reading, writing=writing)
         for definition in model.definitions
     ]
-    return CodecView(model, reading, views)
+    scalars = (scalar for definition in model.definitions for part in _parts(definition) for scalar in _scalars(part))
+    named = {reader.name: reader for scalar in scalars if (reader := named_reader(scalar))}
+    return CodecView(model, reading, views, [named[name] for name in sorted(named)])
+
+
+def _parts(definition: Definition) -> Iterable[TypeExpr]:
+    """The types in `definition` that its decoder passes to others. The decoder of an alias has its bounds inline."""
+    match definition:
+        case Struct(fields=fields):
+            return [field.type for field in fields]
+        case TaggedUnion() | UntaggedUnion():
+            return members(definition)
+        case Alias(type=target) if not isinstance(target, Scalar):
+            return [target]
+        case _:
+            return []
+
+
+def _scalars(expression: TypeExpr) -> Iterator[Scalar]:
+    match expression:
+        case Scalar():
+            yield expression
+        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+            yield from _scalars(inner)
+        case _:
+            return
 
 
 def _annotation(definition: Definition, model: Model) -> str:
     """The runtime type of `definition` as text, with aliases resolved."""
     if isinstance(definition, Struct):
         return definition.name
-    targets = [Reading(model).resolved(target) for target in alias_target(definition)]
+    targets = [resolved(target, model) for target in alias_target(definition)]
     if isinstance(targets[0], Scalar) and targets[0].is_bounded:
         return definition.name
     return " | ".join(sorted(hint(target) for target in targets))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from acpgen.diagnostics import input_error
+from acpgen.diagnostics import Report
 from acpgen.emit.fields import TYPES, decoder, encoder
-from acpgen.emit.source import Code, docstring, field_hint, identifier, literal
+from acpgen.emit.source import Code, field_hint, identifier
 from acpgen.ir.model import EXTRA_FIELD, Errors, Field, Model, Struct
 
 _OWN = ("code", "message", "data")
 """The members of the error object that JSON-RPC 2.0 defines (section 5.1)."""
+_APART = "build each version as a package of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +25,6 @@ class ExtraView:
     assigned: Code
 
 
-@dataclass(frozen=True, slots=True)
-class CodeView:
-    """An error code with its exception."""
-
-    name: Code
-    code: Code
-    title: Code
-    doc: Code
-
-
 def merged_errors(models: Sequence[Model]) -> Errors:
     """The errors of a package: those of its one version, or the codes of all versions, named as in the last.
 
@@ -42,24 +33,20 @@ def merged_errors(models: Sequence[Model]) -> Errors:
     """
     if len(models) == 1:
         return models[0].errors
-    codes = {each.code: each for model in models for each in model.errors.codes}
+    report = Report()
     for model in models:
         struct = model.struct(model.errors.object) if model.errors.object else None
         if struct is not None and (more := [each.wire for each in struct.fields if each.wire not in _OWN]):
-            raise input_error(
-                "protocols-errors",
-                f"the error object of version {model.protocol} has {', '.join(more)}, which only a package of one version "
-                "can have",
-                hint="build each version as a package of its own",
+            what = f"the error object of version {model.protocol} has {', '.join(more)}"
+            report.error(
+                "protocols-errors", f"{what}, for which a package of several versions has no place", hint=_APART
             )
-    taken = {definition.name for model in models for definition in model.definitions}
+    codes = {each.code: each for model in models for each in model.errors.codes}
     names = [each.name for each in codes.values()]
-    if clash := sorted({name for name in names if names.count(name) > 1 or name in taken}):
-        raise input_error(
-            "protocols-errors",
-            f"the versions use {', '.join(clash)} for different things",
-            hint="build each version as a package of its own",
-        )
+    taken = {definition.name for model in models for definition in model.definitions}
+    for name in sorted({name for name in names if names.count(name) > 1 or name in taken}):
+        report.error("protocols-errors", f"the versions use the name {name} for different things", hint=_APART)
+    report.raise_errors()
     return Errors(object=None, codes=tuple(codes.values()))
 
 
@@ -67,7 +54,7 @@ class ErrorsView:
     """The errors of a package."""
 
     def __init__(self, errors: Errors, models: Sequence[Model]) -> None:
-        self._errors = errors
+        self.codes = errors.codes
         self._struct: Struct | None = models[0].struct(errors.object) if errors.object else None
 
     @property
@@ -108,14 +95,6 @@ class ErrorsView:
     def uses_unset_type(self) -> bool:
         """True if an annotation contains `UnsetType`."""
         return any("UnsetType" in annotation for annotation in (self.data_hint, *(each.hint for each in self.extras)))
-
-    @property
-    def codes(self) -> list[CodeView]:
-        """The error codes with their exceptions."""
-        return [
-            CodeView(identifier(each.name), literal(each.code), literal(each.title), docstring(each.doc or each.title))
-            for each in self._errors.codes
-        ]
 
     @property
     def _fields(self) -> tuple[Field, ...]:

@@ -75,8 +75,6 @@ class Reading:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self.named: dict[Code, NamedReader] = {}
-        """The decoders of bounded scalars that expressions refer to, by name."""
 
     def read(self, expression: TypeExpr, source: str) -> Code:
         """The expression that decodes `source`."""
@@ -109,6 +107,8 @@ class Reading:
 
     def reader(self, expression: TypeExpr) -> Code:
         """A callable that decodes its argument: a function if there is one, else a lambda."""
+        if isinstance(expression, Scalar) and (named := named_reader(expression)):
+            return named.name
         call = self.read(expression, "value")
         function, _, rest = call.partition("(")
         if not rest:
@@ -118,8 +118,6 @@ class Reading:
         match expression:
             case Ref(name):
                 return decoder(self._last_alias(name))
-            case Scalar():
-                return self._named(expression, call)
             case _:
                 return Code(f"lambda value: {call}")
 
@@ -134,14 +132,6 @@ class Reading:
             definition = self._model.by_name[definition.type.name]
         return definition.name
 
-    def _named(self, scalar: Scalar, call: Code) -> Code:
-        """The name of the decoder of a bounded scalar; registers it in `named`."""
-        low, high = map(_word, (scalar.minimum if scalar.min_length is None else scalar.min_length, scalar.maximum))
-        limits = f"{low}_to_{high}" if low and high else f"from_{low}" if low else f"up_to_{high}"
-        name = identifier(f"{scalar.primitive.value}_{limits}")
-        self.named[name] = NamedReader(name, hint(scalar), call)
-        return name
-
     def resolved(self, expression: TypeExpr) -> TypeExpr:
         """The type behind aliases."""
         return resolved(expression, self._model)
@@ -154,6 +144,16 @@ def _read_scalar(scalar: Scalar, source: str) -> Code:
     if (scalar.minimum, scalar.maximum) != (None, None) and scalar.primitive in (Primitive.INTEGER, Primitive.NUMBER):
         return Code(f"bounded({read}({source}), {literal(scalar.minimum)}, {literal(scalar.maximum)})")
     return Code(f"{read}({source})")
+
+
+def named_reader(scalar: Scalar) -> NamedReader | None:
+    """The decoder of a scalar with bounds; None if that of its primitive is enough."""
+    call = _read_scalar(scalar, "value")
+    if call == _read_scalar(Scalar(primitive=scalar.primitive), "value"):
+        return None
+    low, high = map(_word, (scalar.minimum if scalar.min_length is None else scalar.min_length, scalar.maximum))
+    limits = f"{low}_to_{high}" if low and high else f"from_{low}" if low else f"up_to_{high}"
+    return NamedReader(identifier(f"{scalar.primitive.value}_{limits}"), hint(scalar), call)
 
 
 def _word(limit: float | None) -> str:
@@ -191,9 +191,9 @@ class Writing:
                 return Code(f"{encoder(definition.name)}({source})")
             case Alias():
                 return self.write(definition.type, source)
-            case _ if self.is_object(definition):
+            case _ if self.has_class(definition):
                 return Code(f"_ENCODERS[{source}.__class__]({source})")
-            case UntaggedUnion() if all(self._is_list_of_objects(each) for each in members(definition)):
+            case UntaggedUnion() if all(self._is_list_of_instances(each) for each in members(definition)):
                 return Code(f"[_ENCODERS[item.__class__](item) for item in {source}]")
             case _:
                 return Code(f"encode({source})")
@@ -210,17 +210,17 @@ class Writing:
             case _:
                 return True
 
-    def is_object(self, definition: Definition) -> bool:
+    def has_class(self, definition: Definition) -> bool:
         """True if every value is an instance of a class."""
         if isinstance(definition, UntaggedUnion):
             found = [self._model.by_name[each.name] for each in members(definition) if isinstance(each, Ref)]
-            return len(found) == len(members(definition)) and all(map(self.is_object, found))
+            return len(found) == len(members(definition)) and all(map(self.has_class, found))
         return isinstance(definition, (Struct, TaggedUnion))
 
-    def _is_list_of_objects(self, expression: TypeExpr) -> bool:
+    def _is_list_of_instances(self, expression: TypeExpr) -> bool:
         match expression:
             case ListOf(item=Ref(name)):
-                return self.is_object(self._model.by_name[name])
+                return self.has_class(self._model.by_name[name])
             case _:
                 return False
 

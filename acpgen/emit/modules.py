@@ -5,29 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Literal
 
 from jinja2 import Environment
 
 from acpgen.emit.codec import codec_view
 from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.roles import MethodView, RoleView, methods_of, methods_table
+from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import copied
-from acpgen.emit.source import Code, docstring, identifier
+from acpgen.emit.source import Code, docstring, identifier, listed
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Role
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
-
-
-@dataclass(frozen=True, slots=True)
-class _MethodTable:
-    name: Code
-    doc: Code
-    methods: list[tuple[MethodView, MethodView | None]]
 
 
 def version_modules(
@@ -69,14 +61,14 @@ def _types(environment: Environment, model: Model) -> str:
     return environment.get_template("types.py.jinja").render(
         module_doc=docstring(f"{title}\n\n{sources(model)}\n\n{text}", 0),
         body=rendered.body,
-        typing_names=Code(", ".join(rendered.typing_names)),
-        base_names=Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        typing_names=listed(rendered.typing_names),
+        base_names=listed(name for name in used if name in _BASE_NAMES),
         uses_builtins="builtins" in used,
     )
 
 
 def sources(model: Model) -> str:
-    """What a version comes from, for docstrings."""
+    """The origin of a version, for docstrings."""
     extensions = f", with {'; '.join(model.extensions)}" if model.extensions else ""
     return f"From {model.origin}{extensions}."
 
@@ -90,7 +82,7 @@ def _codec(environment: Environment, model: Model) -> str:
     return environment.get_template("codec.py.jinja").render(
         body=Code(body),
         readers=[name for name in used if name in readers],
-        base_names=Code(", ".join(name for name in used if name in _BASE_NAMES)),
+        base_names=listed(name for name in used if name in _BASE_NAMES),
         uses_types="types" in used,
     )
 
@@ -107,17 +99,5 @@ def _isort_key(name: str) -> tuple[int, str]:
 
 
 def _methods(environment: Environment, model: Model) -> str:
-    tables = [
-        _MethodTable(
-            methods_table(role),
-            docstring(f"The methods that the {role.value} handles, by wire name.", 0),
-            methods_of(role, model),
-        )
-        for role in Role
-    ]
-    protocol = ProtocolView(model)
-    views = [view for table in tables for pair in table.methods for view in pair if view is not None]
-    uses_any = any("Any" in (view.params_type, view.result_type) for view in views)
-    return environment.get_template("methods.py.jinja").render(
-        version=protocol.version, records=protocol.records, tables=tables, uses_any=uses_any
-    )
+    roles = [RoleView(role, model) for role in Role]
+    return environment.get_template("methods.py.jinja").render(protocol=ProtocolView(model), roles=roles)

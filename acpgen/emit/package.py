@@ -120,14 +120,6 @@ def _name_lines(names: list[str], print_name: Callable[[str], Code]) -> list[Cod
     return [Code(line) for group in groups for line in textwrap.wrap(group, width, break_long_words=False)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rename:
-    old: Code
-    new: Code
-    old_text: Code
-    new_text: Code
-
-
 def _init(
     environment: Environment,
     each: _Folder,
@@ -145,9 +137,5 @@ def _init(
         imports=[_import(module, names) for module, names in sorted(each.exports.items())],
         exported=_name_lines(public, literal),
         subpackages=each.subpackages,
-        subpackage_names=[literal(name) for name in each.subpackages],
-        renames=[
-            _Rename(identifier(old), identifier(new), literal(old), literal(new))
-            for old, new in sorted(renames.items())
-        ],
+        renames=sorted(renames.items()),
     )

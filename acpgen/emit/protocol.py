@@ -1,72 +1,55 @@
-"""Views for the protocol record in `methods.py`."""
+"""Expressions for the records in `methods.py`: gates of methods, and the rules of the protocol."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from acpgen.emit.source import Code, identifier, literal, value
+from acpgen.emit.fields import TYPES
+from acpgen.emit.source import Code, identifier, literal, tuple_of, value
+from acpgen.ir import names
 from acpgen.ir.least import least_members
-from acpgen.ir.model import Model
+from acpgen.ir.model import ListOf, Model, Nullable, Ref, Scalar, Struct, TypeExpr
+from acpgen.ir.relations import resolved
+from acpgen.schema.gates import Gate
 
 
-@dataclass(frozen=True, slots=True)
-class CancellationView:
-    """The notification that cancels requests, as literals."""
+def gate_record(gate: Gate, model: Model) -> Code:
+    """The record of a capability gate."""
+    paths = tuple_of([tuple_of(map(literal, path)) for path in gate.paths])
+    root = names.class_name(gate.root)
+    opening = literal(_opening_value(Ref(root), gate.paths[0], model))
+    return Code(f"Gate({identifier(TYPES + root)}, {paths}, {opening})")
 
-    method: Code
-    key: Code
 
-
-@dataclass(frozen=True, slots=True)
-class NegotiationView:
-    """The request that negotiates the version, as expressions."""
-
-    method: Code
-    version: Code
-    least: Code
-    unsupported: Code | None
+def _opening_value(expression: TypeExpr, path: tuple[str, ...], model: Model) -> str | None:
+    """The smallest value at `path` below `expression` that opens a gate: "true", "{}", or None for an array."""
+    found = resolved(expression, model)
+    if isinstance(found, Nullable):
+        return _opening_value(found.inner, path, model)
+    definition = model.by_name[found.name] if isinstance(found, Ref) else None
+    if path and isinstance(definition, Struct):
+        field = next(field for field in definition.fields if field.wire == path[0])
+        return _opening_value(field.type, path[1:], model)
+    if isinstance(found, Scalar):
+        return "true"
+    return None if isinstance(found, ListOf) else "{}"
 
 
 class ProtocolView:
     """The rules of a protocol."""
 
     def __init__(self, model: Model) -> None:
-        self._model = model
+        self.model = model
+        self.cancel = model.envelope.cancel
+        self.negotiation = model.negotiation
+        self.unsupported = model.negotiation.unsupported if model.negotiation else None
 
     @property
-    def version(self) -> Code:
-        """The version of the protocol."""
-        return literal(self._model.protocol)
-
-    @property
-    def null_ids(self) -> Code:
-        """True if a request id may be null, as a literal."""
-        return literal(self._model.envelope.null_ids)
-
-    @property
-    def cancellation(self) -> CancellationView | None:
-        """The cancellation of requests, if the protocol has one."""
-        cancel = self._model.envelope.cancel
-        return CancellationView(literal(cancel.method), literal(cancel.key)) if cancel else None
-
-    @property
-    def negotiation(self) -> NegotiationView | None:
-        """The negotiation of the version, if the protocol has one."""
-        found = self._model.negotiation
-        if found is None:
-            return None
-        least = value(least_members(self._model, found.method, found.version))
-        error = found.unsupported
-        properties = error and f"requested={literal(error.requested)}, supported={literal(error.supported)}"
-        return NegotiationView(
-            literal(found.method),
-            literal(found.version),
-            least,
-            Code(f"Unsupported(code={literal(error.code)}, {properties})") if error else None,
-        )
+    def least(self) -> Code:
+        """The smallest params of the request that negotiates the version."""
+        found = self.negotiation
+        return value(least_members(self.model, found.method, found.version)) if found else Code("{}")
 
     @property
     def records(self) -> Code:
         """The record classes that `methods.py` imports, sorted."""
-        gated = any(method.gate is not None and method.handlers for method in self._model.methods)
+        gated = any(method.gate is not None and method.handlers for method in self.model.methods)
         return Code("Gate, Method" if gated else "Method")

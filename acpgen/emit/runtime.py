@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from acpgen.diagnostics import internal_error
-from acpgen.emit.source import Code
+from acpgen.emit.fields import TYPES
+from acpgen.emit.source import Code, docstring, hint, identifier, literal
 from acpgen.ir.options import Role
 from acpgen.output.manifest import MARKER
 from acpgen.schema.data import data_folder
@@ -25,7 +27,7 @@ def only_code(value: Any) -> str:
 
 
 def make_environment() -> Environment:
-    """The environment of the templates. All of them know `header`."""
+    """The environment of the templates. All of them have `header`; the filters make `Code` of values."""
     environment = Environment(
         loader=FileSystemLoader(data_folder() / "templates"),
         undefined=StrictUndefined,
@@ -36,6 +38,9 @@ def make_environment() -> Environment:
         autoescape=False,
     )
     environment.globals["header"] = HEADER
+    environment.filters.update(
+        identifier=identifier, literal=literal, docstring=docstring, hint=hint, qualified=partial(hint, module=TYPES)
+    )
     return environment
 
 

@@ -110,6 +110,11 @@ def docstring(text: str, indent: int = 4) -> Code:
     return Code(f'{start}{first}\n{rest}\n{margin}"""')
 
 
+def listed(items: Iterable[Code]) -> Code:
+    """The items, separated by commas."""
+    return Code(", ".join(items))
+
+
 def tuple_of(items: Iterable[Code]) -> Code:
     """The tuple of `items`."""
     first, *more = items

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
 from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.source import Code, identifier, literal
+from acpgen.emit.source import Code, identifier, listed, literal
 from acpgen.ir.model import Kind, Method, Model, Ref, Role
 
 
@@ -94,7 +94,9 @@ class RoleTypes:
     def any_params(self) -> Code:
         """The params of the request that negotiates the version, as a literal."""
         modules = [("" if self._is_single else f"{folder(model)}.", model) for model in self._models]
-        return literal(self._union([f"{module}{name}" if (name := params_name(model)) else "Any" for module, model in modules]))
+        return literal(
+            self._union([f"{module}{name}" if (name := params_name(model)) else "Any" for module, model in modules])
+        )
 
     @property
     def any_connection(self) -> Code:
@@ -168,11 +170,10 @@ class VersionsView:
     @property
     def records(self) -> Code:
         """The record classes that are used, sorted."""
-        negotiations = [each.negotiation for each in self.protocols]
         used = {
-            "Cancellation": any(each.cancellation is not None for each in self.protocols),
-            "Negotiation": any(negotiations),
+            "Cancellation": any(each.cancel is not None for each in self.protocols),
+            "Negotiation": any(each.negotiation is not None for each in self.protocols),
             "ProtocolInfo": True,
-            "Unsupported": any(each is not None and each.unsupported is not None for each in negotiations),
+            "Unsupported": any(each.unsupported is not None for each in self.protocols),
         }
-        return Code(", ".join(identifier(name) for name, is_used in used.items() if is_used))
+        return listed(identifier(name) for name, is_used in used.items() if is_used)

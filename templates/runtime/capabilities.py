@@ -164,7 +164,9 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
         gate = _simple_gate(handler, method)
         if gate is not None:
             opened = deepcopy(raw)
-            if _put(opened, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(codec, type(message), opened):
+            if _put(opened, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(
+                codec, type(message), opened
+            ):
                 raw = opened
     found: T = codec.decode(type(message), raw)
     return found
