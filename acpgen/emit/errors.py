@@ -28,8 +28,8 @@ class ExtraView:
 def merged_errors(models: Sequence[Model]) -> Errors:
     """The errors of a package: those of its one version, or the codes of all versions, named as in the last.
 
-    Raises `InputError` if the error object of one of several versions has properties beyond JSON-RPC, and for codes that
-    would get the same name.
+    Raises `InputError` if the error object of one of several versions has properties beyond JSON-RPC, and for codes
+    that would get the same name.
     """
     if len(models) == 1:
         return models[0].errors
@@ -38,14 +38,14 @@ def merged_errors(models: Sequence[Model]) -> Errors:
         struct = model.struct(model.errors.object) if model.errors.object else None
         if struct is not None and (more := [each.wire for each in struct.fields if each.wire not in _OWN]):
             what = f"the error object of version {model.protocol} has {', '.join(more)}"
-            report.error(
-                "protocols-errors", f"{what}, for which a package of several versions has no place", hint=_APART
-            )
+            message = f"{what}, for which a package of several versions has no place"
+            report.error("protocols-errors", message, at="", hint=_APART)
     codes = {each.code: each for model in models for each in model.errors.codes}
     names = [each.name for each in codes.values()]
     taken = {definition.name for model in models for definition in model.definitions}
     for name in sorted({name for name in names if names.count(name) > 1 or name in taken}):
-        report.error("protocols-errors", f"the versions use the name {name} for different things", hint=_APART)
+        message = f"the versions use the name {name} for different things"
+        report.error("protocols-errors", message, at="", hint=_APART)
     report.raise_errors()
     return Errors(object=None, codes=tuple(codes.values()))
 

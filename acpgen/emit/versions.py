@@ -24,7 +24,7 @@ def check_together(models: Sequence[Model]) -> None:
     if len(ways) != 1 or any(model.negotiation is None for model in models):
         raise input_error(
             "protocols-differ",
-            "the versions do not negotiate the version by the same request and property, so they need packages of their own",
+            "the versions are negotiated in different ways, so they cannot be in one package",
             hint="the facts of the bundled schemas say how a version is negotiated: `negotiation` in facts.json",
         )
 
@@ -93,10 +93,10 @@ class RoleTypes:
     @property
     def any_params(self) -> Code:
         """The params of the request that negotiates the version, as a literal."""
-        modules = [("" if self._is_single else f"{folder(model)}.", model) for model in self._models]
-        return literal(
-            self._union([f"{module}{name}" if (name := params_name(model)) else "Any" for module, model in modules])
-        )
+        prefixes = ["" if self._is_single else f"{folder(model)}." for model in self._models]
+        names = [params_name(model) for model in self._models]
+        types = [f"{prefix}{name}" if name else "Any" for prefix, name in zip(prefixes, names, strict=True)]
+        return literal(self._union(types))
 
     @property
     def any_connection(self) -> Code:
