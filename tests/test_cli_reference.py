@@ -16,7 +16,7 @@ from typer.cli import get_docs_for_click
 
 from acpgen.cli import options
 from acpgen.cli.app import make_app
-from acpgen.config.keys import KEYS, Key, Kind
+from acpgen.config.keys import KEYS, Key, ValueKind
 from tests.support import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "cli.md"
@@ -54,7 +54,7 @@ def page() -> str:
 
 
 def row(key: Key) -> str:
-    values = ", ".join(f'`"{choice}"`' for choice in key.choices) if key.kind is Kind.CHOICE else key.kind.value
+    values = ", ".join(f'`"{choice}"`' for choice in key.choices) if key.kind is ValueKind.CHOICE else key.kind.value
     default = f"`{json.dumps(key.default)}`" if key.default_text else ""
     return f"| `{key.name}` | {values} | {default} | {key.help} |\n"
 
@@ -71,7 +71,7 @@ def test_each_key_is_an_option_of_a_build(key: Key) -> None:
     group: Any = typer.main.get_command(make_app())
     for command in ("build", "check"):
         parameters = [each for each in group.commands[command].params if key.option and each.help.startswith(key.help)]
-        if key.kind is Kind.NAMES:
+        if key.kind is ValueKind.NAMES:
             assert parameters == []
             continue
         (parameter,) = parameters

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,24 +47,19 @@ _Protocol = Annotated[
         metavar="N",
     ),
 ]
-_OldExtension = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--old-extension",
-        help="An extension for OLD only. Repeatable.",
+
+
+def _extension_of(side: str) -> Any:
+    return typer.Option(
+        f"--{side.lower()}-extension",
+        help=f"An extension for {side} only. Repeatable.",
         metavar="NAME|PATH",
         autocompletion=completion.extensions,
-    ),
-]
-_NewExtension = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--new-extension",
-        help="An extension for NEW only. Repeatable.",
-        metavar="NAME|PATH",
-        autocompletion=completion.extensions,
-    ),
-]
+    )
+
+
+_OldExtension = Annotated[list[str] | None, _extension_of("OLD")]
+_NewExtension = Annotated[list[str] | None, _extension_of("NEW")]
 _Source = Annotated[
     list[str] | None,
     typer.Option(

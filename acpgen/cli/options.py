@@ -185,40 +185,40 @@ def _output_options(
     return Asked(wishes=wishes, config_file=config, no_config=no_config)
 
 
-CommandFunction = Callable[..., None]
+Command = Callable[..., None]
 
 
-def takes_sources(command: CommandFunction) -> CommandFunction:
-    """Add the options that select the schema to a command, which gets them as `asked`."""
-    return _with_options(command, _source_options)
+def _with_options(gather: Callable[..., Asked], *, without: str = "") -> Callable[[Command], Command]:
+    """A decorator that replaces the parameter `asked` of a command by the parameters of `gather`, but for `without`.
+
+    The signature is the one that typer reads. Parameters that the command has itself replace equal ones.
+    """
+
+    def decorate(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True)
+        has = {without, *own.parameters}
+        shared = [each for name, each in inspect.signature(gather, eval_str=True).parameters.items() if name not in has]
+
+        @wraps(command)
+        def wrapper(**values: Any) -> None:
+            asked = gather(**{each.name: values.pop(each.name) for each in shared})
+            command(asked=asked, **values)
+
+        parameters = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, each in own.parameters.items()
+            for parameter in (shared if name == "asked" else [each])
+        ]
+        wrapper.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        wrapper.__annotations__ = {each.name: each.annotation for each in parameters}
+        return wrapper
+
+    return decorate
 
 
-def takes_schema(command: CommandFunction) -> CommandFunction:
-    """Add the options that select the schema, without extensions, to a command, which gets them as `asked`."""
-    return _with_options(command, _source_options, without="extension")
-
-
-def takes_outputs(command: CommandFunction) -> CommandFunction:
-    """Add the options of a build to a command, which gets them as `asked`. Its own options replace equal ones."""
-    return _with_options(command, _output_options)
-
-
-def _with_options(command: CommandFunction, gather: Callable[..., Asked], without: str = "") -> CommandFunction:
-    """Replace the parameter `asked` of `command` by the parameters of `gather`, in the signature that typer reads."""
-    own = inspect.signature(command, eval_str=True)
-    has = {without, *own.parameters}
-    shared = [each for name, each in inspect.signature(gather, eval_str=True).parameters.items() if name not in has]
-
-    @wraps(command)
-    def wrapper(**values: Any) -> None:
-        asked = gather(**{each.name: values.pop(each.name) for each in shared})
-        command(asked=asked, **values)
-
-    parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, each in own.parameters.items()
-        for parameter in (shared if name == "asked" else [each])
-    ]
-    wrapper.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {each.name: each.annotation for each in parameters}
-    return wrapper
+takes_sources = _with_options(_source_options)
+"""Adds the options that select the schema."""
+takes_schema = _with_options(_source_options, without="extension")
+"""Adds the options that select the schema, without extensions."""
+takes_outputs = _with_options(_output_options)
+"""Adds the options of a build."""

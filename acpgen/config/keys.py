@@ -74,7 +74,7 @@ _RESERVED = {"TYPE_CHECKING"}
 """Names that the generated package uses itself."""
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """The values that a key may hold. Paths in a file are relative to its folder."""
 
     PATH = "a string with a path"
@@ -94,7 +94,7 @@ class Key:
     """
 
     name: str
-    kind: Kind
+    kind: ValueKind
     help: str
     default: Any = None
     choices: tuple[str, ...] = ()
@@ -106,11 +106,11 @@ class Key:
     def option(self) -> str | None:
         """The option of the command line, as typer declares it; None for a key that only a file can have."""
         match self.kind:
-            case Kind.FLAG:
+            case ValueKind.FLAG:
                 return f"--{self.name}/--no-{self.name}"
-            case Kind.SPECS:
+            case ValueKind.SPECS:
                 return f"--{self.name.removesuffix('s')}"
-            case Kind.NAMES:
+            case ValueKind.NAMES:
                 return None
             case _:
                 return f"--{self.name}"
@@ -130,42 +130,42 @@ class Key:
 _KEYS = (
     Key(
         name="out",
-        kind=Kind.PATH,
+        kind=ValueKind.PATH,
         help="The folder of the package. A missing folder is created.",
         short="-o",
         metavar="FOLDER",
     ),
     Key(
         name="role",
-        kind=Kind.CHOICE,
+        kind=ValueKind.CHOICE,
         help="What you write: an agent, a client, or both.",
         default=RoleChoice.AGENT.value,
         choices=tuple(choice.value for choice in RoleChoice),
     ),
     Key(
         name="protocol",
-        kind=Kind.NUMBER,
+        kind=ValueKind.NUMBER,
         help="The version of the protocol, 1 or 2.",
         default=DEFAULT_PROTOCOL,
         metavar="N",
     ),
     Key(
         name="release",
-        kind=Kind.TEXT,
+        kind=ValueKind.TEXT,
         help="The release of a bundled schema. The default is the newest.",
         excludes="schema",
         metavar="NAME",
     ),
     Key(
         name="schema",
-        kind=Kind.PATH,
+        kind=ValueKind.PATH,
         help="A schema file, instead of a bundled schema.",
         excludes="release",
         metavar="PATH",
     ),
     Key(
         name="extensions",
-        kind=Kind.SPECS,
+        kind=ValueKind.SPECS,
         help="An extension to compose with the schema: a bundled one by name, or a file. Repeatable.",
         default=(),
         short="-e",
@@ -173,25 +173,25 @@ _KEYS = (
     ),
     Key(
         name="open",
-        kind=Kind.FLAG,
+        kind=ValueKind.FLAG,
         help="Accept unknown tags and enumeration values. The default is on if you write a client.",
     ),
     Key(
         name="keep-unknown",
-        kind=Kind.FLAG,
+        kind=ValueKind.FLAG,
         help="Keep unknown properties in the attribute `extra`.",
         default=False,
     ),
     Key(
         name="runtime",
-        kind=Kind.FLAG,
+        kind=ValueKind.FLAG,
         help="Add the runtime: JSON-RPC over stdio and other transports.",
         default=True,
     ),
-    Key(name="strict", kind=Kind.FLAG, help="Treat warnings about the schema as errors.", default=False),
+    Key(name="strict", kind=ValueKind.FLAG, help="Treat warnings about the schema as errors.", default=False),
     Key(
         name="renames",
-        kind=Kind.NAMES,
+        kind=ValueKind.NAMES,
         help="Former names of the package, each with its present name. A former name still works, with a warning.",
         default={},
     ),
@@ -203,19 +203,19 @@ KEYS: Mapping[str, Key] = {key.name: key for key in _KEYS}
 def flaw(key: Key, value: object) -> str | None:
     """The reason why a value from a file is not valid for `key`; None for a valid one."""
     match key.kind:
-        case Kind.PATH | Kind.TEXT:
+        case ValueKind.PATH | ValueKind.TEXT:
             is_valid = isinstance(value, str) and _is_usable(value)
-        case Kind.CHOICE:
+        case ValueKind.CHOICE:
             if value in key.choices:
                 return None
             return f"expected one of {', '.join(map(repr, key.choices))}, found {_shown(value)}"
-        case Kind.NUMBER:
+        case ValueKind.NUMBER:
             is_valid = isinstance(value, int) and not isinstance(value, bool) and value > 0
-        case Kind.FLAG:
+        case ValueKind.FLAG:
             is_valid = isinstance(value, bool)
-        case Kind.SPECS:
+        case ValueKind.SPECS:
             is_valid = isinstance(value, list) and all(isinstance(each, str) and _is_usable(each) for each in value)
-        case Kind.NAMES:
+        case ValueKind.NAMES:
             is_valid = isinstance(value, dict) and all(map(_is_name, _flat(value)))
     return None if is_valid else f"expected {key.kind.value}, found {_shown(value)}"
 
@@ -271,19 +271,19 @@ def _exclusive() -> dict[str, object]:
 def _schema_of(key: Key) -> dict[str, object]:
     shape: dict[str, object] = {"description": key.help}
     match key.kind:
-        case Kind.PATH:
+        case ValueKind.PATH:
             shape |= {"description": f"{key.help} The path is relative to this file.", **_TEXT}
-        case Kind.TEXT:
+        case ValueKind.TEXT:
             shape |= _TEXT
-        case Kind.CHOICE:
+        case ValueKind.CHOICE:
             shape |= {"enum": list(key.choices)}
-        case Kind.NUMBER:
+        case ValueKind.NUMBER:
             shape |= {"type": "integer", "minimum": 1}
-        case Kind.FLAG:
+        case ValueKind.FLAG:
             shape |= {"type": "boolean"}
-        case Kind.SPECS:
+        case ValueKind.SPECS:
             shape |= {"type": "array", "items": _TEXT}
-        case Kind.NAMES:
+        case ValueKind.NAMES:
             reserved = sorted([*kwlist, *_RESERVED])
             name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*$", "not": {"enum": reserved}}
             shape |= {"type": "object", "propertyNames": name, "additionalProperties": name}

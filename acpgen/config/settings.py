@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, Kind, RoleChoice, Sources, is_open_by_default
+from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, RoleChoice, Sources, ValueKind, is_open_by_default
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
@@ -170,9 +170,9 @@ def _origin(config: ConfigFile, keys: tuple[str, ...]) -> str:
 
 def _value(key: Key, value: Any, config: ConfigFile) -> Any:
     match key.kind:
-        case Kind.PATH:
+        case ValueKind.PATH:
             return _path(value, config)
-        case Kind.SPECS:
+        case ValueKind.SPECS:
             return tuple(_spec(each, config) for each in value)
         case _:
             return value
@@ -197,7 +197,7 @@ def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Out
             excluded = KEYS[key].excludes
             if excluded and excluded not in level:  # the nearer of the two wins
                 settings[excluded] = Setting(key=excluded, value=KEYS[excluded].default, origin=DEFAULT)
-            settings[key] = _merged(settings[key], setting) if KEYS[key].kind is Kind.NAMES else setting
+            settings[key] = _merged(settings[key], setting) if KEYS[key].kind is ValueKind.NAMES else setting
     if settings["open"].value is None:
         is_open = is_open_by_default(RoleChoice(settings["role"].value).roles)
         settings["open"] = Setting(key="open", value=is_open, origin=DEFAULT)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from acpgen.emit.conditions import test
 from acpgen.emit.fields import (
     TYPES,
     NamedReader,
@@ -18,9 +19,8 @@ from acpgen.emit.fields import (
     encoder,
     named_reader,
 )
-from acpgen.emit.source import Code, assigned, enclosed, hint, identifier, literal, tuple_of
+from acpgen.emit.source import Code, assigned, enclosed, hint, identifier, literal
 from acpgen.emit.types import alias_target
-from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
 from acpgen.ir.model import (
     EXTRA_FIELD,
     Alias,
@@ -257,11 +257,6 @@ class TaggedUnionCodec(UnionCodec):
     definition: TaggedUnion
 
     @property
-    def tag(self) -> Code:
-        """The name of the tag property, as a literal."""
-        return literal(self.definition.tag)
-
-    @property
     def table(self) -> Code:
         """The name of the table of tags."""
         return constant("_", self.definition.name, "_TAGS")
@@ -288,11 +283,6 @@ class TaggedUnionCodec(UnionCodec):
         return bool(self.definition.untagged) or (other is not None and not known <= set(other.excluded))
 
     @property
-    def union(self) -> Code:
-        """The name of the union, for messages."""
-        return literal(self.definition.name)
-
-    @property
     def other(self) -> Code | None:
         """The decoder for unknown tags, if the union is open."""
         return decoder(self.definition.other.target) if self.definition.other else None
@@ -302,43 +292,6 @@ class TaggedUnionCodec(UnionCodec):
         """The expectation in the error: the union and its known tags."""
         tags = ", ".join(repr(variant.tag) for variant in self.definition.variants)
         return literal(f"{self.definition.name} ({self.definition.tag}: {tags}, …)")
-
-
-def test(condition: Condition) -> Code:
-    """The expression that tests whether the object `data` meets `condition`."""
-    match condition:
-        case HasKeys(keys):
-            return Code(" and ".join(f"{literal(key)} in data" for key in keys) or "True")
-        case KeyIs(key=key, value=value):
-            return Code(f"data.get({literal(key)}, {literal(value)}) == {literal(value)}")
-        case AnyOf(parts):
-            return _any(parts)
-        case AllOf((HasKeys((present,)), KeyIs(key=key, value=value))) if present == key:
-            return Code(f"data.get({literal(key)}) == {literal(value)}")
-        case AllOf(parts):
-            return _joined(" and ", parts)
-        case Not(part):
-            return Code(f"not ({test(part)})")
-
-
-def _joined(operator: str, parts: tuple[Condition, ...]) -> Code:
-    if len(parts) == 1:
-        return test(parts[0])
-    return Code(operator.join(f"({test(part)})" for part in parts))
-
-
-def _any(parts: tuple[Condition, ...]) -> Code:
-    keys, values = set(), []
-    for part in parts:
-        match part:
-            case AllOf((HasKeys((present,)), KeyIs(key=key, value=str(value)))) if present == key:
-                keys.add(key)
-                values.append(literal(value))
-            case _:
-                return _joined(" or ", parts)
-    if len(keys) != 1:
-        return _joined(" or ", parts)
-    return Code(f"data.get({literal(keys.pop())}) in {tuple_of(values)}")
 
 
 @dataclass(frozen=True, slots=True)

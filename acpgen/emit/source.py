@@ -54,15 +54,15 @@ def identifier(name: str) -> Code:
     return Code(name)
 
 
-def literal(value: str | int | float | bool | None) -> Code:
+def literal(scalar: str | int | float | bool | None) -> Code:
     """The literal of a scalar. Invisible and control characters are escaped."""
-    if isinstance(value, str):
-        return _string(value)
-    if value is None or isinstance(value, (bool, int)):
-        return Code(repr(value))
-    if not math.isfinite(value):
-        raise internal_error(f"{value!r} is no JSON number")
-    return Code(repr(value).replace("e+", "e"))  # as black writes it
+    if isinstance(scalar, str):
+        return _string(scalar)
+    if scalar is None or isinstance(scalar, (bool, int)):
+        return Code(repr(scalar))
+    if not math.isfinite(scalar):
+        raise internal_error(f"{scalar!r} is no JSON number")
+    return Code(repr(scalar).replace("e+", "e"))  # as black writes it
 
 
 def _string(text: str) -> Code:
@@ -207,14 +207,14 @@ def hint(expression: TypeExpr, *, module: str = "") -> Code:
             return identifier(module + name)
         case Scalar(primitive=primitive):
             return Code(SCALARS[primitive])
-        case Const(value):
-            return Code(f"Literal[{literal(value)}]")
+        case Const(only):
+            return Code(f"Literal[{literal(only)}]")
         case Choice():
             return _choice(expression)
         case ListOf(item=item):
             return Code(f"list[{hint(item, module=module)}]")
-        case MapOf(value):
-            return Code(f"dict[str, {hint(value, module=module)}]")
+        case MapOf(inner):
+            return Code(f"dict[str, {hint(inner, module=module)}]")
         case Nullable(AnyJson()) | AnyJson():
             return Code("Any")
         case Nullable(inner):

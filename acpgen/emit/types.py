@@ -83,14 +83,14 @@ def _type(expression: TypeExpr) -> PlainSchema:
             return {"$ref": f"#/$defs/{name}"}
         case Scalar(primitive=primitive):
             return {"type": primitive.value}
-        case Const(value):
-            return {"const": value}
+        case Const(only):
+            return {"const": only}
         case Choice():
             return _choice(expression)
         case ListOf(item=item):
             return {"type": "array", "items": _type(item)}
-        case MapOf(value):
-            return {"type": "object", "additionalProperties": _type(value)}
+        case MapOf(inner):
+            return {"type": "object", "additionalProperties": _type(inner)}
         case AnyJson() | Nullable(AnyJson()):
             return {}
         case Nullable(Scalar() | ListOf() | MapOf(AnyJson()) as inner):  # the generator is slow at `anyOf`
