@@ -47,13 +47,19 @@ class Output:
         return self.settings[key].origin == DEFAULT
 
     @property
-    def sources(self) -> Sources:
-        """The schema to read, and its extensions."""
-        return Sources(
-            protocol=self["protocol"],
-            release=self["release"],
-            schema=self["schema"],
-            extensions=tuple(self["extensions"]),
+    def sources(self) -> tuple[Sources, ...]:
+        """The schema of each protocol, and its extensions. Raises `InputError` for a value of another protocol."""
+        protocols = _protocols(self["protocol"])
+        for key in ("release", "schema"):
+            _check_protocols(key, self[key], protocols)
+        return tuple(
+            Sources(
+                protocol=protocol,
+                release=_of(self["release"], protocol),
+                schema=_of(self["schema"], protocol),
+                extensions=tuple(self["extensions"]),
+            )
+            for protocol in protocols
         )
 
     @property
@@ -73,6 +79,25 @@ class Output:
             strict=self["strict"],
             renames=tuple(sorted(self["renames"].items())),
         )
+
+
+def _protocols(value: int | Sequence[int]) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(sorted(set(value)))
+
+
+def _of(value: Any, protocol: int) -> Any:
+    """The value for a protocol, of a value for all or of a table by protocol."""
+    return value.get(protocol) if isinstance(value, dict) else value
+
+
+def _check_protocols(key: str, value: object, protocols: tuple[int, ...]) -> None:
+    if isinstance(value, dict):
+        for protocol in sorted(value.keys() - set(protocols)):
+            hint = f"add the protocol, with --protocol {protocol} or in the file, or remove the {key}"
+            raise input_error("usage", f"the {key} {str(value[protocol])!r} is for protocol {protocol}", hint=hint)
+    elif key == "schema" and value is not None and len(protocols) > 1:
+        hint = f'write --schema {protocols[0]}=PATH, or a table in the file: schema = {{ {protocols[0]} = "PATH" }}'
+        raise input_error("usage", f"the protocol of the schema {str(value)!r} is not named", hint=hint)
 
 
 def outputs_to_build(
@@ -102,8 +127,10 @@ def outputs_to_build(
     return outputs
 
 
-def sources_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Sources:
-    """The schema and the extensions for a command that only shows them: those of the output `name`, or of all outputs.
+def sources_in_effect(
+    config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None
+) -> tuple[Sources, ...]:
+    """The schemas and extensions for a command that only shows them: those of the output `name`, or of all outputs.
 
     The command line wins. Raises `InputError` if no output is named and the outputs differ.
     """
@@ -172,6 +199,14 @@ def _value(key: Key, value: Any, config: ConfigFile) -> Any:
     match key.kind:
         case ValueKind.PATH:
             return _path(value, config)
+        case ValueKind.PATH_BY_PROTOCOL if isinstance(value, dict):
+            return {int(number): _path(each, config) for number, each in value.items()}
+        case ValueKind.PATH_BY_PROTOCOL:
+            return _path(value, config)
+        case ValueKind.NAME_BY_PROTOCOL if isinstance(value, dict):
+            return {int(number): each for number, each in value.items()}
+        case ValueKind.PROTOCOLS if isinstance(value, list):
+            return tuple(value)
         case ValueKind.SPECS:
             return tuple(_spec(each, config) for each in value)
         case _:

@@ -18,7 +18,7 @@ Factory = Callable[[Any], Handler]
 def check_factories(factories: Mapping[int, Factory], protocols: Mapping[int, ProtocolInfo]) -> None:
     """Check factories by version.
 
-    Raises `ValueError` for other versions than `protocols`, and `TypeError` for a class of another version than its key.
+    Raises `ValueError` for other versions than `protocols`, and `TypeError` for a class that is not of its version.
     """
     if not factories:
         raise ValueError("a mapping of factories must name at least one version of the protocol")
