@@ -24,9 +24,6 @@ def check_files(files: Mapping[str, str]) -> None:
             raise internal_error(f"the generated path {path!a} is not usable: {flaw}")
         if flaw := _text_flaw(text):
             raise internal_error(f"the generated text of {path} is not usable: {flaw}")
-        for above in prefixes(path):
-            if above != path and above in files:
-                raise internal_error(f"{above} is generated as a file and as a folder")
     _check_case(files)
 
 

@@ -187,7 +187,8 @@ def _bare(source: Source, covered: Sequence[int], report: Report) -> Iterator[Bl
         if first <= last or limit == first or not (kind or _CLOSING.match(line)):
             continue
         indent = line[: len(line) - len(line.lstrip())]
-        end = (_next(closing.get(indent, ()), first) or limit) if _is_open(line) else first
+        is_open = sum(map(line.count, "{[(")) > sum(map(line.count, "}])"))
+        end = (_next(closing.get(indent, ()), first) or limit) if is_open else first
         while end < len(source.lines) and source.lines[end].lstrip()[:1] in _OPERATORS:
             end += 1
         if kind is None or end >= limit:
@@ -204,8 +205,3 @@ def _next(numbers: Sequence[int], start: int) -> int | None:
     """The first of the sorted numbers from `start` on."""
     index = bisect_left(numbers, start)
     return numbers[index] if index < len(numbers) else None
-
-
-def _is_open(line: str) -> bool:
-    """Whether a line has more opening than closing brackets."""
-    return sum(map(line.count, "{[(")) > sum(map(line.count, "}])"))

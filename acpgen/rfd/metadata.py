@@ -27,8 +27,8 @@ def read_metadata(source: Source, tokens: Sequence[Token]) -> dict[str, str | No
     They are in the fields at the start, the heading, the revision history and the name of the file. `rfd` may be None.
     """
     matches = filter(None, map(_FIELD.match, reversed(source.lines[:_HEAD_LINES])))
-    fields = {match[1].lower(): _clean(match[2].strip().strip("\"'*`")) for match in matches}
-    title = fields.get("title") or _heading(tokens)
+    fields = {match[1].lower(): match[2].strip().strip("\"'*`") for match in matches}
+    title = "".join(filter(str.isprintable, fields.get("title") or _heading(tokens))).strip()
     address = _URL.search(fields.get("rfd", ""))
     return {
         "id": _slug(source.name) or _slug(title) or mark("lower-case words joined by hyphens"),
@@ -40,12 +40,7 @@ def read_metadata(source: Source, tokens: Sequence[Token]) -> dict[str, str | No
 
 def _heading(tokens: Sequence[Token]) -> str:
     headings = (inline for token, inline in pairwise(tokens) if token.type == "heading_open" and token.tag == "h1")
-    return next((_clean(inline.content) for inline in headings), "")
-
-
-def _clean(text: str) -> str:
-    """`text` as one printable line."""
-    return "".join(char for char in text.strip() if char.isprintable())
+    return next((inline.content for inline in headings), "")
 
 
 def _revision(source: Source) -> str | None:
