@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
@@ -167,8 +167,3 @@ def described(node: Any, doc: str) -> Any:
 def lower_words(text: str) -> tuple[str, ...]:
     """The words of a name in lower case."""
     return tuple(word.lower() for word in words(text))
-
-
-def names_of(path: Sequence[str]) -> frozenset[tuple[str, ...]]:
-    """The words of all methods that a capability at `path` enables by its name: those of each end of the path."""
-    return frozenset(lower_words(".".join(path[start:])) for start in range(len(path)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Location, input_error
-from acpgen.rfd.base import Base, Slot, capability_slots, lower_words, names_of
+from acpgen.rfd.base import Base, Slot, capability_slots, lower_words
 from acpgen.rfd.entries import Entry
 from acpgen.rfd.values import Call
 from acpgen.schema.walk import schema_map
@@ -53,7 +53,11 @@ def find_methods(entries: Mapping[str, Entry], calls: Iterable[Call], base: Base
     if len(places) > _MAX_METHODS:
         raise input_error("rfd-too-large", f"the text has more than {_MAX_METHODS} new methods")
     owners = _owners(entries, list(places))
-    gates = [(slot, names_of(slot.path)) for slot in _new_capabilities(entries, base)]
+    # a capability enables the method whose name has the words of an end of its path
+    gates = [
+        (slot, {lower_words(".".join(slot.path[start:])) for start in range(len(slot.path))})
+        for slot in _new_capabilities(entries, base)
+    ]
     found = []
     for name, location in sorted(places.items(), key=lambda item: (item[1], item[0])):
         words, definitions = lower_words(name), owners.get(name, {})
