@@ -163,10 +163,15 @@ def read_bytes(path: Path, *, label: str) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise input_error("file-unreadable", f"cannot read {label}: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        size = f"{MAX_BYTES // 1024**2} MiB"
-        raise input_error("file-too-large", f"{label} is larger than {size}", hint="is this a schema?")
+    check_size(len(data), label)
     return data
+
+
+def check_size(size: int, label: str) -> None:
+    """Raise `InputError` for an input file with more than `MAX_BYTES` bytes."""
+    if size > MAX_BYTES:
+        limit = f"{MAX_BYTES // 1024**2} MiB"
+        raise input_error("file-too-large", f"{label} is larger than {limit}", hint="is this a schema?")
 
 
 def parse_document(data: bytes, *, label: str, origin: str) -> Document:
