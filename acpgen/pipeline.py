@@ -108,8 +108,7 @@ def compose_loaded(loaded: Loaded, timings: Timings) -> tuple[Composed, Report]:
             loaded.fragments,
             protocol=loaded.protocol,
             release=loaded.release.name if loaded.release else None,
-            gates=facts.gates,
-            negotiation=facts.negotiation,
+            facts=facts,
         )
         report = check_composed(composed)
         if without_gate:

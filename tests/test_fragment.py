@@ -14,6 +14,7 @@ from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, parse_document
 from acpgen.schema.fragment import load_fragment
 from acpgen.schema.gates import Gate
+from tests.support import bundled_fragment
 
 MINIMAL: dict[str, Any] = {
     "fragment": 1,
@@ -150,8 +151,8 @@ def test_an_example_is_a_method_with_params_or_a_result(example: dict[str, Any],
 
 
 def test_a_fragment_without_a_revision_is_the_newest_one() -> None:
-    assert bundled.find_fragment("auth-state", 1).revision == "2026-11-02"
-    assert bundled.find_fragment("auth-state@2026-03-07", 1).revision == "2026-03-07"
+    assert bundled_fragment("auth-state", 1).revision == "2026-11-02"
+    assert bundled_fragment("auth-state@2026-03-07", 1).revision == "2026-03-07"
     assert [found.spec for found in bundled.bundled_fragments(1)][2:4] == [
         "auth-state@2026-03-07",
         "auth-state@2026-11-02",
@@ -168,7 +169,7 @@ def test_a_fragment_without_a_revision_is_the_newest_one() -> None:
 )
 def test_an_unknown_extension_is_answered_with_what_there_is(spec: str, protocol: int, hint: str) -> None:
     with pytest.raises(InputError) as caught:
-        bundled.find_fragment(spec, protocol)
+        bundled.locate_fragment(spec, protocol)
     assert [found.hint for found in caught.value.diagnostics] == [hint]
 
 
@@ -179,17 +180,17 @@ def test_an_extension_of_another_protocol_is_named_as_such(tmp_path: Path) -> No
     (tmp_path / "schema/extensions/v1").mkdir(parents=True)
     (tmp_path / "schema/extensions/v1/wave@2026-05-01.json").write_text(json.dumps(MINIMAL))
     with pytest.raises(InputError) as caught:
-        bundled.find_fragment("wave", 2, data=tmp_path)
+        bundled.locate_fragment("wave", 2, data=tmp_path)
     assert [found.hint for found in caught.value.diagnostics] == ["it exists for protocol 1"]
 
 
 def test_a_path_is_read_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(MINIMAL))
-    fragment = bundled.find_fragment(str(path), 1)
+    fragment = bundled_fragment(str(path), 1)
     assert (fragment.id, fragment.document.label) == ("wave", str(path))
     with pytest.raises(InputError) as caught:
-        bundled.find_fragment("no-such-file.json", 1)
+        bundled_fragment("no-such-file.json", 1)
     assert [found.code for found in caught.value.diagnostics] == ["file-unreadable"]
 
 

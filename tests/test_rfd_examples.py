@@ -321,7 +321,7 @@ def test_the_extensions_go_together(packages: Packages) -> None:
 def test_the_extension_defines_what_the_page_defines(sources: Sources, page: str, index: int) -> None:
     inputs = find_inputs(sources)
     fragments = load_fragments([(each.path, each.label) for each in inputs.extensions])
-    root = compose(load_base(inputs), fragments, protocol=1, release=None, gates={}).root
+    root = compose(load_base(inputs), fragments, protocol=1).root
     for name, wanted in blocks_of(page)[index]["$defs"].items():
         found = {key: value for key, value in root["$defs"][name].items() if key in wanted or not key.startswith("x-")}
         assert same_shape(found, wanted), name

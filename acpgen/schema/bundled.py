@@ -154,14 +154,6 @@ def _label(path: Path) -> str:
     return Path(*path.parts[-4:]).as_posix()
 
 
-def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Fragment:
-    """The fragment that `locate_fragment` finds; raises `InputError` for one that is malformed, too."""
-    path, label = locate_fragment(spec, protocol, data=data)
-    from acpgen.schema.fragment import load_fragment
-
-    return load_fragment(path, label=label)
-
-
 def is_path(spec: str) -> bool:
     """True if `spec` is the path of a fragment file, not the name of a bundled extension."""
     return "/" in spec or "\\" in spec or spec.endswith(".json")

@@ -7,11 +7,12 @@ import math
 import re
 from bisect import bisect
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from acpgen.diagnostics import Location, input_error
+from acpgen.diagnostics import Location, Report, input_error
 from acpgen.text import digest
 
 
@@ -57,7 +58,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Document:
     """A JSON document with the text that it was read from.
 
@@ -70,11 +71,10 @@ class Document:
     text: str
     root: dict[str, Any]
     digest: str
-    _places: Places = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        """The places in the text, looked up on demand."""
-        object.__setattr__(self, "_places", Places(self.label, self.text))
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.label, self.text)
 
     def location(self, pointer: str) -> Location:
         """The place of the value at `pointer`, or of its last part that exists.
@@ -82,6 +82,10 @@ class Document:
         Places are looked up when a diagnostic needs them: a run without diagnostics pays nothing.
         """
         return self._places.find(pointer)
+
+    def report(self) -> Report:
+        """A new report for pointers into this document."""
+        return Report(locate=lambda pointer: (self.location(pointer), pointer))
 
 
 class Places:

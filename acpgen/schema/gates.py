@@ -8,7 +8,7 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer, find_property, layers, schema_map
+from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
 
 _LEAVES = frozenset({"boolean", "object", "array"})
@@ -75,14 +75,14 @@ def gated_twice(gates: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]
 def check_gates(root: dict[str, Any], gates: Mapping[str, Gate], report: Report) -> None:
     """Report every gate whose method or capability the composed schema `root` does not define."""
     definitions = schema_map(root, "$defs")
-    methods = {node["x-method"] for node in definitions.values() if isinstance(node, dict) and "x-method" in node}
+    stated = {method for _, method in methods_of(definitions)}
     for method, gate in sorted(gates.items()):
-        if method not in methods:
+        if method not in stated:
             report.error(
                 "gate-method",
                 f"a gate is stated for the method {method!r}, which the schema does not have",
                 at=gate.pointer,
-                hint=did_you_mean(method, map(str, methods)),
+                hint=did_you_mean(method, stated),
             )
         elif gate.root not in definitions:
             report.error(

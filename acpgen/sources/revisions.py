@@ -202,8 +202,8 @@ def _extended(subject: Subject, extensions: Sequence[str]) -> Subject:
     """Add extensions to the subject, without those that it has already."""
     loaded = subject.loaded
     known = {fragment.document.digest for fragment in loaded.fragments}
-    gates = known_facts(loaded.base, loaded.protocol, loaded.release)[0].gates
-    files = [choose_fragment(each, loaded.base, protocol=loaded.protocol, gates=gates) for each in extensions]
+    facts, _ = known_facts(loaded.base, loaded.protocol, loaded.release)
+    files = [choose_fragment(each, loaded.base, protocol=loaded.protocol, facts=facts) for each in extensions]
     given = load_fragments(files)
     added = tuple(fragment for fragment in given if fragment.document.digest not in known)
     return replace(subject, loaded=replace(loaded, fragments=(*loaded.fragments, *added)))
