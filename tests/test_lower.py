@@ -19,13 +19,13 @@ from acpgen.ir.model import (
     Definition,
     Enum,
     Field,
-    Kind,
     Leniency,
     ListOf,
     ListValue,
     Literal,
     MapOf,
     MapValue,
+    MethodKind,
     Model,
     Nullable,
     Options,
@@ -879,7 +879,7 @@ def message(method: str, side: str, **more: Any) -> Node:
     return obj(**more, **{"x-method": method, "x-side": side})
 
 
-def methods(**definitions: Any) -> list[tuple[str, str, Kind, tuple[Role, ...]]]:
+def methods(**definitions: Any) -> list[tuple[str, str, MethodKind, tuple[Role, ...]]]:
     return [(each.wire, each.name, each.kind, each.handlers) for each in model(**definitions).methods]
 
 
@@ -897,8 +897,8 @@ def test_the_side_says_who_handles_a_method(side: str, handlers: tuple[Role, ...
         DoRequest=message("do/it", side), DoResponse=message("do/it", side), SeenNotification=message("$/seen", side)
     )
     assert found == [
-        ("do/it", "do_it", Kind.REQUEST, handlers),
-        ("$/seen", "seen", Kind.NOTIFICATION, handlers),
+        ("do/it", "do_it", MethodKind.REQUEST, handlers),
+        ("$/seen", "seen", MethodKind.NOTIFICATION, handlers),
     ]
 
 
@@ -932,8 +932,8 @@ def test_a_request_that_is_a_notification_too_has_two_handlers() -> None:
         MNotification=message("mcp/message", "both"),
     )
     assert [(name, kind) for _, name, kind, _ in found] == [
-        ("mcp_message", Kind.REQUEST),
-        ("mcp_message_notification", Kind.NOTIFICATION),
+        ("mcp_message", MethodKind.REQUEST),
+        ("mcp_message_notification", MethodKind.NOTIFICATION),
     ]
 
 
@@ -942,8 +942,8 @@ def test_request_and_notification_of_one_method_may_be_for_different_sides() -> 
         MRequest=message("m", "client"), MResponse=message("m", "client"), MNotification=message("m", "agent")
     )
     assert [(kind, handlers) for _, _, kind, handlers in found] == [
-        (Kind.REQUEST, (Role.CLIENT,)),
-        (Kind.NOTIFICATION, (Role.AGENT,)),
+        (MethodKind.REQUEST, (Role.CLIENT,)),
+        (MethodKind.NOTIFICATION, (Role.AGENT,)),
     ]
 
 

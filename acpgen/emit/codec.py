@@ -8,7 +8,7 @@ from typing import ClassVar
 from acpgen.emit.fields import TYPES, NamedReader, Properties, Reading, Writing, constant, decoder, encoder
 from acpgen.emit.source import Code, assigned, enclosed, hint, identifier, literal, tuple_of
 from acpgen.emit.types import alias_target
-from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
+from acpgen.ir.conditions import And, Condition, HasKeys, KeyIs, Not, Or
 from acpgen.ir.model import (
     EXTRA_FIELD,
     AnyJson,
@@ -292,11 +292,11 @@ def test(condition: Condition) -> Code:
             return Code(" and ".join(f"{literal(key)} in data" for key in keys) or "True")
         case KeyIs(key=key, value=value):
             return Code(f"data.get({literal(key)}, {literal(value)}) == {literal(value)}")
-        case AnyOf(parts):
+        case Or(parts):
             return _any(parts)
-        case AllOf((HasKeys((present,)), KeyIs(key=key, value=value))) if present == key:
+        case And((HasKeys((present,)), KeyIs(key=key, value=value))) if present == key:
             return Code(f"data.get({literal(key)}) == {literal(value)}")
-        case AllOf(parts):
+        case And(parts):
             return _joined(" and ", parts)
         case Not(part):
             return Code(f"not ({test(part)})")
@@ -312,7 +312,7 @@ def _any(parts: tuple[Condition, ...]) -> Code:
     keys, values = set(), []
     for part in parts:
         match part:
-            case AllOf((HasKeys((present,)), KeyIs(key=key, value=str(value)))) if present == key:
+            case And((HasKeys((present,)), KeyIs(key=key, value=str(value)))) if present == key:
                 keys.add(key)
                 values.append(literal(value))
             case _:

@@ -9,10 +9,10 @@ from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, lite
 from acpgen.ir import names
 from acpgen.ir.model import (
     AnyJson,
-    Kind,
     ListOf,
     MapOf,
     Method,
+    MethodKind,
     Model,
     Nullable,
     Ref,
@@ -73,7 +73,7 @@ class MethodView:
     @property
     def is_request(self) -> bool:
         """True for a request, false for a notification."""
-        return self.method.kind is Kind.REQUEST
+        return self.method.kind is MethodKind.REQUEST
 
     @property
     def params(self) -> Code:

@@ -7,10 +7,10 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
-from acpgen.ir.conditions import AllOf, Condition, condition
+from acpgen.ir.conditions import And, Condition, condition
 from acpgen.ir.context import Context
 from acpgen.ir.defaults import fill_defaults
-from acpgen.ir.expressions import Expressions, refines
+from acpgen.ir.expressions import Expressions
 from acpgen.ir.jsonrpc import lower_envelope, lower_errors
 from acpgen.ir.methods import lower_methods
 from acpgen.ir.model import (
@@ -28,7 +28,8 @@ from acpgen.ir.model import (
 )
 from acpgen.ir.objects import Definitions, Property, Shape
 from acpgen.ir.order import in_dependency_order
-from acpgen.ir.unions import Unions
+from acpgen.ir.relations import Coverage
+from acpgen.ir.unions import lower_objects, lower_values
 from acpgen.ir.validate import check_model
 from acpgen.ir.vendor import check_vendor_methods
 from acpgen.schema.compose import Composed
@@ -68,13 +69,16 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
     return model
 
 
+_WITHOUT_DEFINITIONS = Coverage({})
+"""Compares types of properties while definitions are not lowered yet."""
+
+
 class _Lowering:
     """Lower schema nodes to definitions, and register these with the context."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._expressions = Expressions(context, self._named)
-        self._unions = Unions(context, self._expressions, self)
 
     def definition(self, schema_name: str) -> None:
         """Lower the definition `schema_name` of the schema."""
@@ -88,7 +92,7 @@ class _Lowering:
         if not name:
             self._unnamed(pointer)
         elif self._is_object(node):
-            self.object(name, self._context.definitions.shape(node, pointer, owners), pointer)
+            self._object(name, self._context.definitions.shape(node, pointer, owners), pointer)
         else:
             self._context.define(self._scalar_like(node, pointer, name))
 
@@ -105,7 +109,7 @@ class _Lowering:
             if isinstance(node, dict) and key in node:
                 if (choice := self._expressions.choice_of(node[key])) is not None:
                     return _enum(name, choice, node[key], doc=doc, pointer=pointer, origin=origin)
-                return self._unions.of_values(name, node, key, pointer)
+                return lower_values(self._context, name, node, pointer=pointer, read=self._expressions.read)
         if isinstance(node, dict) and "enum" in node:
             listed = self._expressions.enumeration(node, pointer)
             if isinstance(listed, Choice) and None not in node["enum"]:
@@ -119,15 +123,15 @@ class _Lowering:
             origin=origin,
         )
 
-    def object(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool = False) -> None:
+    def _object(self, name: str, shape: Shape, pointer: str) -> None:
         """Lower an object shape to a class, or to a union of classes if it has branches."""
-        keeps_extra = keeps_extra or shape.open
         if not name:
             self._unnamed(pointer)
         elif shape.branches:
-            self._unions.of_objects(name, shape, pointer, keeps_extra=keeps_extra)
+            union = lower_objects(self._context, name, shape, pointer=pointer, define=self._object)
+            self._context.define(union)
         else:
-            self._struct(name, shape, pointer, keeps_extra=keeps_extra)
+            self._context.define(self._struct(name, shape, pointer))
 
     def _unnamed(self, pointer: str) -> None:
         self._context.report.error(
@@ -137,10 +141,10 @@ class _Lowering:
             hint="give it a `title`",
         )
 
-    def _struct(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool) -> None:
+    def _struct(self, name: str, shape: Shape, pointer: str) -> Struct:
         own = [known for known in shape.owners if self._context.class_name(known) != name]
         base = self._context.definitions.base_of(tuple(own))
-        keeps = keeps_extra or self._context.options.keep_unknown
+        keeps = shape.open or self._context.options.keep_unknown
         fields = self._fields(name, shape, base)
         self._check_extra(fields, keeps=keeps)
         for missing in sorted(shape.required - {field.wire for field in fields}):
@@ -149,23 +153,21 @@ class _Lowering:
                 f"{missing!r} is required, but no property declares it; it is not checked",
                 at=pointer,
             )
-        self._context.define(
-            Struct(
-                name=name,
-                fields=fields,
-                base=self._context.class_name(base) if base else None,
-                keeps_extra=keeps,
-                rejects=self._rejects(shape),
-                doc="\n\n".join(shape.docs),
-                pointer=pointer,
-                origin=self._context.origin(pointer),
-            )
+        return Struct(
+            name=name,
+            fields=fields,
+            base=self._context.class_name(base) if base else None,
+            keeps_extra=keeps,
+            rejects=self._rejects(shape),
+            doc="\n\n".join(shape.docs),
+            pointer=pointer,
+            origin=self._context.origin(pointer),
         )
 
     def _rejects(self, shape: Shape) -> Condition | None:
         found = [condition(item.node, item.pointer, self._context.report) for item in shape.exclusions]
         parts = tuple(part for part in found if part is not None)
-        return parts[0] if len(parts) == 1 else AllOf(parts) if parts else None
+        return parts[0] if len(parts) == 1 else And(parts) if parts else None
 
     def _fields(self, owner: str, shape: Shape, base: str | None) -> tuple[Field, ...]:
         fields: dict[str, Field] = {}
@@ -183,8 +185,11 @@ class _Lowering:
             message = f"the properties {known.wire!r} and {field.wire!r} of one object map to one name, {field.name}"
             self._context.report.error("name-clash", message, at=field.pointer)
             return known
-        narrow = known if refines(known.type, field.type) else field if refines(field.type, known.type) else None
-        if narrow is None:
+        if _WITHOUT_DEFINITIONS.covers(field.type, known.type):
+            narrow = known
+        elif _WITHOUT_DEFINITIONS.covers(known.type, field.type):
+            narrow = field
+        else:
             message = f"the property {field.wire!r} is declared twice in one object, and neither type is narrower"
             self._context.report.error("property-clash", message, at=field.pointer, hint=f"see {known.pointer}")
             return known

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
-from acpgen.ir.defaults import stand_in
+from acpgen.ir.leniency import can_fall_back
 from acpgen.ir.model import (
     Alias,
     Candidate,
@@ -48,14 +48,14 @@ def check_model(model: Model, report: Report) -> None:
     _check_names(model, report)
     _check_gates(model, report)
     _check_readings(model, report)
-    coverage = Coverage(model)
+    coverage = Coverage(model.by_name)
     for definition in model.definitions:
         match definition:
             case definition if _is_too_wide(definition, report):
                 pass
             case Struct():
                 for field in definition.fields:
-                    _check_leniency(field, coverage, report)
+                    _check_leniency(field, model, report)
             case UntaggedUnion(members=candidates):
                 _check_candidates(definition, candidates, coverage, report)
             case TaggedUnion():
@@ -147,10 +147,9 @@ def _readings(expression: TypeExpr, known: Mapping[str, int]) -> int:
             return 1
 
 
-def _check_leniency(field: Field, coverage: Coverage, report: Report) -> None:
-    falls_back = field.leniency.default_on_error or field.leniency.default_on_null
-    has_default = not field.required or stand_in(field, coverage.resolve(field.type)) is not None
-    if falls_back and not has_default and not field.inherited:
+def _check_leniency(field: Field, model: Model, report: Report) -> None:
+    is_lenient = field.leniency.default_on_error or field.leniency.default_on_null
+    if is_lenient and not can_fall_back(field, model) and not field.inherited:
         report.warning(
             "leniency-without-default",
             f"{field.wire!r} is required and has no default to fall back to; it is decoded strictly",
