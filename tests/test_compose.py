@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from acpgen.diagnostics import Report, Severity
-from acpgen.schema.bundled import Catalogue
+from acpgen.schema import bundled
 from acpgen.schema.compose import Composed, compose
 from acpgen.schema.document import Document, parse_document
 from acpgen.schema.facts import Facts
@@ -65,10 +65,12 @@ BASE: dict[str, Any] = {
     }
 }
 GATES = {"fly": Gate("Init", (("caps", "fly"),))}
-CATALOGUE = Catalogue(
-    revisions_of=lambda name, _: ("1", "2") if name == "one" else (),
-    releases_defining=lambda name, _: ("0.1", "0.2") if name == "Known" else (),
-)
+
+
+@pytest.fixture(autouse=True)
+def _bundled_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "revisions_of", lambda name, _: ("1", "2") if name == "one" else ())
+    monkeypatch.setattr(bundled, "releases_defining", lambda name, _: ("0.1", "0.2") if name == "Known" else ())
 
 
 def base(root: dict[str, Any] = BASE) -> Document:
@@ -82,7 +84,7 @@ def fragment(name: str = "one", **content: Any) -> Fragment:
 
 
 def put(*fragments: Fragment, on: dict[str, Any] = BASE, gates: Mapping[str, Gate] = GATES) -> Composed:
-    return compose(base(on), fragments, protocol=1, release="0.3", facts=Facts(gates=gates), catalogue=CATALOGUE)
+    return compose(base(on), fragments, protocol=1, release="0.3", facts=Facts(gates=gates))
 
 
 def fine(*fragments: Fragment, on: dict[str, Any] = BASE) -> Composed:
@@ -145,7 +147,7 @@ def test_nothing_given_is_changed_and_what_did_not_change_is_shared() -> None:
     )
     document = base()
     before = copy.deepcopy((document.root, extension.document.root))
-    composed = compose(document, [extension], protocol=1, release=None, facts=Facts(gates=GATES), catalogue=CATALOGUE)
+    composed = compose(document, [extension], protocol=1, facts=Facts(gates=GATES))
     assert errors_of(composed) == []
     assert composed.root != document.root
     assert (document.root, extension.document.root) == before
@@ -497,7 +499,7 @@ def test_malformed_schemas_are_left_to_the_stage_that_checks_them(root: dict[str
 
 
 def fitted(extension: Fragment, *others: Fragment, on: dict[str, Any] = BASE) -> Fit:
-    return fit(base(on), extension, protocol=1, facts=Facts(gates=GATES), others=others, catalogue=CATALOGUE)
+    return fit(base(on), extension, protocol=1, facts=Facts(gates=GATES), others=others)
 
 
 def test_a_fit_tells_what_a_fragment_would_add() -> None:

@@ -68,7 +68,7 @@ def test_a_full_fragment_is_read_as_it_stands() -> None:
     replacement = fragment.changes["Old"].replacement
     assert replacement is not None
     assert replacement.result == {"type": "integer"}
-    assert fragment.gates["wave"] == Gate("InitializeResponse", (("b",), ("a", "wave")))
+    assert fragment.gates["wave"] == Gate("InitializeResponse", (("a", "wave"), ("b",)))
     assert fragment.gates["bow"] == Gate("InitializeResponse", (("c",),))
 
 
@@ -173,14 +173,15 @@ def test_an_unknown_extension_is_answered_with_what_there_is(spec: str, protocol
     assert [found.hint for found in caught.value.diagnostics] == [hint]
 
 
-def test_an_extension_of_another_protocol_is_named_as_such(tmp_path: Path) -> None:
+def test_an_extension_of_another_protocol_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "data_folder", lambda: tmp_path)
     for protocol in (1, 2):
         (tmp_path / f"schema/v{protocol}/1.0").mkdir(parents=True)
         (tmp_path / f"schema/v{protocol}/1.0/schema.json").write_text("{}")
     (tmp_path / "schema/extensions/v1").mkdir(parents=True)
     (tmp_path / "schema/extensions/v1/wave@2026-05-01.json").write_text(json.dumps(MINIMAL))
     with pytest.raises(InputError) as caught:
-        bundled.locate_fragment("wave", 2, data=tmp_path)
+        bundled.locate_fragment("wave", 2)
     assert [found.hint for found in caught.value.diagnostics] == ["it exists for protocol 1"]
 
 
@@ -194,14 +195,15 @@ def test_a_path_is_read_as_a_file(tmp_path: Path) -> None:
     assert [found.code for found in caught.value.diagnostics] == ["file-unreadable"]
 
 
-def test_releases_are_sorted_by_age(tmp_path: Path) -> None:
+def test_releases_are_sorted_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "data_folder", lambda: tmp_path)
     for name in ("2026-11-02", "0.10.8", "0.9.1", "2.0.0", "2.0.0-alpha.10", "2.0.0-alpha.3", "2026-01-31"):
         (tmp_path / "schema/v1" / name).mkdir(parents=True)
         (tmp_path / "schema/v1" / name / "schema.json").write_text('{"$defs": {}}')
     (tmp_path / "schema/v1/draft").mkdir()
-    names = [release.name for release in bundled.list_releases(tmp_path)]
+    names = [release.name for release in bundled.list_releases()]
     assert names == ["0.9.1", "0.10.8", "2.0.0-alpha.3", "2.0.0-alpha.10", "2.0.0", "2026-01-31", "2026-11-02"]
-    newest = bundled.find_release(1, data=tmp_path)
+    newest = bundled.find_release(1)
     assert (newest.name, newest.origin, newest.label) == (
         "2026-11-02",
         "ACP v1, 2026-11-02",
@@ -211,12 +213,13 @@ def test_releases_are_sorted_by_age(tmp_path: Path) -> None:
     assert bundled.load_facts(newest).gates == {}
 
 
-def test_an_unknown_release_is_answered_with_the_list(tmp_path: Path) -> None:
+def test_an_unknown_release_is_answered_with_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "data_folder", lambda: tmp_path)
     (tmp_path / "schema/v1/0.1.0").mkdir(parents=True)
     (tmp_path / "schema/v1/0.1.0/schema.json").write_text("{}")
     with pytest.raises(InputError) as caught:
-        bundled.find_release(1, "0.2.0", data=tmp_path)
+        bundled.find_release(1, "0.2.0")
     assert [found.hint for found in caught.value.diagnostics] == ["there are: 0.1.0"]
     with pytest.raises(InputError) as caught:
-        bundled.find_release(3, data=tmp_path)
+        bundled.find_release(3)
     assert [found.hint for found in caught.value.diagnostics] == ["there are: 1"]

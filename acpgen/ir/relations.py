@@ -58,8 +58,9 @@ class Coverage:
 
     def __init__(self, definitions: Mapping[str, Definition]) -> None:
         self._definitions = definitions
-        self._covers: dict[tuple[str, str, int], bool] = {}
-        self._disjoint: dict[tuple[str, str, int], bool] = {}
+        # memoised: the number of paths is exponential
+        self._covers: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
+        self._disjoint: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
 
     def describe(self, expression: TypeExpr) -> str:
         """A short name of the type for messages."""
@@ -97,10 +98,8 @@ class Coverage:
             return True
         if depth == 0:
             return False
-        if not (isinstance(wide, Ref) and isinstance(narrow, Ref)):
-            return self._finds_cover(wide, narrow, depth)
-        key = (wide.name, narrow.name, depth)
-        if key not in self._covers:  # memoised: the number of paths is exponential
+        key = (wide, narrow, depth)
+        if key not in self._covers:
             self._covers[key] = self._finds_cover(wide, narrow, depth)
         return self._covers[key]
 
@@ -151,9 +150,7 @@ class Coverage:
         """True if certainly no value is of both types."""
         if depth == 0:
             return False
-        if not (isinstance(one, Ref) and isinstance(other, Ref)):
-            return self._finds_disjoint(one, other, depth)
-        key = (one.name, other.name, depth)
+        key = (one, other, depth)
         if key not in self._disjoint:
             self._disjoint[key] = self._finds_disjoint(one, other, depth)
         return self._disjoint[key]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Diagnostic, Location, Report, Severity
-from acpgen.schema.bundled import BUNDLED, Catalogue
+from acpgen.schema import bundled
 from acpgen.schema.document import Document, join
 from acpgen.schema.facts import NO_FACTS, Facts, Negotiation
 from acpgen.schema.fragment import Fragment
@@ -57,13 +57,12 @@ def compose(
     protocol: int,
     release: str | None = None,
     facts: Facts = NO_FACTS,
-    catalogue: Catalogue = BUNDLED,
 ) -> Composed:
-    """Compose `base` with `fragments`. `facts` are those about the base; `catalogue` is for hints.
+    """Compose `base` with `fragments`. `facts` are those about the base.
 
     All problems are diagnostics of the result; nothing is raised.
     """
-    merger = Merger(base=base, protocol=protocol, gates=dict(facts.gates), catalogue=catalogue)
+    merger = Merger(base=base, protocol=protocol, gates=dict(facts.gates))
     _admit(merger, fragments)
     for step in (
         Merger.add_definitions,
@@ -126,7 +125,7 @@ def _twice(first: Fragment, second: Fragment) -> Diagnostic:
 
 def _refuse_protocol(merger: Merger, effect: Effect) -> None:
     fragment = effect.fragment
-    revisions = merger.catalogue.revisions_of(fragment.id, merger.protocol)
+    revisions = bundled.revisions_of(fragment.id, merger.protocol)
     others = ", ".join(f"{fragment.id}@{revision}" for revision in revisions)
     known = ", ".join(str(protocol) for protocol in fragment.protocols)
     effect.report.error(

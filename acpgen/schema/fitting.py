@@ -9,8 +9,6 @@ from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.bundled import (
-    BUNDLED,
-    Catalogue,
     bundled_fragments,
     is_bare,
     list_releases,
@@ -62,11 +60,10 @@ def fit(
     protocol: int,
     facts: Facts = NO_FACTS,
     others: Sequence[Fragment] = (),
-    catalogue: Catalogue = BUNDLED,
 ) -> Fit:
     """The effect of `fragment` on `base`, together with the fragments among `others` that it requires."""
     needed = _required(fragment, others)
-    composed = compose(base, [fragment, *needed], protocol=protocol, facts=facts, catalogue=catalogue)
+    composed = compose(base, [fragment, *needed], protocol=protocol, facts=facts)
     effect = composed.effects[fragment.spec]
     methods = {method for name, method in methods_of(fragment.definitions) if name in effect.definitions}
     errors, lost = effect.report.errors, _lost_references(composed, fragment)

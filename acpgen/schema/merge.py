@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from acpgen.diagnostics import Report
+from acpgen.schema import bundled
 from acpgen.schema.alternatives import Union, find_union
-from acpgen.schema.bundled import Catalogue
 from acpgen.schema.document import Document, join, resolve, split
 from acpgen.schema.equality import difference, same_shape
 from acpgen.schema.fragment import Change, Fragment
@@ -71,7 +71,6 @@ class Merger:
     base: Document
     protocol: int
     gates: dict[str, Gate]
-    catalogue: Catalogue
     root: dict[str, Any] = field(init=False)
     origins: Origins = field(init=False)
     effects: dict[str, Effect] = field(default_factory=dict, init=False)
@@ -117,7 +116,7 @@ class Merger:
 
     def _whereabouts(self, name: str, *, suggests: bool) -> str:
         """A hint for a missing definition: the releases that have it, or with `suggests` a similar name."""
-        releases = ", ".join(self.catalogue.releases_defining(name, self.protocol))
+        releases = ", ".join(bundled.releases_defining(name, self.protocol))
         if releases:
             return f"releases of protocol {self.protocol} that have it: {releases}"
         meant = did_you_mean(name, self._definitions) if suggests else None
@@ -264,7 +263,7 @@ class Merger:
     def _conflict(self, part: Part, pointer: str, wanted: Any) -> None:
         document, place = self.origins.find(pointer)
         found = difference(wanted, resolve(self.root, pointer))
-        self._disagree(part, document, place=f" ({place})", difference=str(found))
+        self._disagree(part, document, place=f" ({place})", difference=found)
 
     def _disagree(self, part: Part, document: Document, *, place: str, difference: str) -> None:
         fragment = part.effect.fragment
@@ -281,7 +280,7 @@ class Merger:
         others = [
             f"{each.id}@{revision}"
             for each in rivals
-            for revision in self.catalogue.revisions_of(each.id, self.protocol)
+            for revision in bundled.revisions_of(each.id, self.protocol)
             if revision != each.revision
         ]
         leave = f"leave out the extension {' or '.join(each.id for each in rivals)}"
