@@ -44,7 +44,7 @@ def test_a_minimal_fragment_has_defaults_for_the_rest() -> None:
     fragment = load_fragment(document(MINIMAL))
     assert (fragment.id, fragment.revision, fragment.spec) == ("wave", "2026-05-01", "wave@2026-05-01")
     assert fragment.origin == fragment.document.origin == "wave, 2026-05-01"
-    assert (fragment.rfd, fragment.description, fragment.requires) == (None, None, ())
+    assert (fragment.rfd, fragment.requires) == (None, ())
     assert (fragment.definitions, fragment.changes, fragment.gates) == ({}, {}, {})
 
 

@@ -25,9 +25,9 @@ class Misfit(PythonEnum):
     FORGIVEN = "forgiven"
     """Every reader replaces or skips the value, or reads it as another member of a union."""
 
-    def inside(self, inner: Misfit) -> Misfit:
-        """The effect on the message of a misfit in a part, if `self` is the effect of the part."""
-        return self if inner is Misfit.REFUSED else inner
+    def inside(self, outer: Misfit) -> Misfit:
+        """The effect of a misfit in a part: forgiven if the reader of the part (`self`) or one around it forgives."""
+        return Misfit.FORGIVEN if Misfit.FORGIVEN in (self, outer) else Misfit.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class TypeUsage:
             known = found.setdefault(name, {})
             if known.get(message) not in (Misfit.REFUSED, misfit):
                 known[message] = misfit
-                todo += [(message, each.target, misfit.inside(each.misfit)) for each in self._from[name]]
+                todo += [(message, each.target, each.misfit.inside(misfit)) for each in self._from[name]]
         return found
 
     def of(self, name: str) -> Uses:

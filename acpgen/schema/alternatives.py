@@ -99,6 +99,7 @@ def _read_union(key: str, members: list[Any], wanted: Mapping[str, Any], definit
 
 
 def _likeness(union: Union, addition: Any, wanted: Mapping[str, Any]) -> tuple[bool, int]:
+    """The sort key of unions by how well `addition` fits: by its tag or constant, then the one with most constants."""
     kinds = Counter(union.identity(member)[0] for member in union.members)
     return (union.tag in wanted or union.identity(addition)[0] == "value", kinds["value"])
 

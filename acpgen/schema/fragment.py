@@ -81,7 +81,6 @@ class Fragment:
     id: str
     revision: str
     title: str
-    description: str | None
     rfd: str | None
     status: str
     protocols: tuple[int, ...]
@@ -134,7 +133,6 @@ def _read(document: Document) -> Fragment:
         id=root["id"],
         revision=root["revision"],
         title=root["title"],
-        description=root.get("description"),
         rfd=root.get("rfd"),
         status=root["status"],
         protocols=tuple(int(protocol) for protocol in root["protocols"]),
