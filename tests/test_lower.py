@@ -758,6 +758,25 @@ def test_a_property_in_two_layers_has_the_narrower_type_and_is_required_if_eithe
     assert (found["n"].type, found["n"].required) == (INTEGER, True)
 
 
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ({"type": "number"}, {"type": "integer"}),
+        ({"type": "integer", "minimum": 0}, {"type": "integer", "minimum": 1}),
+        ({"type": "integer", "minimum": 0}, {"const": 3}),
+        ({"type": "array"}, {"type": "array", "items": TEXT}),
+        ({"type": "object"}, {"type": "object", "additionalProperties": COUNT}),
+        ({"anyOf": [ref("Word"), {"type": "null"}]}, ref("Word")),
+    ],
+)
+def test_bounds_items_and_references_of_two_layers_are_compared(wide: Any, narrow: Any) -> None:
+    (expected,) = model(Word={"type": "string"}, Only=obj({"a": narrow})).struct("Only").fields
+    for own, inherited in ((wide, narrow), (narrow, wide)):
+        thing = {"allOf": [ref("Base")], **obj({"a": own})}
+        (found,) = model(Word={"type": "string"}, Thing=thing, Base=obj({"a": inherited})).struct("Thing").fields
+        assert found.type == expected.type
+
+
 def test_a_property_in_two_layers_with_types_that_differ_is_an_error() -> None:
     base = obj({"kind": COUNT})
     assert refused(Thing={"allOf": [ref("Base")], **obj({"kind": TEXT})}, Base=base)[0][0] == "property-clash"

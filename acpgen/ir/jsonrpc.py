@@ -34,8 +34,8 @@ def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method
 def _has_null_error_ids(context: Context) -> bool:
     """True if the id of an error response may be null, which is the default in JSON-RPC."""
     ids = [properties["id"] for properties in _envelopes(context) if {"id", "error"} <= properties.keys()]
-    nodes = context.definitions.nodes
-    return not ids or any(_takes_null(each) for node in ids for each in (node, *map(nodes.get, own_references(node))))
+    ids += [context.definitions.nodes[name] for node in ids for name in own_references(node)]
+    return not ids or any(map(_takes_null, ids))
 
 
 def _envelopes(context: Context) -> Iterator[Mapping[str, Any]]:
@@ -48,18 +48,13 @@ def _envelopes(context: Context) -> Iterator[Mapping[str, Any]]:
 def _cancel(context: Context, method: Method, ids: set[str]) -> Cancel | None:
     """The method that cancels requests: a notification for both peers whose one required property is a request id."""
     params = context.lowered.get(method.params.name) if isinstance(method.params, Ref) else None
-    if (
-        method.kind is not MethodKind.NOTIFICATION
-        or set(method.handlers) != set(Role)
-        or not isinstance(params, Struct)
-    ):
+    if method.kind is not MethodKind.NOTIFICATION or set(method.handlers) != set(Role):
         return None
-    required = [field for field in params.fields if field.required]
-    if len(required) != 1 or not isinstance(required[0].type, Ref):
-        return None
-    if required[0].type.name not in {context.class_name(name) for name in ids}:
-        return None
-    return Cancel(method=method.wire, key=required[0].wire)
+    id_types = {context.class_name(name) for name in ids}
+    match [field for field in params.fields if field.required] if isinstance(params, Struct) else []:
+        case [Field(wire=key, type=Ref(name))] if name in id_types:
+            return Cancel(method=method.wire, key=key)
+    return None
 
 
 def _branches(node: Any, pointer: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

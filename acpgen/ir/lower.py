@@ -69,16 +69,13 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
     return model
 
 
-_WITHOUT_DEFINITIONS = Coverage({})
-"""Compares types of properties while definitions are not lowered yet."""
-
-
 class _Lowering:
     """Lower schema nodes to definitions, and register these with the context."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._expressions = Expressions(context, self._named)
+        self._coverage = Coverage({})  # definitions are not lowered yet
 
     def definition(self, schema_name: str) -> None:
         """Lower the definition `schema_name` of the schema."""
@@ -114,14 +111,8 @@ class _Lowering:
             listed = self._expressions.enumeration(node, pointer)
             if isinstance(listed, Choice) and None not in node["enum"]:
                 return _enum(name, listed, [], doc=doc, pointer=pointer, origin=origin)
-        inline_name = name + "Value"
-        return Alias(
-            name=name,
-            type=self._expressions.read(node, pointer, inline_name),
-            doc=doc,
-            pointer=pointer,
-            origin=origin,
-        )
+        expression = self._expressions.read(node, pointer, name + "Value")
+        return Alias(name=name, type=expression, doc=doc, pointer=pointer, origin=origin)
 
     def _object(self, name: str, shape: Shape, pointer: str) -> None:
         """Lower an object shape to a class, or to a union of classes if it has branches."""
@@ -146,7 +137,8 @@ class _Lowering:
         base = self._context.definitions.base_of(tuple(own))
         keeps = shape.open or self._context.options.keep_unknown
         fields = self._fields(name, shape, base)
-        self._check_extra(fields, keeps=keeps)
+        if keeps:
+            self._check_extra(fields)
         for missing in sorted(shape.required - {field.wire for field in fields}):
             self._context.report.warning(
                 "undeclared-required",
@@ -185,9 +177,9 @@ class _Lowering:
             message = f"the properties {known.wire!r} and {field.wire!r} of one object map to one name, {field.name}"
             self._context.report.error("name-clash", message, at=field.pointer)
             return known
-        if _WITHOUT_DEFINITIONS.covers(field.type, known.type):
+        if self._coverage.covers(field.type, known.type):
             narrow = known
-        elif _WITHOUT_DEFINITIONS.covers(known.type, field.type):
+        elif self._coverage.covers(known.type, field.type):
             narrow = field
         else:
             message = f"the property {field.wire!r} is declared twice in one object, and neither type is narrower"
@@ -235,9 +227,9 @@ class _Lowering:
             inherited=inherited,
         )
 
-    def _check_extra(self, fields: tuple[Field, ...], *, keeps: bool) -> None:
+    def _check_extra(self, fields: tuple[Field, ...]) -> None:
         for field in fields:
-            if keeps and field.name == EXTRA_FIELD:
+            if field.name == EXTRA_FIELD:
                 self._context.report.error(
                     "name-clash",
                     f"the property {field.wire!r} maps to `{EXTRA_FIELD}`, which holds unknown properties",
@@ -246,15 +238,15 @@ class _Lowering:
 
 
 def _enum(name: str, choice: Choice, nodes: list[Any], *, doc: str, pointer: str, origin: str) -> Enum:
-    described = {node["const"]: (node.get("title"), node.get("description", "")) for node in nodes if "const" in node}
-    members = []
-    for value in choice.values:
-        title, text = described.get(value, (None, ""))
-        members.append(EnumMember(value=value, title=title, doc=text))
+    described = {node["const"]: node for node in nodes if "const" in node}
+    nodes = [described.get(value, {}) for value in choice.values]
     return Enum(
         name=name,
         primitive=choice.primitive,
-        members=tuple(members),
+        members=tuple(
+            EnumMember(value=value, title=node.get("title"), doc=description(node))
+            for value, node in zip(choice.values, nodes, strict=True)
+        ),
         open=choice.open,
         doc=doc,
         pointer=pointer,

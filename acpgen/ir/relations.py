@@ -62,24 +62,6 @@ class Coverage:
         self._covers: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
         self._disjoint: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
 
-    def describe(self, expression: TypeExpr) -> str:
-        """A short name of the type for messages."""
-        match expression:
-            case Ref(name):
-                return name
-            case ListOf(item=item):
-                return f"an array of {self.describe(item)}"
-            case MapOf(value):
-                return f"a map of {self.describe(value)}"
-            case Nullable(inner):
-                return f"{self.describe(inner)} or null"
-            case Scalar(primitive=primitive) | Choice(primitive=primitive):
-                return primitive.value
-            case Const(value):
-                return repr(value)
-            case AnyJson():
-                return "any JSON"
-
     def resolve(self, expression: TypeExpr) -> Resolved:
         """The type behind aliases; a class or union as its definition, an enum as the choice of its values."""
         if not isinstance(expression, Ref) or expression.name not in self._definitions:

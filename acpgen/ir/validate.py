@@ -10,7 +10,10 @@ from acpgen.ir import names
 from acpgen.ir.leniency import can_fall_back
 from acpgen.ir.model import (
     Alias,
+    AnyJson,
     Candidate,
+    Choice,
+    Const,
     Definition,
     Enum,
     Field,
@@ -19,6 +22,7 @@ from acpgen.ir.model import (
     Model,
     Nullable,
     Ref,
+    Scalar,
     Struct,
     TaggedUnion,
     TypeExpr,
@@ -159,7 +163,7 @@ def _check_leniency(field: Field, model: Model, report: Report) -> None:
 
 def _check_candidates(union: Definition, candidates: Sequence[Candidate], coverage: Coverage, report: Report) -> None:
     for earlier, later in combinations(candidates, 2):
-        one, other = coverage.describe(earlier.type), coverage.describe(later.type)
+        one, other = _described(earlier.type), _described(later.type)
         if coverage.covers(earlier.type, later.type):
             report.warning(
                 "unreachable-member",
@@ -173,3 +177,22 @@ def _check_candidates(union: Definition, candidates: Sequence[Candidate], covera
                 f"{union.name}: a value may fit both {one} and {other}; it becomes {one}, which comes first",
                 at=union.pointer,
             )
+
+
+def _described(expression: TypeExpr) -> str:
+    """A short name of the type for messages."""
+    match expression:
+        case Ref(name):
+            return name
+        case ListOf(item=item):
+            return f"an array of {_described(item)}"
+        case MapOf(value):
+            return f"a map of {_described(value)}"
+        case Nullable(inner):
+            return f"{_described(inner)} or null"
+        case Scalar(primitive=primitive) | Choice(primitive=primitive):
+            return primitive.value
+        case Const(value):
+            return repr(value)
+        case AnyJson():
+            return "any JSON"
