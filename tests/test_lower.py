@@ -312,6 +312,7 @@ def test_a_default_object_becomes_its_class_with_what_differs() -> None:
         ({"type": "number", "default": 1}, Literal(1)),
         ({"default": {"a": [None]}}, MapValue((("a", ListValue((Literal(None),))),))),
         ({"enum": ["a", "b"], "default": "b"}, Literal("b")),
+        ({"type": ["integer", "string"], "default": "b"}, Literal("b")),
     ],
 )
 def test_defaults_are_read_through_their_type(node: Node, expected: object) -> None:
@@ -335,7 +336,9 @@ def test_a_default_of_a_union_becomes_the_member_that_takes_it() -> None:
         {"type": "array", "items": TEXT, "default": [1]},
         {"type": "array", "items": TEXT, "default": "a"},
         {"enum": ["a"], "default": "b"},
+        {"type": ["integer", "string"], "default": []},
         {**ref("Inner"), "default": {"b": 1}},
+        {**ref("Inner"), "default": {"a": "", "b": 1}},
         {**ref("Inner"), "default": {}},
         {**ref("Inner"), "default": []},
     ],
@@ -801,11 +804,21 @@ def test_forms_of_not_that_can_be_checked(barred: Node) -> None:
     assert report.found == []
 
 
-@pytest.mark.parametrize("barred", [{"minProperties": 1}, {"properties": {"a": {"type": "integer"}}}, True, {}])
+@pytest.mark.parametrize(
+    "barred",
+    [{"minProperties": 1}, {"properties": {"a": {"type": "integer"}}}, {"properties": {"a": True}}, True, {}],
+)
 def test_a_not_that_cannot_be_checked_is_a_warning(barred: Any) -> None:
     found, report = lowered(T=obj({"a": TEXT}, **{"not": barred}))
     assert found.struct("T").rejects is None
     assert ("unsupported-not", "/$defs/T/not") in [(each.code, each.pointer) for each in report.found]
+
+
+def test_null_counts_once_in_a_union() -> None:
+    null = {"type": "null"}
+    assert type_of({"anyOf": [null, {"const": None}]}) == NULL
+    union = untagged_union(model(Either={"anyOf": [null, TEXT, null, COUNT]}), "Either")
+    assert [member.type for member in union.members] == [NULL, STRING, INTEGER]
 
 
 # --- Leniency --------------------------------------------------------------------------------------------------------
