@@ -108,14 +108,17 @@ class Places:
                 if token not in self._children[offset]:
                     break
                 offset = self._children[offset][token]
-            self._found[pointer] = self._location(offset)
+            self._found[pointer] = self.at(offset)
         return self._found[pointer]
 
-    def _location(self, offset: int) -> Location:
+    def at(self, offset: int) -> Location:
+        """The place of the character at `offset`."""
         if not self._lines:
             self._lines = [0, *(match.end() for match in re.finditer("\n", self._text))]
         line = bisect(self._lines, offset)
-        return _location_in_line(self._label, self._text, offset, line=line, start=self._lines[line - 1])
+        start = self._lines[line - 1]
+        excerpt, _, _ = self._text[start : start + _EXCERPT].partition("\n")
+        return Location(self._label, line, offset - start + 1, excerpt.rstrip())
 
 
 def _skip_space(text: str, offset: int) -> int:
@@ -143,16 +146,6 @@ def _offsets_of_children(text: str, offset: int) -> dict[str, int]:
             position = _skip_space(text, position + 1)
         index += 1
     return found
-
-
-def _location(label: str, text: str, offset: int) -> Location:
-    start = text.rfind("\n", 0, offset) + 1
-    return _location_in_line(label, text, offset, line=text.count("\n", 0, offset) + 1, start=start)
-
-
-def _location_in_line(label: str, text: str, offset: int, *, line: int, start: int) -> Location:
-    excerpt, _, _ = text[start : start + _EXCERPT].partition("\n")
-    return Location(label, line, offset - start + 1, excerpt.rstrip())
 
 
 def read_document(path: Path, *, label: str, origin: str) -> Document:
@@ -187,6 +180,8 @@ def parse_document(data: bytes, *, label: str, origin: str) -> Document:
 
 
 def _parse(text: str, label: str) -> Any:
+    places = Places(label, text)
+
     def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) != len(pairs):
@@ -195,14 +190,14 @@ def _parse(text: str, label: str) -> Any:
             raise input_error(
                 "duplicate-name",
                 f"the name {json.dumps(twice)} occurs twice in one object",
-                location=_location(label, text, _offset_of_duplicate(text)),
+                location=places.at(_offset_of_duplicate(text)),
             )
         return members
 
     def refuse(token: str, why: str) -> NoReturn:
         offset = next(match.start() for match in _TOKEN.finditer(text) if match[0] == token)
         shown = token if len(token) <= _SHOWN_DIGITS else f"{token[:_SHOWN_DIGITS]}…"
-        raise input_error("bad-json", f"{shown} {why}", location=_location(label, text, offset))
+        raise input_error("bad-json", f"{shown} {why}", location=places.at(offset))
 
     def no_constant(name: str) -> NoReturn:
         refuse(name, "is not JSON")
@@ -222,7 +217,7 @@ def _parse(text: str, label: str) -> Any:
             text, object_pairs_hook=no_duplicates, parse_constant=no_constant, parse_float=finite, parse_int=whole
         )
     except json.JSONDecodeError as error:
-        raise input_error("bad-json", f"not JSON: {error.msg}", location=_location(label, text, error.pos)) from None
+        raise input_error("bad-json", f"not JSON: {error.msg}", location=places.at(error.pos)) from None
     except RecursionError:
         raise _too_deep(label) from None
 
