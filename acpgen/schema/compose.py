@@ -12,7 +12,7 @@ from acpgen.schema.document import Document, join
 from acpgen.schema.facts import NO_FACTS, Facts, Negotiation
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.gates import Gate
-from acpgen.schema.merge import Effect, Merger
+from acpgen.schema.merge import Merged, Merger
 from acpgen.schema.origins import Origins
 from acpgen.schema.walk import definition_pointer
 
@@ -22,7 +22,7 @@ class Composed:
     """A schema with its extensions. If `diagnostics` has an error, `root` must not be compiled.
 
     `gates` has the gate of each method, from the base or a fragment. `negotiation` is from the base. `fragments` are
-    sorted and contain only those that were composed; `effects` has all that were given, by their specs.
+    sorted and contain only those that were composed; `merged` has all that were given, by their specs.
     """
 
     root: dict[str, Any]
@@ -30,7 +30,7 @@ class Composed:
     negotiation: Negotiation | None
     base: Document
     fragments: tuple[Fragment, ...]
-    effects: Mapping[str, Effect]
+    merged: Mapping[str, Merged]
     protocol: int
     release: str | None
     diagnostics: tuple[Diagnostic, ...]
@@ -73,20 +73,20 @@ def compose(
         Merger.add_members,
         Merger.add_gates,
     ):
-        for effect in merger.admitted:
-            step(merger, effect)
+        for merged in merger.admitted:
+            step(merger, merged)
     merger.grow_defaults()
     report = Report()
-    for effect in merger.effects.values():
-        _note_ineffective(effect)
-        report.add(*effect.report.found)
+    for merged in merger.merged.values():
+        _note_ineffective(merged)
+        report.add(*merged.report.found)
     return Composed(
         root=merger.root,
         gates=merger.gates,
         negotiation=facts.negotiation,
         base=base,
-        fragments=tuple(effect.fragment for effect in merger.admitted),
-        effects=merger.effects,
+        fragments=tuple(merged.fragment for merged in merger.admitted),
+        merged=merger.merged,
         protocol=protocol,
         release=release,
         diagnostics=report.in_order,
@@ -100,15 +100,15 @@ def _admit(merger: Merger, fragments: Sequence[Fragment]) -> None:
     present = {name for each in ordered for name in (each.id, each.spec)}
     taken: dict[str, Fragment] = {}
     for fragment in ordered:
-        effect = merger.effect(fragment)
+        merged = merger.of(fragment)
         first = taken.setdefault(fragment.id, fragment)
         if first is not fragment:
-            effect.report.add(_twice(first, fragment))
+            merged.report.add(_twice(first, fragment))
         elif merger.protocol not in fragment.protocols:
-            _refuse_protocol(merger, effect)
+            _refuse_protocol(merger, merged)
         else:
-            merger.admitted.append(effect)
-            _check_requirements(effect, present)
+            merger.admitted.append(merged)
+            _check_requirements(merged, present)
 
 
 def _twice(first: Fragment, second: Fragment) -> Diagnostic:
@@ -123,12 +123,12 @@ def _twice(first: Fragment, second: Fragment) -> Diagnostic:
     )
 
 
-def _refuse_protocol(merger: Merger, effect: Effect) -> None:
-    fragment = effect.fragment
+def _refuse_protocol(merger: Merger, merged: Merged) -> None:
+    fragment = merged.fragment
     revisions = bundled.revisions_of(fragment.id, merger.protocol)
     others = ", ".join(f"{fragment.id}@{revision}" for revision in revisions)
     known = ", ".join(str(protocol) for protocol in fragment.protocols)
-    effect.report.error(
+    merged.report.error(
         "fragment-protocol",
         f"{fragment.origin} extends protocol {known}, not {merger.protocol}",
         at="/protocols",
@@ -136,11 +136,11 @@ def _refuse_protocol(merger: Merger, effect: Effect) -> None:
     )
 
 
-def _check_requirements(effect: Effect, present: set[str]) -> None:
-    fragment = effect.fragment
+def _check_requirements(merged: Merged, present: set[str]) -> None:
+    fragment = merged.fragment
     for index, name in enumerate(fragment.requires):
         if name not in present:
-            effect.report.error(
+            merged.report.error(
                 "fragment-requires",
                 f"{fragment.origin} needs the extension {name}",
                 at=join("/requires", index),
@@ -148,16 +148,16 @@ def _check_requirements(effect: Effect, present: set[str]) -> None:
             )
 
 
-def _note_ineffective(effect: Effect) -> None:
+def _note_ineffective(merged: Merged) -> None:
     """Note the parts that are superseded or left out; a single note if the whole fragment is superseded."""
-    origin = effect.fragment.origin
-    if effect.is_superseded and not effect.report.errors:
-        origins = " and of ".join(sorted({known for _, known in effect.superseded}))
-        effect.report.note("superseded", f"{origin} is superseded: all of it is part of {origins}", at="")
+    origin = merged.fragment.origin
+    if merged.is_superseded and not merged.report.errors:
+        origins = " and of ".join(sorted({known for _, known in merged.superseded}))
+        merged.report.note("superseded", f"{origin} is superseded: all of it is part of {origins}", at="")
     else:
-        for part, known in effect.superseded:
-            effect.report.note("superseded", f"{part.name} is already part of {known}", at=part.at)
-    for name, change in effect.fragment.changes.items():
-        if name in effect.missing and change.optional:
+        for part, known in merged.superseded:
+            merged.report.note("superseded", f"{part.name} is already part of {known}", at=part.at)
+    for name, change in merged.fragment.changes.items():
+        if name in merged.missing and change.optional:
             message = f"{origin} leaves out its change to {definition_pointer(name)}, which is not defined"
-            effect.report.note("left-out", message, at=join("/changes", name))
+            merged.report.note("left-out", message, at=join("/changes", name))

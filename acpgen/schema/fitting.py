@@ -64,21 +64,21 @@ def fit(
     """The effect of `fragment` on `base`, together with the fragments among `others` that it requires."""
     needed = _required(fragment, others)
     composed = compose(base, [fragment, *needed], protocol=protocol, facts=facts)
-    effect = composed.effects[fragment.spec]
-    methods = {method for name, method in methods_of(fragment.definitions) if name in effect.definitions}
-    errors, lost = effect.report.errors, _lost_references(composed, fragment)
+    merged = composed.merged[fragment.spec]
+    methods = {method for name, method in methods_of(fragment.definitions) if name in merged.definitions}
+    errors, lost = merged.report.errors, _lost_references(composed, fragment)
     if any(found.code not in _INCOMPLETE for found in errors):
         verdict = Verdict.CONFLICTS
     elif lost or any(found.code == "fragment-missing" for found in errors):
         verdict = Verdict.LACKS
     else:
-        verdict = Verdict.SUPERSEDED if effect.is_superseded else Verdict.APPLIES
-    reasons = sorted(errors or effect.report.found, key=lambda found: found.sort_key)
+        verdict = Verdict.SUPERSEDED if merged.is_superseded else Verdict.APPLIES
+    reasons = sorted(errors or merged.report.found, key=lambda found: found.sort_key)
     return Fit(
         fragment=fragment,
         methods=tuple(sorted(methods)),
-        definitions=tuple(sorted(effect.definitions)),
-        changed=tuple(sorted(effect.changed)),
+        definitions=tuple(sorted(merged.definitions)),
+        changed=tuple(sorted(merged.changed)),
         verdict=verdict,
         reasons=(*(found.message for found in reasons), *lost),
     )
@@ -86,7 +86,7 @@ def fit(
 
 def _lost_references(composed: Composed, fragment: Fragment) -> list[str]:
     """A message for each missing definition that the additions of `fragment` refer to."""
-    changes = [change for _, change in composed.effects[fragment.spec].targets()]
+    changes = [change for _, change in composed.merged[fragment.spec].targets()]
     added = [*fragment.definitions.values(), *(node for change in changes for node in change.added)]
     names = {name for schema in added for name in references(schema)}
     return [

@@ -22,8 +22,8 @@ _KINDS = ("Request", "Response", "Notification")
 
 
 @dataclass(slots=True, kw_only=True)
-class Effect:
-    """The effect of one fragment on a schema; `report` takes pointers into the fragment.
+class Merged:
+    """One fragment as it was merged into a schema; `report` takes pointers into the fragment.
 
     `definitions` and `gates` were added, the definitions in `changed` were changed, those in `missing` do not exist.
     `superseded` are the parts that the schema has already, each with its origin there.
@@ -51,21 +51,21 @@ class Effect:
 class Part:
     """A part of a fragment: its pointer there, and its name in messages."""
 
-    effect: Effect
+    merged: Merged
     at: str
     name: str
 
     @property
     def source(self) -> Source:
         """The place of the part in its file."""
-        return self.effect.fragment.document, self.at
+        return self.merged.fragment.document, self.at
 
 
 @dataclass(slots=True, kw_only=True)
 class Merger:
     """The state of a composition. `root` is replaced, never changed: the inputs stay as they are.
 
-    `effects` has an entry for each fragment by its spec; only those in `admitted` take part in the steps.
+    `merged` has an entry for each fragment by its spec; only those in `admitted` take part in the steps.
     """
 
     base: Document
@@ -73,8 +73,8 @@ class Merger:
     gates: dict[str, Gate]
     root: dict[str, Any] = field(init=False)
     origins: Origins = field(init=False)
-    effects: dict[str, Effect] = field(default_factory=dict, init=False)
-    admitted: list[Effect] = field(default_factory=list, init=False)
+    merged: dict[str, Merged] = field(default_factory=dict, init=False)
+    admitted: list[Merged] = field(default_factory=list, init=False)
     _defaults: dict[Addition, tuple[Any, Source]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -82,32 +82,32 @@ class Merger:
         self.root = self.base.root
         self.origins = Origins(self.base)
 
-    def effect(self, fragment: Fragment) -> Effect:
-        """The effect of `fragment` so far."""
-        return self.effects.setdefault(fragment.spec, Effect(fragment=fragment, report=fragment.document.report()))
+    def of(self, fragment: Fragment) -> Merged:
+        """The state of `fragment`."""
+        return self.merged.setdefault(fragment.spec, Merged(fragment=fragment, report=fragment.document.report()))
 
-    def add_definitions(self, effect: Effect) -> None:
+    def add_definitions(self, merged: Merged) -> None:
         """Add the new definitions of the fragment."""
-        for name, node in effect.fragment.definitions.items():
-            part, pointer = Part(effect, join("/$defs", name), f"the definition {name}"), definition_pointer(name)
+        for name, node in merged.fragment.definitions.items():
+            part, pointer = Part(merged, join("/$defs", name), f"the definition {name}"), definition_pointer(name)
             rival = self._same_message(name, node)
             if name in self._definitions:
                 self._compare(part, pointer, node)
             elif rival is not None:
                 text = f"{part.name} of the method {node['x-method']} (called {rival} there)"
-                self._conflict(Part(effect, part.at, text), definition_pointer(rival), node)
+                self._conflict(Part(merged, part.at, text), definition_pointer(rival), node)
             else:
                 self._put(pointer, node, part.source)
-                effect.definitions.add(name)
+                merged.definitions.add(name)
 
-    def check_targets(self, effect: Effect) -> None:
+    def check_targets(self, merged: Merged) -> None:
         """Find the changes to definitions that do not exist: an error, unless the change is optional."""
-        fragment = effect.fragment
+        fragment = merged.fragment
         for name in fragment.changes.keys() - self._definitions.keys():
-            effect.missing.add(name)
-        errors = [name for name, change in fragment.changes.items() if name in effect.missing and not change.optional]
+            merged.missing.add(name)
+        errors = [name for name, change in fragment.changes.items() if name in merged.missing and not change.optional]
         for index, name in enumerate(errors):
-            effect.report.error(
+            merged.report.error(
                 "fragment-missing",
                 f"{fragment.origin} changes {definition_pointer(name)}, which {self.base.origin} does not have",
                 at=join("/changes", name),
@@ -122,29 +122,29 @@ class Merger:
         meant = did_you_mean(name, self._definitions) if suggests else None
         return meant or f"no bundled release of protocol {self.protocol} has it"
 
-    def replace_definitions(self, effect: Effect) -> None:
+    def replace_definitions(self, merged: Merged) -> None:
         """Replace definitions that have the shape which the fragment expects."""
-        for name, change in effect.targets():
+        for name, change in merged.targets():
             if change.replacement is None:
                 continue
             at, pointer, what = join("/changes", name, "replace"), definition_pointer(name), f"the definition {name}"
-            part, present = Part(effect, join(at, "with"), what), self._definitions[name]
+            part, present = Part(merged, join(at, "with"), what), self._definitions[name]
             if same_shape(present, change.replacement.result):
                 self._supersede(part, pointer)
             elif same_shape(present, change.replacement.expect):
                 self._put(pointer, change.replacement.result, part.source)
-                effect.changed.add(name)
+                merged.changed.add(name)
             else:
                 # report the difference from the expected shape: the result differs on purpose
-                expected = Part(effect, join(at, "expect"), f"{what} as expected")
+                expected = Part(merged, join(at, "expect"), f"{what} as expected")
                 self._conflict(expected, pointer, change.replacement.expect)
 
-    def add_properties(self, effect: Effect) -> None:
+    def add_properties(self, merged: Merged) -> None:
         """Add properties to definitions that exist."""
-        for name, change in effect.targets():
+        for name, change in merged.targets():
             for wire, node in change.properties.items():
                 at = join("/changes", name, "properties", wire)
-                self._add_property(Part(effect, at, f"the property {wire} of {name}"), name, wire, node)
+                self._add_property(Part(merged, at, f"the property {wire} of {name}"), name, wire, node)
 
     def _add_property(self, part: Part, name: str, wire: str, node: Any) -> None:
         definition, target = self._definitions[name], definition_pointer(name)
@@ -155,39 +155,39 @@ class Merger:
             self._conflict(part, target, node)
         else:
             self._put(join(target, "properties", wire), node, part.source)
-            part.effect.changed.add(name)
+            part.merged.changed.add(name)
             if isinstance(node, dict) and "default" in node:
                 document, at = part.source
                 self._defaults[target, wire] = (node["default"], (document, join(at, "default")))
 
-    def add_required(self, effect: Effect) -> None:
+    def add_required(self, merged: Merged) -> None:
         """Require properties of definitions that exist."""
-        for name, change in effect.targets():
+        for name, change in merged.targets():
             pointer = definition_pointer(name)
             for index, wire in enumerate(change.required):
-                part = Part(effect, join("/changes", name, "required", index), f"the requirement of {wire} in {name}")
+                part = Part(merged, join("/changes", name, "required", index), f"the requirement of {wire} in {name}")
                 parts = layers(self._definitions[name], pointer, self._definitions)
                 present = [place for place, layer in parts if wire in schema_list(layer, "required")]
                 if present:
                     self._supersede(part, join(present[0], "required"))
                 elif find_property(self._definitions[name], pointer, wire, self._definitions) is None:
-                    message = f"{effect.fragment.origin} requires {wire!r}, which is no property of {name}"
-                    effect.report.error("fragment-required", message, at=part.at, hint="add it under `properties`")
+                    message = f"{merged.fragment.origin} requires {wire!r}, which is no property of {name}"
+                    merged.report.error("fragment-required", message, at=part.at, hint="add it under `properties`")
                 else:
                     self._append(join(pointer, "required"), wire, part.source)
-                    effect.changed.add(name)
+                    merged.changed.add(name)
 
-    def add_members(self, effect: Effect) -> None:
+    def add_members(self, merged: Merged) -> None:
         """Add members to the unions and enumerations that exist."""
-        for name, change in effect.targets():
+        for name, change in merged.targets():
             for index, member in enumerate(change.members):
                 at = join("/changes", name, "members", index)
                 union = find_union(self._definitions[name], member, self._definitions)
                 if union is None:
-                    self._add_enum_value(effect, at, name, member)
+                    self._add_enum_value(merged, at, name, member)
                 else:
                     what = f"the member {union.identity(member)[1]} of {name}"
-                    self._add_member(Part(effect, at, what), name, union, member)
+                    self._add_member(Part(merged, at, what), name, union, member)
 
     def _add_member(self, part: Part, name: str, union: Union, member: Any) -> None:
         array, known = join(definition_pointer(name), union.key), union.find(member)
@@ -201,31 +201,31 @@ class Merger:
         if exclusion is not None and open_index is not None:
             moved = open_index + (open_index >= index)
             self._append(join(array, moved, "not", "anyOf"), exclusion, part.source)
-        part.effect.changed.add(name)
+        part.merged.changed.add(name)
 
-    def _add_enum_value(self, effect: Effect, at: str, name: str, member: Any) -> None:
+    def _add_enum_value(self, merged: Merged, at: str, name: str, member: Any) -> None:
         """Add the constant of `member` to an enumeration that is written with the keyword `enum`."""
         pointer = definition_pointer(name)
         values = schema_list(self._definitions[name], "enum")
         if not values or not isinstance(member, dict) or "const" not in member:
-            self._conflict(Part(effect, at, f"a member of {name} (which is not a union there)"), pointer, member)
+            self._conflict(Part(merged, at, f"a member of {name} (which is not a union there)"), pointer, member)
             return
         value = member["const"]
         if value in values:
-            part = Part(effect, at, f"the value {value!r} of {name}")
+            part = Part(merged, at, f"the value {value!r} of {name}")
             self._supersede(part, join(pointer, "enum", values.index(value)))
         else:
-            self._append(join(pointer, "enum"), value, (effect.fragment.document, join(at, "const")))
-            effect.changed.add(name)
+            self._append(join(pointer, "enum"), value, (merged.fragment.document, join(at, "const")))
+            merged.changed.add(name)
 
-    def add_gates(self, effect: Effect) -> None:
+    def add_gates(self, merged: Merged) -> None:
         """Add the gates of methods."""
-        for method, gate in effect.fragment.gates.items():
-            part, known = Part(effect, gate_pointer(gate.root, method), f"the gate of {method}"), self.gates.get(method)
+        for method, gate in merged.fragment.gates.items():
+            part, known = Part(merged, gate_pointer(gate.root, method), f"the gate of {method}"), self.gates.get(method)
             if known is None:
                 self.gates[method] = gate
                 self.origins.put(gate.pointer, part.source)
-                effect.gates.add(method)
+                merged.gates.add(method)
             elif known == gate:
                 self._supersede(part, known.pointer)
             else:
@@ -251,7 +251,7 @@ class Merger:
         return next((other for other, present in known if _message(other, present) == message), None)
 
     def _supersede(self, part: Part, pointer: str) -> None:
-        part.effect.superseded.append((part, self.origins.find(pointer)[0].origin))
+        part.merged.superseded.append((part, self.origins.find(pointer)[0].origin))
 
     def _compare(self, part: Part, pointer: str, wanted: Any) -> None:
         """Compare `wanted` with the schema at `pointer`: the part is superseded, or in conflict."""
@@ -266,8 +266,8 @@ class Merger:
         self._disagree(part, document, place=f" ({place})", difference=found)
 
     def _disagree(self, part: Part, document: Document, *, place: str, difference: str) -> None:
-        fragment = part.effect.fragment
-        part.effect.report.error(
+        fragment = part.merged.fragment
+        part.merged.report.error(
             "fragment-conflict",
             f"{fragment.spec} and {document.origin}{place} disagree on {part.name}: {difference}",
             at=part.at,
@@ -275,7 +275,7 @@ class Merger:
         )
 
     def _way_out(self, fragment: Fragment, document: Document) -> str:
-        known = [effect.fragment for effect in self.admitted]
+        known = [merged.fragment for merged in self.admitted]
         rivals = [fragment, *(each for each in known if each.document is document and each is not fragment)]
         others = [
             f"{each.id}@{revision}"
