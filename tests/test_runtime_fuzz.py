@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.ir.model import Kind, Role
+from acpgen.ir.model import MethodKind, Role
 from tests.runtime_support import run, started, unchecked
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES, Samples, model_for
@@ -56,7 +56,7 @@ def good_line(random: Random, messages: list[Any], number: int) -> Line:
     kind = message.pop("_", None)
     if "method" not in message:
         message["id"] = random.randrange(number + 10) // 10  # some of those wait for an answer
-    elif kind is not Kind.NOTIFICATION:
+    elif kind is not MethodKind.NOTIFICATION:
         message["id"] = random.choice([number, f"r{number}", -number, 2**53 + number])
     if message.get("method") == "$/cancel_request":
         message["params"] = {"requestId": random.randrange(number + 1)}

@@ -13,7 +13,7 @@ from acpgen.config.keys import RoleChoice
 
 if TYPE_CHECKING:
     from acpgen.ir.model import Method, TypeExpr
-    from acpgen.schema.compose import Summary
+    from acpgen.schema.fitting import Fit
 
 METHOD_COLUMNS = ("method", "side", "kind", "params", "result", "capability", "origin")
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
@@ -84,43 +84,43 @@ def extensions_command(
 
         print_json(fragment_schema())
         return
-    summaries = _summaries(asked)
+    fits = _fits(asked)
     if form is DataFormat.JSON:
-        print_json([_extension_as_json(summary) for summary in summaries])
+        print_json([_extension_as_json(found) for found in fits])
     else:
-        print_table(EXTENSION_COLUMNS, [_extension_row(summary) for summary in summaries])
+        print_table(EXTENSION_COLUMNS, [_extension_row(found) for found in fits])
 
 
-def _summaries(asked: options.Asked) -> list[Summary]:
+def _fits(asked: options.Asked) -> list[Fit]:
     from acpgen.pipeline import load
     from acpgen.schema.bundled import bundled_fragments, known_facts
-    from acpgen.schema.compose import summarise
+    from acpgen.schema.fitting import fit
     from acpgen.sources.inputs import find_inputs
 
     loaded = load(find_inputs(replace(asked.sources(), extensions=())))
     base, protocol = loaded.base, loaded.protocol
-    gates = known_facts(base, protocol, loaded.release)[0].gates
+    facts, _ = known_facts(base, protocol, loaded.release)
     fragments = bundled_fragments(protocol)
-    return [summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments]
+    return [fit(base, fragment, protocol=protocol, facts=facts, others=fragments) for fragment in fragments]
 
 
-def _extension_row(summary: Summary) -> list[str]:
-    added = [*summary.methods, *(f"{name} (changed)" for name in summary.changed)]
-    fragment = summary.fragment
-    return [fragment.spec, summary.verdict, fragment.title, fragment.status, ", ".join(added) or "-"]
+def _extension_row(found: Fit) -> list[str]:
+    added = [*found.methods, *(f"{name} (changed)" for name in found.changed)]
+    fragment = found.fragment
+    return [fragment.spec, found.verdict.value, fragment.title, fragment.status, ", ".join(added) or "-"]
 
 
-def _extension_as_json(summary: Summary) -> dict[str, object]:
-    fragment = summary.fragment
+def _extension_as_json(found: Fit) -> dict[str, object]:
+    fragment = found.fragment
     return {
         "extension": fragment.id,
         "revision": fragment.revision,
         "title": fragment.title,
         "status": fragment.status,
         "rfd": fragment.rfd,
-        "verdict": summary.verdict,
-        "reasons": list(summary.reasons),
-        "methods": list(summary.methods),
-        "definitions": list(summary.definitions),
-        "changed": list(summary.changed),
+        "verdict": found.verdict.value,
+        "reasons": list(found.reasons),
+        "methods": list(found.methods),
+        "definitions": list(found.definitions),
+        "changed": list(found.changed),
     }

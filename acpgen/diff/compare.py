@@ -9,11 +9,11 @@ from acpgen.diff.bump import Bump
 from acpgen.diff.definition_changes import added, compare_definitions, removed
 from acpgen.diff.findings import Comparison, Delta, DiffFinding, Direction, Effect, Wire, worst_wire
 from acpgen.diff.method_changes import compare_methods, compare_protocols, states_gates
-from acpgen.ir.methods import Message
+from acpgen.ir.methods import MessageType
 from acpgen.ir.model import Definition, Model, Role
 from acpgen.ir.usage import Misfit, TypeUsage
 
-_Carriers = Mapping[Message, Misfit]
+_Carriers = Mapping[MessageType, Misfit]
 
 
 def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> Comparison:

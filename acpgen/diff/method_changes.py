@@ -10,7 +10,7 @@ from acpgen.diff import rules
 from acpgen.diff.bump import Bump
 from acpgen.diff.findings import SOURCE_OK, Delta, Direction, Effect, Place, Use, Wire, breaks, risks
 from acpgen.diff.spelling import shown
-from acpgen.ir.model import Kind, Method, Model, Role
+from acpgen.ir.model import Method, MethodKind, Model, Role
 from acpgen.text import cut
 
 _GONE = breaks(Use.CALL, Use.HANDLE)
@@ -96,7 +96,7 @@ def _callers(method: Method) -> tuple[Role, ...]:
 
 def _refused(method: Method) -> Wire:
     """The verdict on a message to a peer that does not handle the method."""
-    return Wire.BREAKS if method.kind is Kind.REQUEST else Wire.LOSES
+    return Wire.BREAKS if method.kind is MethodKind.REQUEST else Wire.LOSES
 
 
 def _unhandled(method: Method) -> Wire:

@@ -179,7 +179,7 @@ def _order(bump: Bump, before: list[Spelling], after: dict[Spelling, TypeExpr], 
         return
     place = {key: index for index, key in enumerate(kept)}
     swapped = [(after[one], after[other]) for one, other in combinations(before, 2) if place[one] > place[other]]
-    coverage = Coverage(bump.new)
+    coverage = Coverage(bump.new.by_name)
     overlap = any(coverage.covers(one, other) or coverage.covers(other, one) for one, other in swapped)
     verdict = Wire.LOSES if overlap else Wire.OK
     yield Delta(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from acpgen.diff.default_values import DefaultValues
 from acpgen.diff.findings import Wire, worst_wire
-from acpgen.ir.defaults import replaces_misfits
+from acpgen.ir.leniency import replaces_misfits, skips_misfits
 from acpgen.ir.model import (
     AnyJson,
     Choice,
@@ -159,13 +159,10 @@ class Acceptance:
 
     def _skips(self, sent: Field, read: Field) -> bool:
         """Whether only items can be misfits, and the reader skips these."""
-        if not read.leniency.skip_invalid_items:
-            return False
         given, wanted = concrete(sent.type, self.sender), concrete(read.type, self.reader)
         if isinstance(wanted, Nullable):
-            given, wanted = _without_null(given, self.sender), concrete(wanted.inner, self.reader)
-        same_kind = isinstance(given, (ListOf, MapOf)) and type(given) is type(wanted)
-        return same_kind and not (isinstance(wanted, ListOf) and wanted.min_items)
+            given, wanted = _without_null(given, self.sender), _without_null(wanted, self.reader)
+        return skips_misfits(read, self.reader) and type(given) is type(wanted)
 
     def absence(self, sent: Field, read: Field) -> Wire:
         """The verdict on objects without the property: it must mean the same on both sides."""

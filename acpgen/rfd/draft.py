@@ -22,6 +22,7 @@ from acpgen.rfd.typescript import convert_declarations
 from acpgen.rfd.values import Piece, is_message, read_calls, read_pieces, report_value
 from acpgen.schema.compose import compose
 from acpgen.schema.document import Document, join, parse_document
+from acpgen.schema.facts import Facts
 from acpgen.schema.fragment import find_marks, load_fragment, mark
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def check_draft(text: str, *, label: str, base: Document, known: Base) -> tuple[
     """The diagnostics of a build with the draft `text`; `label` is the path of the draft in them."""
     try:
         fragment = load_fragment(parse_document(text.encode(), label=label, origin=label))
-        report = check_composed(compose(base, [fragment], protocol=known.protocol, gates=known.gates))
+        report = check_composed(compose(base, [fragment], protocol=known.protocol, facts=Facts(gates=known.gates)))
     except InputError as error:
         return error.diagnostics
     return tuple(report.found)

@@ -227,7 +227,7 @@ class Describer:
         """The parts below `pointer` that an extension brought, without the parts of such parts."""
         own = {self._composed.origin(pointer), self._composed.base.origin}
         outer = ""
-        for inner, (document, _) in sorted(self._composed.sources.items()):
+        for inner, (document, _) in sorted(self._composed.origins.sources.items()):
             is_part = inner.startswith(pointer + "/") and not (outer and inner.startswith(outer + "/"))
             if is_part and document.origin not in own:
                 outer = inner

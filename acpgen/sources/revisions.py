@@ -170,8 +170,8 @@ def _document(file: File, protocol: int) -> Document:
 def _extended(loaded: Loaded, extensions: Sequence[str]) -> Loaded:
     """Add extensions to an input, without those that it has already."""
     known = {fragment.document.digest for fragment in loaded.fragments}
-    gates = known_facts(loaded.base, loaded.protocol, loaded.release)[0].gates
-    files = [choose_fragment(each, loaded.base, protocol=loaded.protocol, gates=gates) for each in extensions]
+    facts, _ = known_facts(loaded.base, loaded.protocol, loaded.release)
+    files = [choose_fragment(each, loaded.base, protocol=loaded.protocol, facts=facts) for each in extensions]
     added = tuple(fragment for fragment in load_fragments(files) if fragment.document.digest not in known)
     return replace(loaded, fragments=(*loaded.fragments, *added))
 
