@@ -51,17 +51,19 @@ class Bump:
         """The wire verdicts on two types in the same place."""
         return Effect(self.forward.accepts(old, new), self.backward.accepts(new, old))
 
+    def effect_inside(self, old: str, new: str) -> Effect:
+        """The wire verdicts on two definitions, even if they are paired."""
+        return Effect(self.forward.afresh(old, new), self.backward.afresh(new, old))
+
     def source(self, old: TypeExpr, new: TypeExpr) -> SourceEffect:
         """The source verdict on two types in the same place."""
         return source_of(self.old_types.atoms(old), self.new_types.atoms(new))
 
     def type_change(self, old: TypeExpr, new: TypeExpr) -> TypeChange:
         """The way in which two types differ that do not agree."""
-        if spelled(old, self.old_name, annotations=False) == spelled(new, str, annotations=False):
-            return TypeChange.ANNOTATION
-        bare_old = spelled(old, self.old_name, annotations=False, bounds=False)
-        if bare_old == spelled(new, str, annotations=False, bounds=False):
-            return TypeChange.BOUNDS
+        before, after = spelled(old, self.old_name), spelled(new, str)
+        if before.bare == after.bare:
+            return TypeChange.ANNOTATION if before.bounds == after.bounds else TypeChange.BOUNDS
         match old, new:
             case (Nullable(), Nullable()) | (AnyJson(), _) | (_, AnyJson()):
                 pass

@@ -10,7 +10,7 @@ from acpgen.diff.field_changes import compare_fields
 from acpgen.diff.findings import (
     FINE,
     SOURCE_OK,
-    Delta,
+    DiffFinding,
     Effect,
     Place,
     SourceEffect,
@@ -19,7 +19,6 @@ from acpgen.diff.findings import (
     Wire,
     breaks,
     risks,
-    worst_source,
 )
 from acpgen.diff.rules import ALIAS_TYPE_RULES
 from acpgen.diff.spelling import shown
@@ -30,7 +29,6 @@ from acpgen.ir.model import (
     Definition,
     Enum,
     Model,
-    Primitive,
     Ref,
     Struct,
     TaggedUnion,
@@ -48,27 +46,27 @@ _KINDS = {
 }
 
 
-def compare_definitions(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
+def compare_definitions(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFinding]:
     """The differences between two definitions, including their names and texts."""
     if old.name != new.name:
         place = Place(type=new.name, was=old.name)
-        yield Delta(rules.TYPE_RENAMED, place, f"is the new name of {old.name}", source=breaks(Use.IMPORT))
+        yield DiffFinding(rules.TYPE_RENAMED, place, f"is the new name of {old.name}", source=breaks(Use.IMPORT))
     yield from _by_kind(bump, old, new)
     yield from _documentation(old, new)
 
 
-def added(definition: Definition) -> Delta:
+def added(definition: Definition) -> DiffFinding:
     """A type that only NEW has."""
-    return Delta(rules.TYPE_ADDED, Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
+    return DiffFinding(rules.TYPE_ADDED, Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
 
 
-def removed(definition: Definition) -> Delta:
+def removed(definition: Definition) -> DiffFinding:
     """A type that only OLD has."""
     message = f"type removed: {_KINDS[type(definition)]}"
-    return Delta(rules.TYPE_REMOVED, Place(type=definition.name), message, source=breaks(Use.IMPORT))
+    return DiffFinding(rules.TYPE_REMOVED, Place(type=definition.name), message, source=breaks(Use.IMPORT))
 
 
-def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
+def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFinding]:
     match old, new:
         case Struct(), Struct():
             yield from _structs(bump, old, new)
@@ -77,7 +75,7 @@ def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
                 yield _other_kind(bump, old, new)  # the only class of a union can be constructed under its name
             yield from compare_unions(bump, old, new)
         case Enum(), Enum():
-            yield from _enums(old, new)
+            yield from _enums(bump, old, new)
         case Alias(), Alias():
             yield from _aliases(bump, old, new)
         case _:
@@ -87,12 +85,12 @@ def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
 # --- Definitions of different kinds ---------------------------------------------------------------------------------
 
 
-def _other_kind(bump: Bump, old: Definition, new: Definition) -> Delta:
-    return Delta(
+def _other_kind(bump: Bump, old: Definition, new: Definition) -> DiffFinding:
+    return DiffFinding(
         rules.TYPE_KIND_CHANGED,
         Place(type=new.name),
-        f"is {_described(new)} now; before: {_described(old)}{_replacement(old, new, bump.new)}",
-        effect=Effect(bump.forward.afresh(old.name, new.name), bump.backward.afresh(new.name, old.name)),
+        f"is {_described(new)} now; before: {_described(old)}",
+        effect=bump.effect_inside(old.name, new.name),
         source=_source_of_other_kind(bump, old, new),
     )
 
@@ -110,7 +108,7 @@ def _source_of_other_kind(bump: Bump, old: Definition, new: Definition) -> Sourc
         return breaks(Use.CONSTRUCT, Use.READ)
     found = [each.source for each in _structs(bump, before, after) if each.source.verdict is not SourceVerdict.OK]
     uses = tuple(dict.fromkeys(use for each in found for use in each.uses))
-    return SourceEffect(worst_source(each.verdict for each in found), uses)
+    return SourceEffect(SourceVerdict.worst(each.verdict for each in found), uses)
 
 
 def _behind(definition: Definition, model: Model) -> Definition:
@@ -135,53 +133,31 @@ def _described(definition: Definition) -> str:
             return kind
 
 
-def _replacement(old: Definition, new: Definition, model: Model) -> str:
-    """The classes to construct instead of a class that became a union."""
-    if isinstance(old, (Enum, Alias)) or not isinstance(_behind(new, model), (TaggedUnion, UntaggedUnion)):
-        return ""
-    names = dict.fromkeys(_classes(_behind(new, model), model))
-    return f"; construct {cut(' or '.join(names), 400)} instead" if names else ""
-
-
-def _classes(definition: Definition, model: Model) -> Iterator[str]:
-    """The names of the classes of a type: its own, or those of the members of a union."""
-    match definition:
-        case Struct(name=name):
-            yield name
-        case TaggedUnion() | UntaggedUnion():
-            for each in members(definition):
-                if isinstance(each, Ref):
-                    yield from _classes(_behind(model.by_name[each.name], model), model)
-
-
 # --- Classes --------------------------------------------------------------------------------------------------------
 
 
-def _structs(bump: Bump, old: Struct, new: Struct) -> Iterator[Delta]:
+def _structs(bump: Bump, old: Struct, new: Struct) -> Iterator[DiffFinding]:
     yield from compare_fields(bump, old, new)
     place = Place(type=new.name)
     before = bump.pairs.forward.get(old.base, old.base) if old.base is not None else None
     if before != new.base:
         message = f"extends {new.base or 'nothing'} now; before: {old.base or 'nothing'}"
-        yield Delta(rules.TYPE_BASE_CHANGED, place, message, effect=FINE, source=risks(Use.READ))
+        yield DiffFinding(rules.TYPE_BASE_CHANGED, place, message, effect=FINE, source=risks(Use.READ))
     if new.keeps_extra and not old.keeps_extra:
         message = "unknown properties are kept now, in `extra`"
-        yield Delta(rules.TYPE_OPENED, place, message, effect=Effect(Wire.OK, Wire.LOSES))
+        yield DiffFinding(rules.TYPE_OPENED, place, message, effect=Effect(Wire.OK, Wire.LOSES))
     if old.keeps_extra and not new.keeps_extra:
         message, effect = "unknown properties are dropped now; `extra` is gone", Effect(Wire.LOSES, Wire.OK)
-        yield Delta(rules.TYPE_CLOSED, place, message, effect=effect, source=breaks(Use.CONSTRUCT, Use.READ))
-    if old.rejects != new.rejects and not _are_for_other_tags(bump, old, new):
+        yield DiffFinding(rules.TYPE_CLOSED, place, message, effect=effect, source=breaks(Use.CONSTRUCT, Use.READ))
+    is_other = _is_for_other_tags(old, bump.old) and _is_for_other_tags(new, bump.new)
+    if old.rejects != new.rejects and not is_other:
         forward, backward = (Wire.OK if each.rejects is None else Wire.BREAKS for each in (new, old))
         message = "the type excludes other objects than before"
-        yield Delta(rules.TYPE_REJECTION_CHANGED, place, message, effect=Effect(forward, backward))
-
-
-def _are_for_other_tags(bump: Bump, old: Struct, new: Struct) -> bool:
-    """Whether both classes are for the unknown tags of a union; the union has the finding about excluded tags."""
-    return _is_for_other_tags(old, bump.old) and _is_for_other_tags(new, bump.new)
+        yield DiffFinding(rules.TYPE_REJECTION_CHANGED, place, message, effect=Effect(forward, backward))
 
 
 def _is_for_other_tags(struct: Struct, model: Model) -> bool:
+    """Whether the class is for the unknown tags of a union; the union has the finding about excluded tags."""
     others = (each.other for each in model.definitions if isinstance(each, TaggedUnion))
     return any(other is not None and other.target == struct.name for other in others)
 
@@ -189,35 +165,30 @@ def _is_for_other_tags(struct: Struct, model: Model) -> bool:
 # --- Enums and aliases ----------------------------------------------------------------------------------------------
 
 
-def _enums(old: Enum, new: Enum) -> Iterator[Delta]:
+def _enums(bump: Bump, old: Enum, new: Enum) -> Iterator[DiffFinding]:
     place = Place(type=new.name)
     if old.primitive is not new.primitive:
-        yield Delta(
+        yield DiffFinding(
             rules.ENUM_TYPE_CHANGED,
             place,
             f"the values are of type {new.primitive.value} now; before: {old.primitive.value}",
-            effect=Effect(_widens(old, new), _widens(new, old)),
+            effect=bump.effect_inside(old.name, new.name),
             source=breaks(Use.CONSTRUCT, Use.READ),
         )
     if new.open and not old.open:
         message, effect = "unknown values are kept now", Effect(Wire.OK, Wire.BREAKS)
-        yield Delta(rules.ENUM_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
+        yield DiffFinding(rules.ENUM_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
     if old.open and not new.open:
         message, effect = "unknown values are refused now", Effect(Wire.BREAKS, Wire.OK)
-        yield Delta(rules.ENUM_CLOSED, place, message, effect=effect, source=risks(Use.CONSTRUCT))
+        yield DiffFinding(rules.ENUM_CLOSED, place, message, effect=effect, source=risks(Use.CONSTRUCT))
     yield from _values(old, new)
 
 
-def _widens(sent: Enum, read: Enum) -> Wire:
-    is_wider = (sent.primitive, read.primitive) == (Primitive.INTEGER, Primitive.NUMBER) and read.open
-    return Wire.OK if is_wider else Wire.BREAKS
-
-
-def _values(old: Enum, new: Enum) -> Iterator[Delta]:
+def _values(old: Enum, new: Enum) -> Iterator[DiffFinding]:
     before, after = ([member.value for member in enum.members] for enum in (old, new))
     for value in before:
         if value not in after:
-            yield Delta(
+            yield DiffFinding(
                 rules.ENUM_VALUE_REMOVED,
                 Place(type=new.name, member=str(value)),
                 "value removed",
@@ -226,7 +197,7 @@ def _values(old: Enum, new: Enum) -> Iterator[Delta]:
             )
     for value in after:
         if value not in before:
-            yield Delta(
+            yield DiffFinding(
                 rules.ENUM_VALUE_ADDED,
                 Place(type=new.name, member=str(value)),
                 "new value",
@@ -235,11 +206,11 @@ def _values(old: Enum, new: Enum) -> Iterator[Delta]:
             )
 
 
-def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[Delta]:
+def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[DiffFinding]:
     if bump.agree(old.type, new.type):
         return
     kind = bump.type_change(old.type, new.type)
-    yield Delta(
+    yield DiffFinding(
         ALIAS_TYPE_RULES[kind],
         Place(type=new.name),
         type_message(kind, old.type, new.type),
@@ -251,14 +222,14 @@ def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[Delta]:
 # --- Documentation --------------------------------------------------------------------------------------------------
 
 
-def _documentation(old: Definition, new: Definition) -> Iterator[Delta]:
+def _documentation(old: Definition, new: Definition) -> Iterator[DiffFinding]:
     before, after = _texts(old), _texts(new)
     parts = [name for name, text in after.items() if name in before and before[name] != text]
     about = ["the type"] if "" in parts else []
     if inner := ", ".join(filter(None, parts)):
         about.append(cut(inner, 200))
     if about:
-        yield Delta(rules.DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
+        yield DiffFinding(rules.DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
 
 
 def _texts(definition: Definition) -> dict[str, str]:
