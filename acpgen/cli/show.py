@@ -38,12 +38,10 @@ def show_command(
     # imported here: the templates are slow to import, and other commands do not need them
     from acpgen.emit.signatures import Signatures
     from acpgen.schema.data import data_folder
-    from acpgen.show.describe import Describer, find
+    from acpgen.show.describe import Describer
     from acpgen.show.display import render_json, render_text
 
     composed, model, diagnostics = load_composed(asked.sources(), asked.types())
     print_diagnostics(diagnostics, notes=False)
-    subjects = find(name, composed, model)
-    describer = Describer(composed, model, Signatures(model, data_folder() / "templates"))
-    entries = [describer.describe(subject) for subject in subjects]
+    entries = Describer(composed, model, Signatures(model, data_folder() / "templates")).describe(name)
     print_data(render_json(name, entries) if form is options.DataFormat.JSON else render_text(entries))
