@@ -38,7 +38,7 @@ def _order(finding: DiffFinding) -> tuple[str, ...]:
 def _notes(bump: Bump) -> tuple[str, ...]:
     """The parts that could not be compared, if that may matter."""
     silent = [side for side, model in (("OLD", bump.old), ("NEW", bump.new)) if not states_gates(model)]
-    if not silent or (len(silent) == 2 and not bump.pairs.removed + bump.pairs.added):
+    if not silent or (len(silent) == 2 and not (bump.pairs.removed or bump.pairs.added)):
         return ()
     return (
         f"{' and '.join(silent)} {'states' if len(silent) == 1 else 'state'} no capabilities that methods need: "

@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 
 from acpgen.ir.model import Construct, ListValue, Literal, MapValue, Model, Value
 
-_MOST_DEEP = 3
-"""Objects that are nested more deeply are shown in full."""
-
 
 @dataclass(slots=True)
 class DefaultValues:
@@ -59,14 +56,11 @@ class DefaultValues:
             elif not self.same(mine, theirs):
                 yield name, mine, theirs
 
-    def apart(self, one: Value, other: Value, *, depth: int = _MOST_DEEP) -> tuple[Value, Value]:
-        """Both defaults for a message: only the properties in which they differ, nested objects likewise."""
-        if not (depth and isinstance(one, Construct) and isinstance(other, Construct)):
+    def apart(self, one: Value, other: Value) -> tuple[Value, Value]:
+        """Both defaults for a message: only the properties in which they differ."""
+        if not (isinstance(one, Construct) and isinstance(other, Construct)):
             return one, other
-        shown = [
-            (name, *((mine, theirs) if mine is None or theirs is None else self.apart(mine, theirs, depth=depth - 1)))
-            for name, mine, theirs in self._differences(one, other)
-        ]
+        shown = list(self._differences(one, other))
         return (
             Construct(one.name, tuple((name, mine) for name, mine, _ in shown if mine is not None)),
             Construct(other.name, tuple((name, theirs) for name, _, theirs in shown if theirs is not None)),

@@ -47,29 +47,23 @@ class Pairs:
 
     forward: Mapping[str, str]
     backward: Mapping[str, str]
-    methods: tuple[tuple[Method, Method], ...]
-    removed: tuple[Method, ...]
-    added: tuple[Method, ...]
+    methods: Sequence[tuple[Method, Method]]
+    removed: Sequence[Method]
+    added: Sequence[Method]
 
 
 def pair(old: Model, new: Model) -> Pairs:
     """The pairs of two models."""
-    methods = list(_pair_methods(old, new))
+    methods, removed, added = _pair_methods(old, new)
     pairing = _Pairing(old, new)
     pairing.run(methods)
-    kept, matched = {id(one) for one, _ in methods}, {id(other) for _, other in methods}
-    return Pairs(
-        forward=pairing.forward,
-        backward={known: name for name, known in pairing.forward.items()},
-        methods=tuple(methods),
-        removed=tuple(each for each in old.methods if id(each) not in kept),
-        added=tuple(each for each in new.methods if id(each) not in matched),
-    )
+    backward = {known: name for name, known in pairing.forward.items()}
+    return Pairs(forward=pairing.forward, backward=backward, methods=methods, removed=removed, added=added)
 
 
-def _pair_methods(old: Model, new: Model) -> Iterator[tuple[Method, Method]]:
+def _pair_methods(old: Model, new: Model) -> tuple[list[tuple[Method, Method]], list[Method], list[Method]]:
     """Pair in passes: by wire name and kind; by wire name; by types; by shapes of types, if the names are related."""
-    removed, added = list(old.methods), list(new.methods)
+    pairs, removed, added = [], list(old.methods), list(new.methods)
     passes: tuple[Callable[[Method, Model], Hashable], ...] = (
         lambda method, _: (method.wire, method.kind),
         lambda method, _: method.wire,
@@ -77,13 +71,13 @@ def _pair_methods(old: Model, new: Model) -> Iterator[tuple[Method, Method]]:
         lambda method, model: (method.side, method.kind, *_message_shapes(method, model)),
     )
     for key in passes:
-        mine, theirs = [(key(each, old), each) for each in removed], [(key(each, new), each) for each in added]
-        found = list(_matches(mine, theirs))
-        if key is passes[-1]:
-            found = [(one, other) for one, other in found if _are_related(one.wire, other.wire)]
-        yield from found
-        removed = [each for each in removed if all(each is not one for one, _ in found)]
-        added = [each for each in added if all(each is not other for _, other in found)]
+        found = list(_matches([(key(each, old), each) for each in removed], [(key(each, new), each) for each in added]))
+        for one, other in found:
+            if key is not passes[-1] or _are_related(one.wire, other.wire):
+                pairs.append((one, other))
+                removed.remove(one)
+                added.remove(other)
+    return pairs, removed, added
 
 
 _Keyed: TypeAlias = Sequence[tuple[Hashable, _Item]]
@@ -123,16 +117,11 @@ def shape(definition: Definition, model: Model, *, tag: str | None = None) -> tu
         case TaggedUnion(variants=variants):
             return "union", frozenset(each.tag for each in variants)
         case UntaggedUnion():
-            return "union", frozenset(_member_shape(each, model) for each in members(definition))
+            return "union", frozenset(sketch(each, model) for each in members(definition))
         case Enum(members=constants):
             return "enum", frozenset(each.value for each in constants)
         case Alias(type=target):
             return "alias", frozenset({sketch(target, model)})
-
-
-def _member_shape(member: TypeExpr, model: Model) -> Hashable:
-    definition = model.by_name[member.name] if isinstance(member, Ref) else None
-    return shape(definition, model) if isinstance(definition, Struct) else sketch(member, model)
 
 
 def _are_alike(one: Definition, old: Model, other: Definition, new: Model) -> bool:
