@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acpgen.diff import rules
-from acpgen.diff.bump import Bump, type_message
+from acpgen.diff.bump import Bump
 from acpgen.diff.field_changes import compare_fields
 from acpgen.diff.findings import (
     FINE,
@@ -23,17 +23,7 @@ from acpgen.diff.findings import (
 from acpgen.diff.rules import ALIAS_TYPE_RULES
 from acpgen.diff.spelling import shown
 from acpgen.diff.union_changes import compare_unions
-from acpgen.ir.model import (
-    Alias,
-    Candidate,
-    Definition,
-    Enum,
-    Model,
-    Ref,
-    Struct,
-    TaggedUnion,
-    UntaggedUnion,
-)
+from acpgen.ir.model import Alias, Candidate, Definition, Enum, Model, Ref, Struct, TaggedUnion, UntaggedUnion
 from acpgen.ir.order import members
 from acpgen.text import cut
 
@@ -77,7 +67,9 @@ def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFindi
         case Enum(), Enum():
             yield from _enums(bump, old, new)
         case Alias(), Alias():
-            yield from _aliases(bump, old, new)
+            if not bump.agree(old.type, new.type):
+                types, effect = (old.type, new.type), bump.effect(old.type, new.type)
+                yield bump.type_finding(ALIAS_TYPE_RULES, Place(type=new.name), types, effect=effect)
         case _:
             yield _other_kind(bump, old, new)
 
@@ -86,13 +78,9 @@ def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFindi
 
 
 def _other_kind(bump: Bump, old: Definition, new: Definition) -> DiffFinding:
-    return DiffFinding(
-        rules.TYPE_KIND_CHANGED,
-        Place(type=new.name),
-        f"is {_described(new)} now; before: {_described(old)}",
-        effect=bump.effect_inside(old.name, new.name),
-        source=_source_of_other_kind(bump, old, new),
-    )
+    message = f"is {_described(new)} now; before: {_described(old)}"
+    effect, source = bump.effect_inside(old.name, new.name), _source_of_other_kind(bump, old, new)
+    return DiffFinding(rules.TYPE_KIND_CHANGED, Place(type=new.name), message, effect, source)
 
 
 def _source_of_other_kind(bump: Bump, old: Definition, new: Definition) -> SourceEffect:
@@ -102,9 +90,8 @@ def _source_of_other_kind(bump: Bump, old: Definition, new: Definition) -> Sourc
     before, after = _behind(old, bump.old), _behind(new, bump.new)
     if isinstance(old, (TaggedUnion, UntaggedUnion)) and not isinstance(before, Struct) and isinstance(after, Struct):
         return SOURCE_OK  # a union could not be called; its removed members have findings of their own
-    if not isinstance(before, Struct) or not isinstance(after, Struct):
-        return breaks(Use.CONSTRUCT, Use.READ)
-    if before is not old and before.name in bump.pairs.forward:  # the class still exists, under its own name
+    still_exists = before is not old and before.name in bump.pairs.forward  # under its own name
+    if not isinstance(before, Struct) or not isinstance(after, Struct) or still_exists:
         return breaks(Use.CONSTRUCT, Use.READ)
     found = [each.source for each in _structs(bump, before, after) if each.source.verdict is not SourceVerdict.OK]
     uses = tuple(dict.fromkeys(use for each in found for use in each.uses))
@@ -162,19 +149,15 @@ def _is_for_other_tags(struct: Struct, model: Model) -> bool:
     return any(other is not None and other.target == struct.name for other in others)
 
 
-# --- Enums and aliases ----------------------------------------------------------------------------------------------
+# --- Enums ----------------------------------------------------------------------------------------------------------
 
 
 def _enums(bump: Bump, old: Enum, new: Enum) -> Iterator[DiffFinding]:
     place = Place(type=new.name)
     if old.primitive is not new.primitive:
-        yield DiffFinding(
-            rules.ENUM_TYPE_CHANGED,
-            place,
-            f"the values are of type {new.primitive.value} now; before: {old.primitive.value}",
-            effect=bump.effect_inside(old.name, new.name),
-            source=breaks(Use.CONSTRUCT, Use.READ),
-        )
+        message = f"the values are of type {new.primitive.value} now; before: {old.primitive.value}"
+        effect, source = bump.effect_inside(old.name, new.name), breaks(Use.CONSTRUCT, Use.READ)
+        yield DiffFinding(rules.ENUM_TYPE_CHANGED, place, message, effect, source)
     if new.open and not old.open:
         message, effect = "unknown values are kept now", Effect(Wire.OK, Wire.BREAKS)
         yield DiffFinding(rules.ENUM_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
@@ -186,37 +169,16 @@ def _enums(bump: Bump, old: Enum, new: Enum) -> Iterator[DiffFinding]:
 
 def _values(old: Enum, new: Enum) -> Iterator[DiffFinding]:
     before, after = ([member.value for member in enum.members] for enum in (old, new))
-    for value in before:
+    for value in (*before, *after):
+        place = Place(type=new.name, member=str(value))
         if value not in after:
-            yield DiffFinding(
-                rules.ENUM_VALUE_REMOVED,
-                Place(type=new.name, member=str(value)),
-                "value removed",
-                effect=Effect(Wire.OK if new.open else Wire.BREAKS, Wire.OK),
-                source=SOURCE_OK if new.open else breaks(Use.CONSTRUCT, Use.MATCH),
-            )
-    for value in after:
-        if value not in before:
-            yield DiffFinding(
-                rules.ENUM_VALUE_ADDED,
-                Place(type=new.name, member=str(value)),
-                "new value",
-                effect=Effect(Wire.OK, Wire.OK if old.open else Wire.BREAKS),
-                source=SOURCE_OK if old.open else risks(Use.MATCH),
-            )
-
-
-def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[DiffFinding]:
-    if bump.agree(old.type, new.type):
-        return
-    kind = bump.type_change(old.type, new.type)
-    yield DiffFinding(
-        ALIAS_TYPE_RULES[kind],
-        Place(type=new.name),
-        type_message(kind, old.type, new.type),
-        effect=bump.effect(old.type, new.type),
-        source=bump.source(old.type, new.type),
-    )
+            effect = Effect(Wire.OK if new.open else Wire.BREAKS, Wire.OK)
+            source = SOURCE_OK if new.open else breaks(Use.CONSTRUCT, Use.MATCH)
+            yield DiffFinding(rules.ENUM_VALUE_REMOVED, place, "value removed", effect, source)
+        elif value not in before:
+            effect = Effect(Wire.OK, Wire.OK if old.open else Wire.BREAKS)
+            source = SOURCE_OK if old.open else risks(Use.MATCH)
+            yield DiffFinding(rules.ENUM_VALUE_ADDED, place, "new value", effect, source)
 
 
 # --- Documentation --------------------------------------------------------------------------------------------------
@@ -224,11 +186,9 @@ def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[DiffFinding]:
 
 def _documentation(old: Definition, new: Definition) -> Iterator[DiffFinding]:
     before, after = _texts(old), _texts(new)
-    parts = [name for name, text in after.items() if name in before and before[name] != text]
-    about = ["the type"] if "" in parts else []
-    if inner := ", ".join(filter(None, parts)):
-        about.append(cut(inner, 200))
-    if about:
+    parts = [name for name, text in after.items() if before.get(name, text) != text]
+    inner = cut(", ".join(filter(None, parts)), 200)
+    if about := [*(["the type"] if "" in parts else []), *([inner] if inner else [])]:
         yield DiffFinding(rules.DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
 
 

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acpgen.diff import rules
-from acpgen.diff.bump import Bump, type_message
-from acpgen.diff.findings import (
-    FINE,
-    SOURCE_OK,
-    DiffFinding,
-    Effect,
-    Place,
-    SourceEffect,
-    Use,
-    Wire,
-    breaks,
-    risks,
-)
+from acpgen.diff.bump import Bump
+from acpgen.diff.findings import FINE, SOURCE_OK, DiffFinding, Effect, Place, SourceEffect, Use, Wire, breaks, risks
 from acpgen.diff.rules import FIELD_TYPE_RULES, TypeChange
 from acpgen.diff.spelling import shown, shown_leniency, shown_value
 from acpgen.diff.wire import left_out
@@ -134,7 +123,8 @@ def _compare(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffF
     if old.required != new.required:
         yield _requirement(old, new, place)
     if not bump.agree(old.type, new.type):
-        yield _type(bump, old, new, place)
+        effect = Effect(bump.forward.value(old, new), bump.backward.value(new, old))
+        yield bump.type_finding(FIELD_TYPE_RULES, place, (old.type, new.type), effect=effect)
     if not old.required and not new.required:
         yield from _default(bump, old, new, place)
     if old.leniency != new.leniency:
@@ -149,17 +139,6 @@ def _requirement(old: Field, new: Field, place: Place) -> DiffFinding:
     meaning = f", which means {shown_value(new.default)}" if new.default is not None else ""
     source = breaks(Use.READ) if new.may_be_unset else SOURCE_OK
     return DiffFinding(rules.FIELD_MADE_OPTIONAL, place, f"is optional now{meaning}", effect=effect, source=source)
-
-
-def _type(bump: Bump, old: Field, new: Field, place: Place) -> DiffFinding:
-    kind = bump.type_change(old.type, new.type)
-    return DiffFinding(
-        FIELD_TYPE_RULES[kind],
-        place,
-        type_message(kind, old.type, new.type),
-        effect=Effect(bump.forward.value(old, new), bump.backward.value(new, old)),
-        source=bump.source(old.type, new.type),
-    )
 
 
 def _default(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffFinding]:

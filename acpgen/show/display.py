@@ -12,15 +12,7 @@ from acpgen.diagnostics import Location
 from acpgen.emit.source import wrapped
 from acpgen.ir.model import EnumMember
 from acpgen.ir.usage import Step
-from acpgen.show.describe import (
-    Description,
-    FieldEntry,
-    MemberEntry,
-    MethodEntry,
-    Origin,
-    SchemaEntry,
-    TypeEntry,
-)
+from acpgen.show.describe import Description, FieldEntry, MemberEntry, MethodEntry, Origin, SchemaEntry, TypeEntry
 from acpgen.text import printable
 
 LINES = 1000
