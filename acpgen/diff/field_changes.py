@@ -151,8 +151,8 @@ def _default(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffF
         case value, None:
             message, source = f"has no default any more; before: {shown_value(value)}", breaks(Use.READ)
             yield DiffFinding(rules.FIELD_DEFAULT_REMOVED, place, message, effect=FINE, source=source)
-        case before, value if before and value and not bump.forward.defaults.same(before, value):
-            then, now = bump.forward.defaults.apart(before, value)
+        case before, value if before and value and not bump.forward.means_same(before, value):
+            then, now = bump.forward.apart(before, value)
             yield DiffFinding(
                 rules.FIELD_DEFAULT_CHANGED,
                 place,

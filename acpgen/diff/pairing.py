@@ -28,7 +28,7 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
 )
-from acpgen.ir.order import members, untagged
+from acpgen.ir.order import members, references, untagged
 from acpgen.ir.relations import concrete
 
 _STEM = 4
@@ -180,11 +180,9 @@ class _Pairing:
 
     def _put_alike(self, one: TypeExpr, other: TypeExpr) -> None:
         """Pair the definitions in two types in the same place, if they are alike."""
-        one, other = _core(one), _core(other)
-        if isinstance(one, Ref) and isinstance(other, Ref):
-            mine, theirs = self.old.by_name[one.name], self.new.by_name[other.name]
-            if _are_alike(mine, self.old, theirs, self.new):
-                self._put(one.name, other.name)
+        for name, known in zip(references(one), references(other), strict=False):
+            if _are_alike(self.old.by_name[name], self.old, self.new.by_name[known], self.new):
+                self._put(name, known)
 
     def _inside(self, one: Definition, other: Definition) -> None:
         match one, other:
@@ -229,12 +227,3 @@ class _Pairing:
         """The members without a counterpart."""
         paired = self._taken if new else self.forward.keys()
         return [each.name for each in members(union) if isinstance(each, Ref) and each.name not in paired]
-
-
-def _core(expression: TypeExpr) -> TypeExpr:
-    """The type inside of arrays, maps and "or null"."""
-    match expression:
-        case Nullable(inner) | MapOf(inner) | ListOf(item=inner):
-            return _core(inner)
-        case _:
-            return expression

@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from acpgen.diff.default_values import DefaultValues
 from acpgen.diff.findings import Wire
 from acpgen.ir.defaults import replaces_misfits, skips_misfits
 from acpgen.ir.model import (
     AnyJson,
     Choice,
     Const,
+    Construct,
     Definition,
     Field,
     ListOf,
+    ListValue,
+    Literal,
     MapOf,
+    MapValue,
     Model,
     Nullable,
     Primitive,
@@ -28,6 +31,7 @@ from acpgen.ir.model import (
     TaggedUnion,
     TypeExpr,
     UntaggedUnion,
+    Value,
 )
 from acpgen.ir.order import members, untagged
 from acpgen.ir.relations import concrete, covers_scalar
@@ -47,11 +51,8 @@ class Acceptance:
     sender: Model
     reader: Model
     pairs: Mapping[str, str]
-    defaults: DefaultValues = field(init=False)
     _known: dict[tuple[str, str], Wire] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.defaults = DefaultValues(self.sender, self.reader, self.pairs)
+    _known_defaults: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def accepts(self, sent: TypeExpr, read: TypeExpr) -> Wire:
         """The verdict on all values of the type `sent`, read as the type `read`."""
@@ -210,7 +211,58 @@ class Acceptance:
         """The verdict on objects without the property: it must mean the same on both sides."""
         if sent.required or sent.default is None or read.default is None:
             return Wire.OK
-        return Wire.OK if self.defaults.same(sent.default, read.default) else Wire.LOSES
+        return Wire.OK if self.means_same(sent.default, read.default) else Wire.LOSES
+
+    # --- Defaults: an object also has those of its class, for properties that it omits --------------------------------
+
+    def means_same(self, one: Value, other: Value) -> bool:
+        """Whether a default of the sender means the same as one of the reader."""
+        match one, other:
+            case Literal(mine), Literal(theirs):
+                return type(mine) is type(theirs) and mine == theirs
+            case ListValue(mine), ListValue(theirs):
+                return len(mine) == len(theirs) and all(map(self.means_same, mine, theirs))
+            case MapValue(), MapValue():
+                before, after = dict(one.items), dict(other.items)
+                return before.keys() == after.keys() and all(self.means_same(before[key], after[key]) for key in before)
+            case Construct(), Construct():
+                return self._same_objects(one, other)
+            case _:
+                return False
+
+    def _same_objects(self, one: Construct, other: Construct) -> bool:
+        if self.pairs.get(one.name, one.name) != other.name:
+            return False
+        key = (id(one), id(other))  # ids stay valid: the models outlive this object
+        if key not in self._known_defaults:
+            self._known_defaults[key] = True  # the answer inside of a default that contains itself
+            self._known_defaults[key] = not any(self._differences(one, other))
+        return self._known_defaults[key]
+
+    def _differences(self, one: Construct, other: Construct) -> Iterator[tuple[str, Value | None, Value | None]]:
+        """The properties in which two objects differ, with both values; None for a missing value.
+
+        A property that both objects omit, and that has a default in one class only, is a finding about the class.
+        """
+        given, given_by_other = dict(one.arguments), dict(other.arguments)
+        own, others = (_defaults(model, each.name) for model, each in ((self.sender, one), (self.reader, other)))
+        for name in dict.fromkeys((*own, *others)):
+            mine, theirs = given.get(name, own.get(name)), given_by_other.get(name, others.get(name))
+            if mine is None or theirs is None:
+                if name in given or name in given_by_other:
+                    yield name, mine, theirs
+            elif not self.means_same(mine, theirs):
+                yield name, mine, theirs
+
+    def apart(self, one: Value, other: Value) -> tuple[Value, Value]:
+        """Both defaults for a message: only the properties in which they differ."""
+        if not (isinstance(one, Construct) and isinstance(other, Construct)):
+            return one, other
+        shown = list(self._differences(one, other))
+        return (
+            Construct(one.name, tuple((name, mine) for name, mine, _ in shown if mine is not None)),
+            Construct(other.name, tuple((name, theirs) for name, _, theirs in shown if theirs is not None)),
+        )
 
 
 def left_out(sent: Field | None, read: Field) -> Wire:
@@ -230,3 +282,7 @@ def _best(verdicts: Iterable[Wire]) -> Wire:
 def _without_null(expression: TypeExpr, model: Model) -> TypeExpr:
     found = concrete(expression, model)
     return concrete(found.inner, model) if isinstance(found, Nullable) else found
+
+
+def _defaults(model: Model, name: str) -> dict[str, Value | None]:
+    return {each.name: each.default for each in model.struct(name).fields}
