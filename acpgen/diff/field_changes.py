@@ -81,36 +81,26 @@ def _unknown_to(struct: Struct) -> Wire:
 
 
 def _rename(old: Field, new: Field, before: Struct, after: Struct) -> DiffFinding:
-    return DiffFinding(
-        rules.FIELD_RENAMED,
-        Place(type=after.name, member=new.wire, was=old.wire),
-        f"is the new name of {cut(old.wire)}",
-        effect=Effect(
-            Wire.worst((left_out(None, new), _unknown_to(after))),
-            Wire.worst((left_out(None, old), _unknown_to(before))),
-        ),
-        source=SOURCE_OK if old.name == new.name else _GONE,
+    effect = Effect(
+        Wire.worst((left_out(None, new), _unknown_to(after))),
+        Wire.worst((left_out(None, old), _unknown_to(before))),
     )
+    place, source = Place(type=after.name, member=new.wire, was=old.wire), SOURCE_OK if old.name == new.name else _GONE
+    return DiffFinding(rules.FIELD_RENAMED, place, f"is the new name of {cut(old.wire)}", effect, source)
 
 
 def _removed(field: Field, owner: Struct) -> DiffFinding:
-    return DiffFinding(
-        rules.FIELD_REMOVED_REQUIRED if field.required else rules.FIELD_REMOVED_OPTIONAL,
-        Place(type=owner.name, member=field.wire),
-        f"{'required' if field.required else 'optional'} property removed: {shown(field.type)}",
-        effect=Effect(_unknown_to(owner), left_out(None, field)),
-        source=_GONE,
-    )
+    rule = rules.FIELD_REMOVED_REQUIRED if field.required else rules.FIELD_REMOVED_OPTIONAL
+    message = f"{'required' if field.required else 'optional'} property removed: {shown(field.type)}"
+    effect = Effect(_unknown_to(owner), left_out(None, field))
+    return DiffFinding(rule, Place(type=owner.name, member=field.wire), message, effect, _GONE)
 
 
 def _added(field: Field, before: Struct, owner: Struct) -> DiffFinding:
-    return DiffFinding(
-        rules.FIELD_ADDED_REQUIRED if field.required else rules.FIELD_ADDED_OPTIONAL,
-        Place(type=owner.name, member=field.wire),
-        f"new {'required' if field.required else 'optional'} property: {shown(field.type)}",
-        effect=Effect(left_out(None, field), _unknown_to(before)),
-        source=_needed(field),
-    )
+    rule = rules.FIELD_ADDED_REQUIRED if field.required else rules.FIELD_ADDED_OPTIONAL
+    message = f"new {'required' if field.required else 'optional'} property: {shown(field.type)}"
+    effect = Effect(left_out(None, field), _unknown_to(before))
+    return DiffFinding(rule, Place(type=owner.name, member=field.wire), message, effect, _needed(field))
 
 
 def _needed(field: Field) -> SourceEffect:
@@ -152,11 +142,7 @@ def _default(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffF
             message, source = f"has no default any more; before: {shown_value(value)}", breaks(Use.READ)
             yield DiffFinding(rules.FIELD_DEFAULT_REMOVED, place, message, effect=FINE, source=source)
         case before, value if before and value and not bump.forward.means_same(before, value):
-            then, now = bump.forward.apart(before, value)
-            yield DiffFinding(
-                rules.FIELD_DEFAULT_CHANGED,
-                place,
-                f"the default is {shown_value(now)} now; before: {shown_value(then)}",
-                effect=Effect(bump.forward.absence(old, new), bump.backward.absence(new, old)),
-                source=risks(Use.CONSTRUCT),
-            )
+            then, now = map(shown_value, bump.forward.apart(before, value))
+            effect = Effect(bump.forward.absence(old, new), bump.backward.absence(new, old))
+            message, source = f"the default is {now} now; before: {then}", risks(Use.CONSTRUCT)
+            yield DiffFinding(rules.FIELD_DEFAULT_CHANGED, place, message, effect, source)

@@ -111,15 +111,13 @@ def shown_value(value: Value | None) -> str:
             return cut(f"{name}({given})", 80)
 
 
+_LENIENCY = {
+    "default_on_error": "replace invalid values",
+    "skip_invalid_items": "skip invalid items",
+    "default_on_null": "replace null by the default",
+}
+
+
 def shown_leniency(leniency: Leniency) -> str:
     """The misfits that readers of a property forgive, in words."""
-    parts = [
-        text
-        for flag, text in (
-            (leniency.default_on_error, "replace invalid values"),
-            (leniency.skip_invalid_items, "skip invalid items"),
-            (leniency.default_on_null, "replace null by the default"),
-        )
-        if flag
-    ]
-    return ", ".join(parts) or "forgive nothing"
+    return ", ".join(text for name, text in _LENIENCY.items() if getattr(leniency, name)) or "forgive nothing"
