@@ -113,7 +113,7 @@ def _described(definition: Definition) -> str:
     kind = _KINDS[type(definition)]
     match definition:
         case TaggedUnion() | UntaggedUnion():
-            return f"{kind} ({cut(' | '.join(map(shown, members(definition))), 200)})"
+            return f"{kind} ({cut(' | '.join(map(shown, members(definition))), 400)})"
         case Alias(type=target):
             return f"{kind} of {shown(target)}"
         case _:
