@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import combinations
 from typing import TypeAlias
@@ -49,7 +50,10 @@ _Members: TypeAlias = Mapping[tuple[str | None, object], TypeExpr]
 def _members(union: Union, name: _Name) -> _Members:
     variants = union.variants if isinstance(union, TaggedUnion) else ()
     found: dict[tuple[str | None, object], TypeExpr] = {(each.tag, None): Ref(each.target) for each in variants}
-    return found | {(None, _key(each, name)): each for each in untagged(union)}
+    spellings = [(spelled(each, name), each) for each in untagged(union)]
+    counts = Counter(spelling.bare for spelling, _ in spellings)
+    # bounds distinguish members that are otherwise the same
+    return found | {(None, one.bare if counts[one.bare] == 1 else one): each for one, each in spellings}
 
 
 def _key(member: TypeExpr, name: _Name) -> object:
