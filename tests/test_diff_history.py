@@ -118,7 +118,9 @@ def test_code_fares_no_worse_than_predicted(bump: Bump, packages: Packages) -> N
     gone = {each for each in set(old.__all__) - set(new.__all__) if each in pair.models[0].by_name}
     assert gone == told_to_be_gone(bump)
     broken = {
-        each.place.type for each in findings if Use.CONSTRUCT in each.uses and each.source is SourceVerdict.BREAKS
+        each.place.type
+        for each in findings
+        if Use.CONSTRUCT in each.source.uses and each.source.verdict is SourceVerdict.BREAKS
     }
     for name in pair.models[0].by_name.keys() & pair.models[1].by_name.keys():
         kinds = (getattr(old, name), getattr(new, name))

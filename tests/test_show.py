@@ -16,8 +16,7 @@ from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol, load
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
-from acpgen.show.describe import Describer, find
-from acpgen.show.description import MethodEntry, TypeEntry
+from acpgen.show.describe import Describer, MethodEntry, TypeEntry
 from acpgen.show.display import COLUMNS, LINES, render_json, render_text
 from acpgen.sources.inputs import find_inputs
 from tests.command_line import Outcome, run_acpgen
@@ -553,7 +552,7 @@ def test_every_name_can_be_shown(release: Release, extended: bool) -> None:
     describer = Describer(composed, model, Signatures(model))
     methods = {name for method in model.methods for name in (method.wire, method.name)}
     for name in sorted({*model.by_name, *composed.root["$defs"], *methods}):
-        entries = [describer.describe(subject) for subject in find(name, composed, model)]
+        entries = describer.describe(name)
         for entry in entries:
             assert entry.origin.place is not None
             match entry:

@@ -36,14 +36,12 @@ def show_command(
     """
     from acpgen.emit.signatures import Signatures
     from acpgen.pipeline import compile_protocol, load
-    from acpgen.show.describe import Describer, find
+    from acpgen.show.describe import Describer
     from acpgen.show.display import render_json, render_text
     from acpgen.sources.inputs import find_inputs
 
     compiled = compile_protocol(load(find_inputs(asked.sources())), asked.types())
     composed, model = compiled.composed, compiled.model
     print_diagnostics(compiled.diagnostics, notes=False)
-    subjects = find(name, composed, model)
-    describer = Describer(composed, model, Signatures(model))
-    entries = [describer.describe(subject) for subject in subjects]
+    entries = Describer(composed, model, Signatures(model)).describe(name)
     print_data(render_json(name, entries) if form is DataFormat.JSON else render_text(entries))
