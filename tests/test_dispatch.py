@@ -18,6 +18,8 @@ from tests.support import Packages, schema_of
 from tests.test_dataclasses import SOURCES, Samples, model_for
 from tests.test_probes import contains
 
+pytestmark = pytest.mark.every_python
+
 T = TypeVar("T")
 
 UNSTABLE = "unstable"

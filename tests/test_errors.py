@@ -14,6 +14,8 @@ from acpgen.config import Sources
 from acpgen.ir.model import Options
 from tests.support import Packages, schema_of
 
+pytestmark = pytest.mark.every_python
+
 CODES = {
     -32700: ("ParseError", "Parse error"),
     -32600: ("InvalidRequestError", "Invalid request"),

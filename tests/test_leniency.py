@@ -10,6 +10,8 @@ import pytest
 from acpgen.config import Sources
 from tests.support import Packages, schema_of
 
+pytestmark = pytest.mark.every_python
+
 ON_ERROR = {"x-deserialize-default-on-error": True}
 SKIP = {"x-deserialize-skip-invalid-items": True}
 ON_NULL = {"x-deserialize-default-on-null": True}

@@ -236,7 +236,6 @@ TEXTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_largest_texts_take_seconds(name: str) -> None:
     text = TEXTS[name]

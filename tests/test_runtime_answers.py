@@ -12,6 +12,8 @@ from acpgen.config import Sources
 from tests.runtime_support import V1, V2, agent_of, client_of, raw_peer, run
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 
 

@@ -12,6 +12,8 @@ from tests.runtime_support import V1, acp_log, agent_of, raw_peer, run, started,
 from tests.support import Packages
 from tests.test_runtime_end import ENDS, bring_about
 
+pytestmark = pytest.mark.every_python
+
 
 @ENDS
 @pytest.mark.parametrize("fault", [ValueError("closing failed"), asyncio.CancelledError("closing failed")])

@@ -25,6 +25,8 @@ from tests.runtime_support import (
 )
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 ENDS = pytest.mark.parametrize("end", ["the peer closes", "this side closes", "this side stops"])
 

@@ -27,6 +27,7 @@ from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
 pytestmark = [
+    pytest.mark.every_python,
     pytest.mark.full,
     pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
 ]

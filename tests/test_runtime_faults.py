@@ -16,6 +16,8 @@ from tests.runtime_agents import environment
 from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, started, texts
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 INTERNAL = -32603
 SECRET = "the password is hunter2"

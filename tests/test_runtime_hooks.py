@@ -14,6 +14,8 @@ from acpgen.config import Sources
 from tests.runtime_support import EVERY_BASE, V1, acp_log, agent_of, client_of, pair, raw_peer, run, streams, texts
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 
 async def echo(self: Any, method: str, params: Any) -> Any:
     return params

@@ -21,6 +21,8 @@ from tests.runtime_support import (
 )
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602
 DEEP = 100_000

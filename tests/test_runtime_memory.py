@@ -16,7 +16,6 @@ from tests.test_dataclasses import SOURCES
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had"),
 ]
 

@@ -10,6 +10,8 @@ from acpgen.config import Sources
 from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, raw_peer, run, texts
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 
 async def handler(self: Any, params: Any) -> None:
     """Any."""

@@ -17,6 +17,8 @@ import pytest
 from tests.runtime_support import V1, agent_of, raw_peer, run
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 SHAPES = {"arrays": ("[", "]"), "objects": ('{"a":', "}")}
 
 POSITIONS = {

@@ -11,6 +11,8 @@ from acpgen.config import Sources
 from tests.runtime_support import EVERY_BASE, V1, V2, agent_of, client_of, pair, raw_peer, run, unchecked
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 WAYS = pytest.mark.parametrize("way", ["directly", "wait_for", "gather", "task"])
 
 

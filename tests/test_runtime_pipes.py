@@ -15,7 +15,10 @@ import pytest
 from tests.runtime_support import V1, run
 from tests.support import Packages
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no pipes there")
+pytestmark = [
+    pytest.mark.every_python,
+    pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no pipes there"),
+]
 
 
 class OtherLoop:

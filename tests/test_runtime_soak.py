@@ -169,7 +169,6 @@ def test_in_one_process(packages: Packages) -> None:
     assert growth < MOST_BLOCKS
 
 
-@pytest.mark.slow
 def test_bytes_that_are_left(packages: Packages) -> None:
     """Not in the debug mode of asyncio, which makes tracing slow."""
     tracemalloc.start()

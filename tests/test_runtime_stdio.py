@@ -21,7 +21,10 @@ from tests.runtime_agents import PATIENCE, AgentProcess, Diary, Lines, command, 
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
+pytestmark = [
+    pytest.mark.every_python,
+    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+]
 
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 Start = Callable[..., AgentProcess]

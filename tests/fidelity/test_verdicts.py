@@ -21,7 +21,6 @@ from tests.fidelity.subjects import SUBJECTS, Subject, chosen_types, relaxed
 from tests.support import Packages
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_mutants_get_the_verdict_of_the_validator(subject: Subject, packages: Packages, tally: Counter[str]) -> None:
     acp = subject.package(packages)

@@ -21,7 +21,7 @@ from acpgen.ir import names
 from tests.hostile.subject import STRING, obj
 from tests.support import Packages, import_folder, model_of, package_files, schema_of, write_package
 
-pytestmark = [pytest.mark.full, pytest.mark.slow]
+pytestmark = pytest.mark.full
 
 CLEAN = Sources()
 PARTS = ("Request", "Response", "Notification")

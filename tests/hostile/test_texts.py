@@ -27,7 +27,7 @@ from tests.hostile.texts import SURROGATES, texts
 from tests.hostile.vocabulary import strangers
 from tests.support import DEEP, import_folder, model_of, write_package
 
-pytestmark = [pytest.mark.full, pytest.mark.slow]
+pytestmark = pytest.mark.full
 
 HOSTILE = settings(
     max_examples=500 if DEEP else 30,

@@ -12,9 +12,6 @@ from tests.interop.pairs import SETUPS, Json, OurAgent, Pair, Setup
 from tests.interop.theatre import BOTH_WAYS, EVERY, FENCE, VALUES, Theatre, matches, other
 from tests.interop.values import SESSION, TEXT, Exchange
 
-pytestmark = pytest.mark.slow
-
-
 # --- Errors ---------------------------------------------------------------------------------------------------------
 
 DATA = {"code": -32000, "message": "Log in – first", "data": {"why": ["x", 1], "nothing": None}}

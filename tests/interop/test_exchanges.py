@@ -15,8 +15,6 @@ from tests.interop.values import Exchange
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES, model_for
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize(
     ("setup", "exchange"),
