@@ -35,7 +35,7 @@ OUTPUT_FILES = {
 
 COMMANDS = ("build", "check", "config", "diff", "extensions", "init", "methods", "rfd", "show")
 CONTROL = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e]")
-"""What a terminal, or whoever reads lines, acts upon."""
+"""Characters that a terminal, or a program that reads lines, acts upon."""
 
 
 class Folder:

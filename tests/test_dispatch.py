@@ -1,4 +1,4 @@
-"""Messages find their handlers, and both roles talk to each other."""
+"""Dispatch: messages reach their handlers, between both roles."""
 
 from __future__ import annotations
 

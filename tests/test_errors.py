@@ -1,4 +1,4 @@
-"""Errors that travel: from a handler to the wire, and from the wire to whoever called."""
+"""Errors: from a handler to the wire, and from the wire to the caller."""
 
 from __future__ import annotations
 

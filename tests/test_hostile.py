@@ -1,4 +1,4 @@
-"""Texts and names of a schema that would like to be code: they become strings, docstrings and names, or are refused."""
+"""Texts and names of a schema that look like code: they become strings, docstrings and names, or are refused."""
 
 from __future__ import annotations
 

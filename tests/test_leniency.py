@@ -1,4 +1,4 @@
-"""Where the schema says to be lenient: what stands in for a bad value, and what the drop hook is told."""
+"""Where the schema says to be lenient: what replaces a bad value, and what the drop hook gets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """acpgen as a user gets it: built, installed in an environment of its own, and used as the README says.
 
-Slow, and in need of a registry: `nox` runs this file once, in the session `package`.
+It takes long, and needs a registry.
 """
 
 from __future__ import annotations

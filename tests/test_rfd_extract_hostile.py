@@ -1,4 +1,4 @@
-"""Texts that mean harm, or nothing at all: the extraction answers, within bounds, and never with a bug report."""
+"""Hostile and meaningless texts: the extraction ends within bounds, and never with a bug report."""
 
 from __future__ import annotations
 

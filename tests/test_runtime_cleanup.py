@@ -1,4 +1,4 @@
-"""Hooks, handlers and transports that do not play along when a connection ends: it ends all the same, and in time."""
+"""Hooks, handlers and transports that fail or hang when a connection ends: it still ends, and in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How connections end: who learns of it, what is cleaned up, and what happens to those who come too late."""
+"""How connections end: what is rejected, what is cleaned up, and what happens to later calls."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_pending_calls_fail_and_handlers_clean_up(packages: Packages, sources: S
 
 
 @ENDS
-def test_whoever_comes_after_the_end_learns_of_it(packages: Packages, end: str) -> None:
+def test_a_call_after_the_end_fails(packages: Packages, end: str) -> None:
     acp = packages(V1)
 
     async def main() -> None:

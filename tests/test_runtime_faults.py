@@ -1,4 +1,4 @@
-"""Handlers that fail: what the peer learns of it, and what the log."""
+"""Handlers that fail: what the peer gets, and what is logged."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_losses_of_one_message_are_reported_up_to_a_limit(packages: Packages) ->
 
 
 def test_on_invalid_sees_params_that_do_not_fit(packages: Packages) -> None:
-    """Those of a notification, which is lost otherwise, and those of a request, which is answered besides."""
+    """Those of a notification, which is lost otherwise, and those of a request, which is also answered."""
     acp = packages(V1)
     seen: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Bad input: the error that JSON-RPC 2.0 has for it, or silence; and the connection lives on."""
+"""Bad input: it is answered with the error of JSON-RPC 2.0, or ignored; and the connection goes on."""
 
 from __future__ import annotations
 

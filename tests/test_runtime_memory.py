@@ -1,4 +1,4 @@
-"""A peer that reads slowly makes the other side wait, and not its memory grow."""
+"""Backpressure: if a peer reads slowly, the other side waits, and its memory does not grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods of a handler's class that no message reaches, though they look as if one should."""
+"""Methods of a handler class that look like handlers, and that no message reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two pipes of an agent: what is read from one comes whole, and neither stays open."""
+"""The two pipes of an agent: nothing that was written is lost, and neither stays open."""
 
 from __future__ import annotations
 

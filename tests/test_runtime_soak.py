@@ -34,7 +34,7 @@ MOST_BLOCKS, MOST_BYTES, MOST_RESIDENT_KIB = 400, 2**17, 2_000
 
 
 def recorder(acp: ModuleType) -> type[Any]:
-    """A class of clients that keep what came for each session, and wake up who waits for it."""
+    """A class of clients that record what arrives for each session, and wake up the tasks that wait for it."""
 
     class Recorder(acp.Client):  # type: ignore[misc, name-defined]
         def __init__(self, agent: Any) -> None:

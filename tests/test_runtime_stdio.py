@@ -314,7 +314,7 @@ def test_a_socket_that_is_reset(start: Start, diary: Diary) -> None:
 
 @pytest.mark.parametrize("how", ["hang-up", "SIGTERM"])
 def test_a_terminal(start: Start, diary: Diary, how: str) -> None:
-    """There are people who try an agent by typing."""
+    """Users try an agent by typing."""
     import tty
 
     ours, its = os.openpty()

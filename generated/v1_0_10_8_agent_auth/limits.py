@@ -107,7 +107,7 @@ def _structure(line: bytes, costs: dict[bytes, int]) -> int:
 
 
 def _outside_strings(line: bytes) -> Iterator[bytes]:
-    """The brackets, colons and commas outside of strings. After escapes are removed, a quote begins or ends a string."""
+    """The brackets, colons and commas outside of strings. Without escapes, each quote begins or ends a string."""
     signs = line.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _REST).replace(b'""', b"")
     inside = 0
     for start in range(0, len(signs), _CHUNK):  # splitting it as a whole would take more memory than is estimated

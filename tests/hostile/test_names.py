@@ -125,7 +125,7 @@ def _check_unshadowed(package: ModuleType, files: Mapping[str, str], taken: set[
 
 @pytest.mark.parametrize("side", ["agent", "client"])
 def test_methods_with_the_names_of_the_role_classes(side: str, packages: Packages) -> None:
-    """A method never takes the place of an attribute that a role class, or a stub, has of itself."""
+    """A method never takes the place of an attribute that a role class, or a stub, already has."""
     empty = packages.of(schema_of(Thing=STRING))
     base, stub = (empty.Agent, empty.RemoteAgent) if side == "agent" else (empty.Client, empty.RemoteClient)
     attributes = {names.snake(name) for kind in (base, stub) for name in dir(kind)}

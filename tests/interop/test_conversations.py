@@ -112,7 +112,7 @@ def test_cancel_in_the_middle_of_a_prompt(theatre: Theatre, setup: Setup) -> Non
 @EVERY
 @BOTH_WAYS
 def test_cancelling_a_request(theatre: Theatre, setup: Setup, caller: str) -> None:
-    """Whoever cancels in our packages does not wait for the answer; the TypeScript SDK does."""
+    """In our packages, a caller that cancels does not wait for the response; in the TypeScript SDK it does."""
 
     async def scenario(pair: Pair) -> None:
         asked = question(setup, caller)
