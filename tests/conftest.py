@@ -46,9 +46,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 SAMPLED = {
     "test_diff_history": 3,
     "test_diff_rules": 2,
-    "test_hostile": 2,
-    "test_round_trip": 2,
-    "test_sizes": 2,
+    "test_hostile": 3,
+    "test_round_trip": 3,
+    "test_sizes": 3,
     "test_stability": 3,
     "test_texts": 2,
     "test_unstable": 2,

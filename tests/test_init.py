@@ -390,11 +390,11 @@ def test_the_client_talks_to_the_agent(projects: Projects, protocol: int) -> Non
 # --- How they are written ----------------------------------------------------------------------------------------
 
 
+@EACH_PROTOCOL
 @pytest.mark.parametrize("role", ROLES)
-def test_the_project_is_formatted(projects: Projects, role: str) -> None:
-    for protocol in PROTOCOLS:
-        options = ["--check", "--quiet", "--diff", "--force-exclude", "/acp/"]
-        check([sys.executable, "-m", "black", *options, "."], projects(role, protocol))
+def test_the_project_is_formatted(projects: Projects, role: str, protocol: int) -> None:
+    options = ["--check", "--quiet", "--diff", "--force-exclude", "/acp/"]
+    check([sys.executable, "-m", "black", *options, "."], projects(role, protocol))
 
 
 def check(command: list[str], folder: Path) -> None:

@@ -41,8 +41,10 @@ def read_slowly(descriptor: int, size: int) -> int:
     return total
 
 
-@pytest.mark.parametrize("length", [100_000, 4_000])
-@pytest.mark.parametrize("prompts", [1, 20])
+@pytest.mark.parametrize(
+    ("length", "prompts"),
+    [(100_000, 1), (4_000, 20), *(pytest.param(*each, marks=pytest.mark.deep) for each in ((100_000, 20), (4_000, 1)))],
+)
 def test_an_agent_that_streams_to_a_slow_client(packages: Packages, tmp_path: Path, length: int, prompts: int) -> None:
     """With one prompt, or with several that stream at the same time."""
     env = environment(packages(SOURCES[1]))
