@@ -16,7 +16,8 @@ PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
-OLDEST_AND_NEWEST = (PYTHONS[0], MAIN, PYTHONS[-1])
+ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
+"""The long tests also run on the oldest and the newest version: a difference that these two lack is unlikely."""
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 nox.needs_version = ">=2025.2.9"
@@ -97,7 +98,7 @@ def tests(session: nox.Session) -> None:
     _run_tests(session, "not full")
 
 
-@nox.session(python=OLDEST_AND_NEWEST, default=False)
+@nox.session(python=ENDS, default=False)
 def full(session: nox.Session) -> None:
     """Run the tests that take long, or need other environments: all that `tests` leaves out."""
     _run_tests(session, "full")
