@@ -18,6 +18,7 @@ from acpgen.diff.compare import compare
 from acpgen.diff.findings import Comparison, DiffFinding, Wire
 from acpgen.ir.methods import messages_of
 from acpgen.ir.model import Model, Ref, Role
+from acpgen.text import digest
 from tests.fidelity.schemas import same
 from tests.fidelity.subjects import Subject
 from tests.support import Packages, model_of
@@ -63,7 +64,7 @@ class Written:
     def __call__(self, schema: Mapping[str, Any], protocol: int = 1) -> Sources:
         """The sources of a schema given as data."""
         text = json.dumps(schema)
-        path = self._home / f"{abs(hash(text))}.json"
+        path = self._home / f"{digest(text.encode())[:16]}.json"  # the name is part of the package, and so of the cache
         path.write_text(text, encoding="utf-8")
         return Sources(protocol=protocol, schema=path)
 

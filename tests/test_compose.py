@@ -489,7 +489,7 @@ def test_gates_are_added_and_placed() -> None:
     [{}, {"$defs": 3}, {"$defs": {"Caps": 1}}, {"$defs": {"Caps": {"properties": [], "anyOf": 3, "required": "x"}}}],
 )
 def test_malformed_schemas_are_left_to_the_stage_that_checks_them(root: dict[str, Any]) -> None:
-    """Neither does composing fail on them, nor does it mend them, which would hide them from that stage."""
+    """Composing neither fails on them nor fixes them, which would hide them from that stage."""
     change = {"properties": {"a": {"default": {}}}, "required": ["a"], "members": [tagged("x"), True, {"allOf": 1}]}
     definitions = {"X": {"allOf": 4, "properties": 5, "default": {"a": {}}}}
     composed = put(fragment(defs=definitions, changes={"Caps": change, "X": change}), on=root)

@@ -94,7 +94,6 @@ def test_comparing_takes_a_moment(bump: Bump) -> None:
     assert time.process_time() - start < 2
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @EVERY
 def test_messages_fare_no_worse_than_predicted(bump: Bump, packages: Packages) -> None:
@@ -108,7 +107,6 @@ def test_messages_fare_no_worse_than_predicted(bump: Bump, packages: Packages) -
                 assert seen.rank <= predicted.rank, (message, "new to old" if back else "old to new")
 
 
-@pytest.mark.slow
 @EVERY
 def test_code_fares_no_worse_than_predicted(bump: Bump, packages: Packages) -> None:
     """Names that are gone, and calls of constructors that no longer work, have findings."""

@@ -1,4 +1,4 @@
-"""Messages find their handlers, and both roles talk to each other."""
+"""Dispatch: messages reach their handlers, between both roles."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tests.published import published
 from tests.support import Packages, schema_of
 from tests.test_dataclasses import SOURCES, Samples, model_for
 from tests.test_probes import contains
+
+pytestmark = pytest.mark.every_python
 
 T = TypeVar("T")
 

@@ -13,6 +13,8 @@ from acpgen.schema.data import data_folder
 from acpgen.schema.gates import Gate, check_gates, gated_twice, read_gates
 from tests.published import published
 
+pytestmark = pytest.mark.every_python
+
 ROOT: dict[str, Any] = {
     "$defs": {
         "InitializeResponse": {

@@ -484,13 +484,7 @@ def only_statement(signature: Signature) -> ast.stmt:
     return node
 
 
-# one of them is small, and enough for the Pythons that run no slow tests
-_BUILDS = [
-    pytest.param(name, marks=() if name == "v1_0_10_8_agent_auth" else pytest.mark.slow) for name in sorted(builds())
-]
-
-
-@pytest.mark.parametrize("name", _BUILDS)
+@pytest.mark.parametrize("name", sorted(builds()))
 def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
     is_open = not {"client", "both"}.isdisjoint(builds()[name])
     model, _ = model_of(sources_of(builds()[name]), Options(open=is_open))
@@ -515,7 +509,6 @@ def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
     assert compared >= len(model.methods)
 
 
-@pytest.mark.slow
 @pytest.mark.full
 def test_signatures_follow_the_options_for_types(tmp_path: Path) -> None:
     options = Options(open=True, keep_unknown=True)
@@ -541,7 +534,6 @@ def every_bundled() -> Iterator[Any]:
             )
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize(("release", "extended"), list(every_bundled()))
 def test_every_name_can_be_shown(release: Release, extended: bool) -> None:

@@ -42,7 +42,7 @@ class Subject:
 
     @cached_property
     def root(self) -> dict[str, Any]:
-        """The composed schema, with the variants that open unions have besides."""
+        """The composed schema, with the additional variants of open unions."""
         root = composed_root(self.sources)
         return {**root, "$defs": opened(root["$defs"])} if self.options.open else root
 
