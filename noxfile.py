@@ -15,18 +15,9 @@ ROOT = Path(__file__).resolve().parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
-"""All tests run on this version; the others run those that depend on the version of Python."""
-APART = ("test_types.py", "test_package.py", "test_benchmarks.py")  # need other tools; one Python is enough
-ALIKE = (
-    *("fidelity/*", "hostile/*", "test_bundled.py", "test_check.py", "test_compose*", "test_config.py"),
-    *("test_dialect.py", "test_diff_*", "test_docs*", "test_document.py", "test_examples.py", "test_facts.py"),
-    *("test_fitting.py", "test_format.py", "test_fragment*", "test_history.py", "test_hostile_*", "test_init.py"),
-    *("test_layers.py", "test_lower.py", "test_no_special_cases.py", "test_output_*", "test_probes.py"),
-    *("test_rendered_types.py", "test_renames.py", "test_rfd_*", "test_runtime_soak.py", "test_show.py"),
-    *("test_stability.py", "test_unstable.py", "test_upstream_builds.py", "test_watch.py"),
-)
-"""Modules that do not run generated code, or that repeat other tests."""
-ON_OTHERS = tuple(f"--ignore-glob=tests/{name}" for name in (*APART, *ALIKE))
+"""All tests run on this version; the others run those marked `every_python`."""
+ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
+"""The long tests also run on the oldest and the newest version: a difference that these two lack is unlikely."""
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 nox.needs_version = ">=2025.2.9"
@@ -91,34 +82,33 @@ def _install_all(session: nox.Session) -> None:
         session.install("pyright[nodejs]")
 
 
+def _run_tests(session: nox.Session, which: str) -> None:
+    """Run the tests with these marks: all of them, or those for every Python."""
+    if session.python == MAIN:
+        _install_all(session)
+        session.run("pytest", *SPREAD, "-m", which, *session.posargs)
+    else:
+        _install(session, "test")
+        session.run("pytest", *SPREAD, "--every-python", "-m", which, *session.posargs)
+
+
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Run the tests that take seconds."""
-    if session.python == MAIN:
-        _install_all(session)
-        session.run("pytest", *SPREAD, "-m", "not full", *session.posargs)
-    else:
-        _install(session, "test")
-        session.run("pytest", *SPREAD, *ON_OTHERS, "-m", "not full and not slow", *session.posargs)
+    _run_tests(session, "not full")
 
 
-@nox.session(python=PYTHONS, default=False)
+@nox.session(python=ENDS, default=False)
 def full(session: nox.Session) -> None:
     """Run the tests that take long, or need other environments: all that `tests` leaves out."""
-    if session.python == MAIN:
-        _install_all(session)
-        session.run("pytest", *SPREAD, "-m", "full", *session.posargs)
-    else:
-        _install(session, "test")
-        session.run("pytest", *SPREAD, *ON_OTHERS, "-m", "full and not slow", *session.posargs)
+    _run_tests(session, "full")
 
 
 @nox.session(default=False)
 def types(session: nox.Session) -> None:
-    """Check generated packages, new projects and examples, and what users write; `tests` and `full` do so, too."""
+    """Check generated packages, examples, new projects, and what users write; `full` does so, too."""
     _install_all(session)
     session.run("pytest", "tests/test_types.py", *session.posargs)
-    session.run("pytest", "tests/test_init.py", "tests/test_examples.py", "-k", "typed")
 
 
 @nox.session(default=False)

@@ -103,7 +103,10 @@ Locate = Callable[[str], tuple[Location | None, str]]
 
 @dataclass(slots=True)
 class Report:
-    """Collects the diagnostics of a run, each of them once. `locate` finds the place in a file for a pointer."""
+    """Collects the diagnostics of a run, each of them once.
+
+    `at` is a place in a file, or a pointer for which `locate` finds the place.
+    """
 
     locate: Locate = field(default=lambda pointer: (None, pointer))
     found: list[Diagnostic] = field(default_factory=list)
@@ -112,20 +115,20 @@ class Report:
     def __post_init__(self) -> None:
         self._seen.update(self.found)
 
-    def error(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
+    def error(self, code: str, message: str, *, at: str | Location, hint: str | None = None) -> None:
         """Add an error: no package can be written. The stage may go on to find more."""
         self._add(Severity.ERROR, code, message, at=at, hint=hint)
 
-    def warning(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
+    def warning(self, code: str, message: str, *, at: str | Location, hint: str | None = None) -> None:
         """Add a warning: a part of the input has no effect."""
         self._add(Severity.WARNING, code, message, at=at, hint=hint)
 
-    def note(self, code: str, message: str, *, at: str, hint: str | None = None) -> None:
+    def note(self, code: str, message: str, *, at: str | Location, hint: str | None = None) -> None:
         """Add a note: nothing is wrong, but the effect may surprise."""
         self._add(Severity.NOTE, code, message, at=at, hint=hint)
 
-    def _add(self, severity: Severity, code: str, message: str, *, at: str, hint: str | None) -> None:
-        location, pointer = self.locate(at)
+    def _add(self, severity: Severity, code: str, message: str, *, at: str | Location, hint: str | None) -> None:
+        location, pointer = (at, None) if isinstance(at, Location) else self.locate(at)
         self.add(
             Diagnostic(code=code, severity=severity, message=message, location=location, pointer=pointer, hint=hint)
         )

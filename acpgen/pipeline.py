@@ -91,8 +91,7 @@ def compile_protocol(loaded: Loaded, options: Options, timings: Timings | None =
             loaded.fragments,
             protocol=loaded.protocol,
             release=loaded.release.name if loaded.release else None,
-            gates=facts.gates,
-            negotiation=facts.negotiation,
+            facts=facts,
         )
         report = check_composed(composed)
         if without_gate:

@@ -22,8 +22,9 @@ from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error, internal_error
 from acpgen.ir.options import Options, Role
 from acpgen.output import Plan
+from acpgen.output.checks import check_folder
 from acpgen.output.paths import unreadable
-from acpgen.output.plan import check_folder, compare
+from acpgen.output.plan import compare
 from acpgen.pipeline import build
 from acpgen.schema.bundled import is_path
 from acpgen.schema.data import data_folder

@@ -15,9 +15,10 @@ from typing import Any
 
 from acpgen.config import Sources
 from acpgen.diff.compare import compare
-from acpgen.diff.findings import Comparison, DiffFinding, Wire, worst_wire
+from acpgen.diff.findings import Comparison, DiffFinding, Wire
 from acpgen.ir.methods import messages_of
 from acpgen.ir.model import Model, Ref, Role
+from acpgen.text import digest
 from tests.fidelity.schemas import same
 from tests.fidelity.subjects import Subject
 from tests.support import Packages, model_of
@@ -63,7 +64,7 @@ class Written:
     def __call__(self, schema: Mapping[str, Any], protocol: int = 1) -> Sources:
         """The sources of a schema given as data."""
         text = json.dumps(schema)
-        path = self._home / f"{abs(hash(text))}.json"
+        path = self._home / f"{digest(text.encode())[:16]}.json"  # the name is part of the package, and so of the cache
         path.write_text(text, encoding="utf-8")
         return Sources(protocol=protocol, schema=path)
 
@@ -100,12 +101,12 @@ def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: i
     for _ in range(count):
         raw = pair.old.maker.value(names[0], random)
         found.append(fate(sender, reader, names, raw))
-    return worst_wire(found)
+    return Wire.worst(found)
 
 
 def verdicts(finding: DiffFinding) -> dict[str, tuple[str, str]]:
     """The wire verdicts by sender: old to new, and new to old."""
-    return {each.sender.value: (each.old_to_new.value, each.new_to_old.value) for each in finding.wire}
+    return {role.value: (each.old_to_new.value, each.new_to_old.value) for role, each in finding.wire.items()}
 
 
 def mirrored(findings: tuple[DiffFinding, ...], *, back: bool = False) -> Counter[Any]:
@@ -114,8 +115,8 @@ def mirrored(findings: tuple[DiffFinding, ...], *, back: bool = False) -> Counte
         (
             each.rule.reverse if back else each.rule.id,
             tuple(
-                (one.sender, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
-                for one in each.wire
+                (role, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
+                for role, one in each.wire.items()
             ),
         )
         for each in findings
@@ -135,12 +136,10 @@ def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Role], tuple[str, s
 
 def expected(findings: tuple[DiffFinding, ...], method: str, sender: Role, *, back: bool) -> Wire:
     """The worst verdict of the findings on messages of `method` from `sender`."""
-    return worst_wire(
-        each.new_to_old if back else each.old_to_new
+    return Wire.worst(
+        finding.wire[sender].new_to_old if back else finding.wire[sender].old_to_new
         for finding in findings
-        if method in finding.methods
-        for each in finding.wire
-        if each.sender is sender
+        if method in finding.methods and sender in finding.wire
     )
 
 

@@ -83,7 +83,7 @@ def _child(action: Callable[[], None], number: int, *, fault: str, writer: int) 
         action()
     except InputError:
         status = REFUSED
-    except BaseException:  # noqa: BLE001 - the status tells it, and stderr shows it
+    except BaseException:  # noqa: BLE001 - the exit status and stderr report it
         traceback.print_exc()
         status = BROKEN
     os._exit(status)

@@ -45,9 +45,9 @@ def run(main: Coroutine[Any, Any, T], *, seconds: float = SECONDS) -> T:
 
 @contextmanager
 def _collected_afterwards() -> Iterator[None]:
-    """What was never awaited, closed or looked at in the block says so at its end.
+    """Collect garbage at the end of the block, so that what was never awaited or closed in it warns.
 
-    What was there before is left aside: to look at all of it takes longer than most tests.
+    Older objects are frozen: collecting them takes longer than most tests.
     """
     gc.freeze()
     try:
@@ -210,7 +210,7 @@ def unchecked(acp: ModuleType, **more: Any) -> Any:
 
 @contextmanager
 def acp_log(level: int = logging.DEBUG) -> Iterator[list[logging.LogRecord]]:
-    """What the `acp` logger is told meanwhile."""
+    """The records of the `acp` logger during the block."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign]

@@ -17,12 +17,14 @@ from typing import Any
 import pytest
 
 from acpgen.config import Sources
-from acpgen.diagnostics import Diagnostic
+from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.package import emit
 from acpgen.ir.model import Model, Options, Role
 from acpgen.pipeline import compile_protocol, load
-from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release
-from acpgen.schema.compose import summarise
+from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_release, locate_fragment
+from acpgen.schema.compose import Composed
+from acpgen.schema.fitting import Verdict, fit
+from acpgen.schema.fragment import Fragment, load_fragment
 from acpgen.sources.inputs import InputFile, Inputs, find_inputs
 from acpgen.text import digest
 from tests import package_cache
@@ -51,11 +53,21 @@ def protocol_of(schema: Path) -> int:
 def fitting_fragments(release: Release) -> tuple[str, ...]:
     """The bundled extensions that apply to a release, each in its newest revision that does."""
     fragments = bundled_fragments(release.protocol)
-    base, gates = load_release(release), load_facts(release).gates
-    summaries = [
-        summarise(base, fragment, protocol=release.protocol, gates=gates, others=fragments) for fragment in fragments
-    ]
-    return tuple({found.fragment.id: found.fragment.spec for found in summaries if found.verdict == "applies"}.values())
+    base, facts = load_release(release), load_facts(release)
+    fits = [fit(base, fragment, protocol=release.protocol, facts=facts, others=fragments) for fragment in fragments]
+    newest = {found.fragment.id: found.fragment.spec for found in fits if found.verdict is Verdict.APPLIES}
+    return tuple(newest.values())
+
+
+def bundled_fragment(spec: str, protocol: int) -> Fragment:
+    """The bundled extension that a user means by `spec`."""
+    path, label = locate_fragment(spec, protocol)
+    return load_fragment(path, label=label)
+
+
+def errors_of(composed: Composed) -> list[Diagnostic]:
+    """The errors in a composed schema."""
+    return [found for found in composed.diagnostics if found.severity is Severity.ERROR]
 
 
 def model_of(sources: Sources, options: Options | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
@@ -74,9 +86,7 @@ def package_folder(*sources: Sources, roles: tuple[Role, ...] = tuple(Role), opt
     def build() -> Mapping[str, str]:
         return emit([compile_protocol(load(each), options or Options()).model for each in inputs], roles).files
 
-    known = [
-        (each.protocol, each.origin, *((file.name, file.digest) for file in _files(each))) for each in inputs
-    ]
+    known = [(each.protocol, each.origin, *((file.name, file.digest) for file in _files(each))) for each in inputs]
     return package_cache.folder(repr((known, roles, options)), build)
 
 

@@ -147,7 +147,6 @@ NEEDS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Measure]]) -> None:
@@ -165,7 +164,6 @@ def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Me
     require(not missing, ", ".join(f"{lab.peers.missing[who]} for {who}" for who in sorted(missing)))
 
 
-@pytest.mark.slow
 @pytest.mark.full
 def test_all_agents_say_the_same(lab: Lab) -> None:
     said = {}
@@ -181,7 +179,6 @@ def test_all_agents_say_the_same(lab: Lab) -> None:
     assert all(each == said[stdio.OURS] for each in said.values())
 
 
-@pytest.mark.slow
 @pytest.mark.full
 def test_agents_give_up_their_loop_before_each_update_where_they_are_asked_to(lab: Lab) -> None:
     """Prompts that wait at the same time then take turns, which the blocking agent cannot do."""
@@ -222,7 +219,6 @@ def test_a_codec_is_measured_only_if_it_gives_messages_back() -> None:
                 check(message, each)
 
 
-@pytest.mark.slow
 @pytest.mark.full
 def test_a_codec_is_measured_message_by_message(taken: dict[str, list[Measure]]) -> None:
     if "codec" not in taken:

@@ -108,7 +108,6 @@ def official(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_the_newest_release_is_what_the_official_sdk_has(official: Path, protocol: int) -> None:
     found = [path for path in official.rglob("schema.json") if f"v{protocol}" in path.parts]

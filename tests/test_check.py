@@ -1,4 +1,4 @@
-"""`acpgen check`: what is stale, edited, missing or too much, and the command that mends it."""
+"""`acpgen check`: what is stale, edited, missing or too much, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_annotations_for_github(project: Project) -> None:
     assert "fix it with" not in lines[1]
 
 
-def test_several_outputs_and_the_command_that_mends_one(tmp_path: Path) -> None:
+def test_several_outputs_and_the_command_that_fixes_one(tmp_path: Path) -> None:
     tables = "".join(f'[tool.acpgen.outputs.{name}]\nout = "src/{name}"\n' for name in ("one", "two"))
     project = Project(tmp_path / "p", f'schema = "schema.json"\nruntime = false\n{tables}')
     project.good("build", "one")

@@ -35,7 +35,7 @@ OUTPUT_FILES = {
 
 COMMANDS = ("build", "check", "config", "diff", "extensions", "init", "methods", "rfd", "show")
 CONTROL = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e]")
-"""What a terminal, or whoever reads lines, acts upon."""
+"""Characters that a terminal, or a program that reads lines, acts upon."""
 
 
 class Folder:
@@ -73,12 +73,14 @@ def plain(text: str) -> str:
 # --- Exit codes ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.every_python
 def test_success_is_0_and_silent(folder: Folder) -> None:
     ran = folder.build()
     assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
     assert tree(folder.path / "out").keys() == OUTPUT_FILES
 
 
+@pytest.mark.every_python
 def test_warnings_are_told_and_do_no_harm(folder: Folder) -> None:
     ran = folder.build("odd.json")
     assert (ran.code, ran.stdout) == (0, "")
@@ -119,6 +121,7 @@ def test_usage_errors_are_2_and_name_the_mistake(folder: Folder, arguments: tupl
     assert tree(folder.path) == before
 
 
+@pytest.mark.every_python
 def test_a_bug_in_acpgen_is_3_and_asks_for_a_report(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
@@ -280,7 +283,6 @@ def test_full_compiles_and_leaves_equal_files_alone(folder: Folder, monkeypatch:
     assert folder.build("plain.json", "--full").code == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [("--role", "client"), ("--keep-unknown",), ("--open",)])
 def test_other_options_make_another_package(folder: Folder, options: tuple[str, ...]) -> None:
     folder.build()
@@ -523,7 +525,6 @@ def test_extensions_are_judged_against_a_schema_of_one_s_own(folder: Folder) -> 
     assert "plain.json" in logout["reasons"][0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", ["methods", "extensions"])
 def test_tables_carry_no_control_characters(folder: Folder, command: str) -> None:
     name = "\u001b[31m\nx/\u202ey"
@@ -547,6 +548,7 @@ def test_help_shows_examples_that_are_commands(folder: Folder, command: str) -> 
     assert f"acpgen {command}" in text.partition("Examples")[2]
 
 
+@pytest.mark.every_python
 def test_help_lists_the_commands_and_exit_codes(folder: Folder) -> None:
     text = plain(folder.run("--help").stdout)
     assert all(command in text for command in COMMANDS)
@@ -575,7 +577,6 @@ def test_the_version(folder: Folder) -> None:
     assert (ran.code, ran.stdout, ran.stderr) == (0, f"acpgen {acpgen.__version__}\n", "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_completion_script_is_printed_for_a_shell(tmp_path: Path, shell: str) -> None:
     ran = _process("--show-completion", shell, cwd=tmp_path)
@@ -583,6 +584,7 @@ def test_a_completion_script_is_printed_for_a_shell(tmp_path: Path, shell: str) 
     assert "_ACPGEN_COMPLETE" in ran.stdout
 
 
+@pytest.mark.every_python
 def test_acpgen_runs_as_a_module_from_an_empty_folder(tmp_path: Path) -> None:
     ran = _process("--version", cwd=tmp_path, module=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"acpgen {acpgen.__version__}\n", "")
@@ -625,7 +627,6 @@ def completed(folder: Path, line: str) -> list[str]:
 CONFIG = '[tool.acpgen]\nprotocol = 2\n[tool.acpgen.outputs.agent]\nout = "a"\n[tool.acpgen.outputs.tests]\nout = "t"\n'
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("line", "expected"),
@@ -645,7 +646,6 @@ def test_shells_complete_names(line: str, expected: list[str], tmp_path: Path) -
     assert completed(tmp_path, line) == expected
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("line", ["acpgen build a", "acpgen show session/", "acpgen show --protocol x session/"])
 def test_completion_is_silent_where_the_configuration_is_broken(line: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.acpgen\n")
@@ -665,7 +665,6 @@ def test_the_format_of_extension_files_is_printed_with_examples_that_fit_it(tmp_
 FULL = Path("/dev/full")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is full")
 @pytest.mark.parametrize("command", ["extensions", "--version", "methods --format json"])
 def test_a_full_disk_behind_stdout_is_no_bug(command: str, tmp_path: Path) -> None:
@@ -682,7 +681,6 @@ def test_a_full_disk_behind_stdout_is_no_bug(command: str, tmp_path: Path) -> No
     assert ran.stderr == "error: cannot write to stdout: No space left on device [stdout-unwritable]\n"
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal")
 @pytest.mark.parametrize("width", [60, 80, 140, 400])

@@ -15,6 +15,8 @@ from acpgen.ir.model import Options
 from tests.runtime_support import V1
 from tests.support import Packages, schema_of
 
+pytestmark = pytest.mark.every_python
+
 TEXT = {"type": "text", "text": "t"}
 
 

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from acpgen.diagnostics import Report, Severity
-from acpgen.schema.bundled import Catalogue
-from acpgen.schema.compose import Composed, Summary, compose, summarise
+from acpgen.schema import bundled
+from acpgen.schema.compose import Composed, compose
 from acpgen.schema.document import Document, parse_document
+from acpgen.schema.facts import Facts
+from acpgen.schema.fitting import Fit, Verdict, fit
 from acpgen.schema.fragment import Fragment, load_fragment
 from acpgen.schema.gates import Gate, check_gates
+from tests.support import errors_of
 
 
 def ref(name: str) -> dict[str, Any]:
@@ -62,10 +65,12 @@ BASE: dict[str, Any] = {
     }
 }
 GATES = {"fly": Gate("Init", (("caps", "fly"),))}
-CATALOGUE = Catalogue(
-    revisions_of=lambda name, _: ("1", "2") if name == "one" else (),
-    releases_defining=lambda name, _: ("0.1", "0.2") if name == "Known" else (),
-)
+
+
+@pytest.fixture(autouse=True)
+def _bundled_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "revisions_of", lambda name, _: ("1", "2") if name == "one" else ())
+    monkeypatch.setattr(bundled, "releases_defining", lambda name, _: ("0.1", "0.2") if name == "Known" else ())
 
 
 def base(root: dict[str, Any] = BASE) -> Document:
@@ -79,12 +84,12 @@ def fragment(name: str = "one", **content: Any) -> Fragment:
 
 
 def put(*fragments: Fragment, on: dict[str, Any] = BASE, gates: Mapping[str, Gate] = GATES) -> Composed:
-    return compose(base(on), fragments, protocol=1, release="0.3", gates=gates, catalogue=CATALOGUE)
+    return compose(base(on), fragments, protocol=1, release="0.3", facts=Facts(gates=gates))
 
 
 def fine(*fragments: Fragment, on: dict[str, Any] = BASE) -> Composed:
     composed = put(*fragments, on=on)
-    assert composed.errors == ()
+    assert errors_of(composed) == []
     return composed
 
 
@@ -142,8 +147,8 @@ def test_nothing_given_is_changed_and_what_did_not_change_is_shared() -> None:
     )
     document = base()
     before = copy.deepcopy((document.root, extension.document.root))
-    composed = compose(document, [extension], protocol=1, release=None, gates=GATES, catalogue=CATALOGUE)
-    assert composed.errors == ()
+    composed = compose(document, [extension], protocol=1, facts=Facts(gates=GATES))
+    assert errors_of(composed) == []
     assert composed.root != document.root
     assert (document.root, extension.document.root) == before
     assert composed.root["$defs"]["Circle"] is document.root["$defs"]["Circle"]
@@ -163,8 +168,8 @@ def test_the_order_of_fragments_makes_no_difference() -> None:
     for result in results:
         assert json.dumps(result.root) == json.dumps(first.root)
         assert result.diagnostics == first.diagnostics
-        assert {at: place for at, (_, place) in result.sources.items()} == {
-            at: place for at, (_, place) in first.sources.items()
+        assert {at: place for at, (_, place) in result.origins.sources.items()} == {
+            at: place for at, (_, place) in first.origins.sources.items()
         }
     assert codes(first) == [
         ("superseded", "b.json", "/changes/Shape/members/1"),
@@ -253,7 +258,7 @@ def test_two_fragments_may_agree() -> None:
 )
 def test_what_is_there_in_another_shape_is_a_conflict(content: Any, pointer: str, words: list[str]) -> None:
     composed = put(fragment(**content))
-    (found,) = composed.errors
+    (found,) = errors_of(composed)
     assert codes(composed) == [("fragment-conflict", "one.json", pointer)]
     for word in [*words, "one@1", "ACP v1, 0.3"]:
         assert word in found.message
@@ -263,7 +268,7 @@ def test_what_is_there_in_another_shape_is_a_conflict(content: Any, pointer: str
 
 def test_a_conflict_of_two_fragments_names_both() -> None:
     composed = put(fragment("one", defs={"New": {"type": "null"}}), fragment("two", defs={"New": {}}))
-    (found,) = composed.errors
+    (found,) = errors_of(composed)
     assert "two@1" in found.message
     assert "one, 1" in found.message
     assert '{"type":"null"}' in found.message
@@ -272,7 +277,7 @@ def test_a_conflict_of_two_fragments_names_both() -> None:
 
 def test_shapes_in_messages_are_cut() -> None:
     big = {"type": "object", "properties": {f"property{index}": {} for index in range(1000)}}
-    (found,) = put(fragment(defs={"Circle": big})).errors
+    (found,) = errors_of(put(fragment(defs={"Circle": big})))
     assert len(found.message) < 700
 
 
@@ -281,7 +286,7 @@ def test_a_change_to_what_is_not_there_says_which_releases_have_it() -> None:
         fragment(changes={"Known": {"required": ["x"], "properties": {"x": {}}}, "Unknown": {"members": []}})
     )
     assert codes(composed) == [("fragment-missing", "one.json", f"/changes/{name}") for name in ("Known", "Unknown")]
-    first, second = composed.errors
+    first, second = errors_of(composed)
     assert first.message == "one, 1 changes /$defs/Known, which ACP v1, 0.3 does not have"
     assert first.hint == "releases of protocol 1 that have it: 0.1, 0.2"
     assert second.hint == "no bundled release of protocol 1 has it"
@@ -327,17 +332,17 @@ def test_inherited_properties_count_as_there() -> None:
 
 
 def test_the_same_fragment_twice_is_an_error() -> None:
-    (found,) = put(fragment(), fragment()).errors
+    (found,) = errors_of(put(fragment(), fragment()))
     assert (found.code, found.location) == ("fragment-twice", None)
     assert found.hint == "give one@1 once"
-    (found,) = put(fragment(revision="1"), fragment(revision="2")).errors
+    (found,) = errors_of(put(fragment(revision="1"), fragment(revision="2")))
     assert found.message == "the extension one is given as 1 and as 2"
     assert found.hint == "choose one: one@1 or one@2"
 
 
 def test_a_fragment_of_another_protocol_is_refused() -> None:
     composed = put(fragment(protocols=[2, 3], defs={"New": {}}))
-    (found,) = composed.errors
+    (found,) = errors_of(composed)
     assert codes(composed) == [("fragment-protocol", "one.json", "/protocols")]
     assert found.message == "one, 1 extends protocol 2, 3, not 1"
     assert found.hint == "for protocol 1 there is one@1, one@2"
@@ -348,7 +353,7 @@ def test_requirements_have_to_be_there() -> None:
     needy = fragment("needy", requires=["one", "two@2"])
     composed = put(needy, fragment())
     assert codes(composed) == [("fragment-requires", "needy.json", "/requires/1")]
-    assert fine(needy, fragment(), fragment("two", revision="2")).errors == ()
+    assert errors_of(fine(needy, fragment(), fragment("two", revision="2"))) == []
 
 
 def test_a_member_goes_before_the_open_and_the_untagged_ones() -> None:
@@ -484,7 +489,7 @@ def test_gates_are_added_and_placed() -> None:
     [{}, {"$defs": 3}, {"$defs": {"Caps": 1}}, {"$defs": {"Caps": {"properties": [], "anyOf": 3, "required": "x"}}}],
 )
 def test_malformed_schemas_are_left_to_the_stage_that_checks_them(root: dict[str, Any]) -> None:
-    """Neither does composing fail on them, nor does it mend them, which would hide them from that stage."""
+    """Composing neither fails on them nor fixes them, which would hide them from that stage."""
     change = {"properties": {"a": {"default": {}}}, "required": ["a"], "members": [tagged("x"), True, {"allOf": 1}]}
     definitions = {"X": {"allOf": 4, "properties": 5, "default": {"a": {}}}}
     composed = put(fragment(defs=definitions, changes={"Caps": change, "X": change}), on=root)
@@ -493,12 +498,12 @@ def test_malformed_schemas_are_left_to_the_stage_that_checks_them(root: dict[str
         assert composed.root["$defs"]["Caps"] == root["$defs"]["Caps"]
 
 
-def summary(extension: Fragment, *others: Fragment, on: dict[str, Any] = BASE) -> Summary:
-    return summarise(base(on), extension, protocol=1, gates=GATES, others=others, catalogue=CATALOGUE)
+def fitted(extension: Fragment, *others: Fragment, on: dict[str, Any] = BASE) -> Fit:
+    return fit(base(on), extension, protocol=1, facts=Facts(gates=GATES), others=others)
 
 
-def test_a_summary_tells_what_a_fragment_would_add() -> None:
-    found = summary(
+def test_a_fit_tells_what_a_fragment_would_add() -> None:
+    found = fitted(
         fragment(
             defs={"HopRequest": {"x-method": "hop"}, "HopResponse": {"x-method": "hop"}, "Name": {"type": "string"}},
             changes={
@@ -508,7 +513,7 @@ def test_a_summary_tells_what_a_fragment_would_add() -> None:
         )
     )
     assert (found.verdict, found.methods, found.definitions, found.changed) == (
-        "applies",
+        Verdict.APPLIES,
         ("hop",),
         ("HopRequest", "HopResponse"),
         ("Caps",),
@@ -516,14 +521,14 @@ def test_a_summary_tells_what_a_fragment_would_add() -> None:
     assert len(found.reasons) == 2
 
 
-def test_the_verdicts_of_a_summary() -> None:
-    assert summary(fragment(defs={"Name": {"type": "string"}})).verdict == "superseded"
-    conflict = summary(fragment(defs={"Name": {"type": "null"}}, changes={"Known": {"members": [{}]}}))
-    assert (conflict.verdict, len(conflict.reasons)) == ("conflicts", 2)
-    assert summary(fragment(changes={"Known": {"members": [{}]}})).verdict == "lacks a definition"
+def test_the_verdicts_of_a_fitted() -> None:
+    assert fitted(fragment(defs={"Name": {"type": "string"}})).verdict is Verdict.SUPERSEDED
+    conflict = fitted(fragment(defs={"Name": {"type": "null"}}, changes={"Known": {"members": [{}]}}))
+    assert (conflict.verdict, len(conflict.reasons)) == (Verdict.CONFLICTS, 2)
+    assert fitted(fragment(changes={"Known": {"members": [{}]}})).verdict is Verdict.LACKS
     needy = fragment("needy", requires=["one"], changes={"New": {"properties": {"x": {}}}})
-    assert summary(needy).verdict == "lacks a definition"
-    assert summary(needy, fragment(defs={"New": {"type": "object"}}), fragment("two")).verdict == "applies"
+    assert fitted(needy).verdict is Verdict.LACKS
+    assert fitted(needy, fragment(defs={"New": {"type": "object"}}), fragment("two")).verdict is Verdict.APPLIES
 
 
 @pytest.mark.parametrize(
@@ -536,15 +541,15 @@ def test_the_verdicts_of_a_summary() -> None:
     ],
 )
 def test_a_fragment_that_refers_to_what_is_not_there_does_not_apply(content: dict[str, Any]) -> None:
-    found = summary(fragment(**content))
+    found = fitted(fragment(**content))
     assert (found.verdict, found.reasons) == (
-        "lacks a definition",
+        Verdict.LACKS,
         ("one, 1 refers to /$defs/Gone, which ACP v1, 0.3 does not have",),
     )
     has_it = fragment("two", defs={"Gone": {"type": "object"}})
-    assert summary(fragment(requires=["two"], **content), has_it).verdict == "applies"
+    assert fitted(fragment(requires=["two"], **content), has_it).verdict is Verdict.APPLIES
 
 
 def test_what_is_left_out_may_refer_to_anything() -> None:
     change = {"New": {"optional": True, "properties": {"x": ref("Gone")}}}
-    assert summary(fragment(changes=change, defs={"More": {}})).verdict == "applies"
+    assert fitted(fragment(changes=change, defs={"More": {}})).verdict is Verdict.APPLIES

@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from acpgen.diagnostics import Report
-from acpgen.schema.bundled import bundled_fragments, find_fragment
-from acpgen.schema.compose import Composed, compose, summarise
+from acpgen.schema.bundled import bundled_fragments
+from acpgen.schema.compose import Composed, compose
 from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, parse_document, read_document
+from acpgen.schema.facts import Facts, read_facts
+from acpgen.schema.fitting import Verdict, fit
 from acpgen.schema.fragment import Fragment, load_fragment
-from acpgen.schema.gates import Gate, check_gates, read_gates
+from acpgen.schema.gates import check_gates
 from acpgen.schema.walk import walk
 from tests.published import published
+from tests.support import bundled_fragment, errors_of
 
 LACKS = "lacks a definition"
 
@@ -26,14 +29,14 @@ def upstream(release: str, kind: str = "schema") -> Document:
     return read_document(published(label), label=label, origin=f"ACP {protocol}, {name}")
 
 
-def facts(release: str) -> dict[str, Gate]:
-    return read_gates(json.loads((data_folder() / "schema" / release / "facts.json").read_text())["gates"])
+def facts(release: str) -> Facts:
+    return read_facts(json.loads((data_folder() / "schema" / release / "facts.json").read_text()))
 
 
 def put_real(release: str, *specs: str) -> Composed:
     protocol = int(release[1])
-    fragments = [find_fragment(spec, protocol) for spec in specs]
-    return compose(upstream(release), fragments, protocol=protocol, release=release[3:], gates=facts(release))
+    fragments = [bundled_fragment(spec, protocol) for spec in specs]
+    return compose(upstream(release), fragments, protocol=protocol, release=release[3:], facts=facts(release))
 
 
 def fragment(name: str, protocol: int, **content: Any) -> Fragment:
@@ -99,10 +102,9 @@ def test_logout_conflicts_with_the_release_that_has_it_in_another_form() -> None
 def test_every_bundled_fragment_against_every_bundled_release(release: str, others: dict[str, str]) -> None:
     protocol, document = int(release[1]), upstream(release)
     found = [
-        summarise(document, extension, protocol=protocol, gates=facts(release))
-        for extension in bundled_fragments(protocol)
+        fit(document, extension, protocol=protocol, facts=facts(release)) for extension in bundled_fragments(protocol)
     ]
-    assert {each.fragment.spec: each.verdict for each in found if each.verdict != "applies"} == others
+    assert {each.fragment.spec: each.verdict.value for each in found if each.verdict is not Verdict.APPLIES} == others
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
@@ -112,7 +114,7 @@ def test_the_landed_auth_state_is_what_upstream_has(protocol: int) -> None:
     assert composed.diagnostics == ()
     assert_gates(composed)
     unstable = upstream(release, "schema.unstable").root["$defs"]
-    extension = find_fragment("auth-state", protocol)
+    extension = bundled_fragment("auth-state", protocol)
     touched = [*extension.definitions, *extension.changes]
     assert sorted(touched) == sorted(name for name in unstable if "AuthSta" in name or name in (*touched,))
     for name in touched:
@@ -121,11 +123,11 @@ def test_the_landed_auth_state_is_what_upstream_has(protocol: int) -> None:
 
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_auth_state_is_superseded_by_the_unstable_schema_that_has_it(protocol: int) -> None:
-    extension = find_fragment("auth-state", protocol)
-    base_gates = {**facts(f"v{protocol}/2026-11-02"), **extension.gates}
+    extension = bundled_fragment("auth-state", protocol)
+    known = Facts(gates={**facts(f"v{protocol}/2026-11-02").gates, **extension.gates})
     document = upstream(f"v{protocol}/2026-11-02", "schema.unstable")
-    found = summarise(document, extension, protocol=protocol, gates=base_gates)
-    assert (found.verdict, len(found.reasons)) == ("superseded", 1)
+    found = fit(document, extension, protocol=protocol, facts=known)
+    assert (found.verdict, len(found.reasons)) == (Verdict.SUPERSEDED, 1)
 
 
 def unordered(node: Any) -> Any:
@@ -173,8 +175,8 @@ def test_stable_and_fragments_of_what_unstable_adds_make_unstable(release: str) 
         for index, (name, change) in enumerate(changed.items())
         if change
     ]
-    composed = compose(document, fragments, protocol=protocol, release=None, gates={})
-    assert composed.errors == ()
+    composed = compose(document, fragments, protocol=protocol, release=None)
+    assert errors_of(composed) == []
     result = without_prose(composed.root)["$defs"]
     assert {name: unordered(result[name]) for name in unstable} == unordered(unstable)
     for name in changed:

@@ -1,4 +1,4 @@
-"""`[tool.acpgen]` in `pyproject.toml`: where it is found, what it may say, who wins, and how mistakes are told."""
+"""`[tool.acpgen]` in `pyproject.toml`: where it is found, its values, its precedence, and reports of mistakes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def settings(project: Project, *arguments: str, below: str = ".") -> dict[str, t
     return {key: (each["value"], each["from"]) for key, each in found["settings"].items()}
 
 
-# --- Where it is, and who wins ---------------------------------------------------------------------------------------
+# --- Where it is, and precedence ------------------------------------------------------------------------------------
 
 
 def test_build_without_arguments_builds_what_is_configured(project: Project) -> None:

@@ -41,6 +41,8 @@ from acpgen.ir.model import (
 from tests.support import Packages, model_of, schema_of
 from tests.test_probes import contains
 
+pytestmark = pytest.mark.every_python
+
 SOURCES = {1: Sources(protocol=1, release="2026-11-02"), 2: Sources(protocol=2, release="2026-11-02")}
 
 

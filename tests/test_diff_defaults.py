@@ -68,7 +68,7 @@ def test_a_default_that_means_something_else_has_changed(
 ) -> None:
     change = found(old, new, tmp_path)["AskRequest.x"]
     assert (change.rule.id, change.message) == ("field-default-changed", message)
-    assert [(each.old_to_new.value, each.new_to_old.value) for each in change.wire] == [("loses", "loses")]
+    assert [(each.old_to_new.value, each.new_to_old.value) for each in change.wire.values()] == [("loses", "loses")]
 
 
 def test_a_default_that_is_in_itself_is_compared(tmp_path: Path) -> None:

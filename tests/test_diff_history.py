@@ -94,7 +94,6 @@ def test_comparing_takes_a_moment(bump: Bump) -> None:
     assert time.process_time() - start < 2
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @EVERY
 def test_messages_fare_no_worse_than_predicted(bump: Bump, packages: Packages) -> None:
@@ -108,7 +107,6 @@ def test_messages_fare_no_worse_than_predicted(bump: Bump, packages: Packages) -
                 assert seen.rank <= predicted.rank, (message, "new to old" if back else "old to new")
 
 
-@pytest.mark.slow
 @EVERY
 def test_code_fares_no_worse_than_predicted(bump: Bump, packages: Packages) -> None:
     """Names that are gone, and calls of constructors that no longer work, have findings."""
@@ -118,7 +116,9 @@ def test_code_fares_no_worse_than_predicted(bump: Bump, packages: Packages) -> N
     gone = {each for each in set(old.__all__) - set(new.__all__) if each in pair.models[0].by_name}
     assert gone == told_to_be_gone(bump)
     broken = {
-        each.place.type for each in findings if Use.CONSTRUCT in each.uses and each.source is SourceVerdict.BREAKS
+        each.place.type
+        for each in findings
+        if Use.CONSTRUCT in each.source.uses and each.source.verdict is SourceVerdict.BREAKS
     }
     for name in pair.models[0].by_name.keys() & pair.models[1].by_name.keys():
         kinds = (getattr(old, name), getattr(new, name))

@@ -1,4 +1,4 @@
-"""Messages find their handlers, and both roles talk to each other."""
+"""Dispatch: messages reach their handlers, between both roles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 import pytest
 
 from acpgen.config import Sources
-from acpgen.ir.model import Kind, Method, Ref, Role
+from acpgen.ir.model import Method, MethodKind, Ref, Role
 from tests.published import published
 from tests.support import Packages, schema_of
 from tests.test_dataclasses import SOURCES, Samples, model_for
 from tests.test_probes import contains
+
+pytestmark = pytest.mark.every_python
 
 T = TypeVar("T")
 
@@ -113,7 +115,7 @@ FULL = pytest.mark.parametrize("full", [False, True], ids=["minimal", "full"])
 @FULL
 def test_every_request_reaches_its_handler(packages: Packages, version: str, role: Role, *, full: bool) -> None:
     acp, samples = packages(sources_of(version)), Samples(model_for(sources_of(version)), full=full)
-    requests = [method for method in methods(version, role) if method.kind is Kind.REQUEST]
+    requests = [method for method in methods(version, role) if method.kind is MethodKind.REQUEST]
     assert len(requests) > (1 if role is Role.CLIENT else 5)
     for method in requests:
         assert method.result is not None
@@ -134,7 +136,7 @@ def decoded_as(acp: ModuleType, expression: Any, raw: Any) -> Any:
 @FULL
 def test_every_notification_reaches_its_handler(packages: Packages, version: str, role: Role, *, full: bool) -> None:
     acp, samples = packages(sources_of(version)), Samples(model_for(sources_of(version)), full=full)
-    notifications = [method for method in methods(version, role) if method.kind is Kind.NOTIFICATION]
+    notifications = [method for method in methods(version, role) if method.kind is MethodKind.NOTIFICATION]
     assert notifications
     for method in notifications:
         params = samples.of(method.params)
@@ -180,7 +182,7 @@ def test_a_handler_that_is_not_overridden(packages: Packages, role: Role) -> Non
     handler = base_of(acp, role)(None)
     for method in methods("v1", role):
         params = samples.of(method.params)
-        if method.kind is Kind.NOTIFICATION:
+        if method.kind is MethodKind.NOTIFICATION:
             assert run(acp.dispatch_notification(handler, method.wire, params)) is None
             continue
         with pytest.raises(acp.MethodNotFoundError, match=method.wire.replace("$", r"\$")) as caught:

@@ -93,7 +93,6 @@ def prepare(folder: Path) -> None:
 
 
 @POSIX
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize("title", [HISTORY, pytest.param(RENAMES, marks=pytest.mark.deep)])
 def test_transcripts_are_what_happens(title: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:

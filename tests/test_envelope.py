@@ -14,6 +14,8 @@ from acpgen.ir.model import Cancel, Envelope
 from tests.published import published
 from tests.support import model_of
 
+pytestmark = pytest.mark.every_python
+
 
 def envelope_of(folder: Path, schema: dict[str, Any]) -> Envelope:
     path = folder / "schema.json"

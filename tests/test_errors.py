@@ -1,4 +1,4 @@
-"""Errors that travel: from a handler to the wire, and from the wire to whoever called."""
+"""Errors: from a handler to the wire, and from the wire to the caller."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 from acpgen.config import Sources
 from acpgen.ir.model import Options
 from tests.support import Packages, schema_of
+
+pytestmark = pytest.mark.every_python
 
 CODES = {
     -32700: ("ParseError", "Parse error"),

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -251,20 +250,3 @@ def test_the_vendor_extension_works_end_to_end(examples: Examples) -> None:
     examples("vendor_extension/agent.py")
     ran = examples("vendor_extension/client.py").run("milk", "plants")
     assert ran.stdout == "notes: milk\nthe agent has 1 of them\nnotes: milk, plants\nthe agent has 2 of them\n"
-
-
-@pytest.mark.slow
-@pytest.mark.full
-@pytest.mark.parametrize("checker", ["mypy", pytest.param("pyright", marks=pytest.mark.deep)])
-def test_the_examples_are_typed(examples: Examples, checker: str) -> None:
-    if find_spec(checker) is None:
-        pytest.skip(f"needs {checker}")
-    scripts = [examples(name).script for name in SCRIPTS]
-    for folder in {script.parent for script in scripts}:
-        (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
-        options = ["--strict"] if checker == "mypy" else []
-        files = [script.name for script in scripts if script.parent == folder]
-        ran = subprocess.run(
-            [sys.executable, "-m", checker, *options, *files], cwd=folder, capture_output=True, text=True, check=False
-        )
-        assert ran.returncode == 0, ran.stdout + ran.stderr

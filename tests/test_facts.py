@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import Sources
-from acpgen.diagnostics import Report, Severity
+from acpgen.diagnostics import InputError, Report, Severity
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
 from acpgen.schema.facts import Negotiation, Unsupported, check_negotiation, fitting_facts, read_facts, read_negotiation
@@ -99,6 +99,17 @@ def test_methods_of_ones_own_are_no_news(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("method", [None, 1, ["a"], {}])
+def test_a_method_that_is_no_string_is_an_error_at_its_place(tmp_path: Path, method: Any) -> None:
+    root = deepcopy(raw_schema(1))
+    root["$defs"]["PromptRequest"]["x-method"] = method
+    with pytest.raises(InputError) as caught:
+        model_of(Sources(schema=own(tmp_path, root)))
+    assert [(found.code, found.pointer) for found in caught.value.diagnostics] == [
+        ("bad-schema", "/$defs/PromptRequest/x-method")
+    ]
+
+
 def test_the_manifest_knows_the_facts(tmp_path: Path) -> None:
     path = own(tmp_path, raw_schema(1))
     lock = json.loads((build_package(tmp_path / "acp", "--schema", path) / "acpgen.lock").read_text())

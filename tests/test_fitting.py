@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from acpgen.schema.bundled import Release, bundled_fragments, list_releases, load_facts, load_release
-from acpgen.schema.compose import summarise
-from acpgen.schema.fitting import choose_fragment
+from acpgen.schema.fitting import Verdict, choose_fragment, fit
 from tests.command_line import run_acpgen
 
 
@@ -58,12 +57,12 @@ def test_a_revision_that_is_named_is_taken_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("release", list_releases(), ids=lambda release: release.label)
 def test_the_newest_that_applies_is_taken(release: Release) -> None:
-    base, gates = load_release(release), load_facts(release).gates
+    base, facts = load_release(release), load_facts(release)
     fragments = bundled_fragments(release.protocol)
     newest = {}
     for each in fragments:
-        if summarise(base, each, protocol=release.protocol, gates=gates, others=fragments).verdict == "applies":
+        if fit(base, each, protocol=release.protocol, facts=facts, others=fragments).verdict is Verdict.APPLIES:
             newest[each.id] = each.spec
     assert newest
     for name, spec in newest.items():
-        assert choose_fragment(name, base, protocol=release.protocol, gates=gates)[0].stem == spec
+        assert choose_fragment(name, base, protocol=release.protocol, facts=facts)[0].stem == spec

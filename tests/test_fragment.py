@@ -14,6 +14,7 @@ from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, parse_document
 from acpgen.schema.fragment import load_fragment
 from acpgen.schema.gates import Gate
+from tests.support import bundled_fragment
 
 MINIMAL: dict[str, Any] = {
     "fragment": 1,
@@ -43,7 +44,7 @@ def test_a_minimal_fragment_has_defaults_for_the_rest() -> None:
     fragment = load_fragment(document(MINIMAL))
     assert (fragment.id, fragment.revision, fragment.spec) == ("wave", "2026-05-01", "wave@2026-05-01")
     assert fragment.origin == fragment.document.origin == "wave, 2026-05-01"
-    assert (fragment.rfd, fragment.description, fragment.requires) == (None, None, ())
+    assert (fragment.rfd, fragment.requires) == (None, ())
     assert (fragment.definitions, fragment.changes, fragment.gates) == ({}, {}, {})
 
 
@@ -67,7 +68,7 @@ def test_a_full_fragment_is_read_as_it_stands() -> None:
     replacement = fragment.changes["Old"].replacement
     assert replacement is not None
     assert replacement.result == {"type": "integer"}
-    assert fragment.gates["wave"] == Gate("InitializeResponse", (("b",), ("a", "wave")))
+    assert fragment.gates["wave"] == Gate("InitializeResponse", (("a", "wave"), ("b",)))
     assert fragment.gates["bow"] == Gate("InitializeResponse", (("c",),))
 
 
@@ -150,8 +151,8 @@ def test_an_example_is_a_method_with_params_or_a_result(example: dict[str, Any],
 
 
 def test_a_fragment_without_a_revision_is_the_newest_one() -> None:
-    assert bundled.find_fragment("auth-state", 1).revision == "2026-11-02"
-    assert bundled.find_fragment("auth-state@2026-03-07", 1).revision == "2026-03-07"
+    assert bundled_fragment("auth-state", 1).revision == "2026-11-02"
+    assert bundled_fragment("auth-state@2026-03-07", 1).revision == "2026-03-07"
     assert [found.spec for found in bundled.bundled_fragments(1)][2:4] == [
         "auth-state@2026-03-07",
         "auth-state@2026-11-02",
@@ -168,39 +169,41 @@ def test_a_fragment_without_a_revision_is_the_newest_one() -> None:
 )
 def test_an_unknown_extension_is_answered_with_what_there_is(spec: str, protocol: int, hint: str) -> None:
     with pytest.raises(InputError) as caught:
-        bundled.find_fragment(spec, protocol)
+        bundled.locate_fragment(spec, protocol)
     assert [found.hint for found in caught.value.diagnostics] == [hint]
 
 
-def test_an_extension_of_another_protocol_is_named_as_such(tmp_path: Path) -> None:
+def test_an_extension_of_another_protocol_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "data_folder", lambda: tmp_path)
     for protocol in (1, 2):
         (tmp_path / f"schema/v{protocol}/1.0").mkdir(parents=True)
         (tmp_path / f"schema/v{protocol}/1.0/schema.json").write_text("{}")
     (tmp_path / "schema/extensions/v1").mkdir(parents=True)
     (tmp_path / "schema/extensions/v1/wave@2026-05-01.json").write_text(json.dumps(MINIMAL))
     with pytest.raises(InputError) as caught:
-        bundled.find_fragment("wave", 2, data=tmp_path)
+        bundled.locate_fragment("wave", 2)
     assert [found.hint for found in caught.value.diagnostics] == ["it exists for protocol 1"]
 
 
 def test_a_path_is_read_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(MINIMAL))
-    fragment = bundled.find_fragment(str(path), 1)
+    fragment = bundled_fragment(str(path), 1)
     assert (fragment.id, fragment.document.label) == ("wave", str(path))
     with pytest.raises(InputError) as caught:
-        bundled.find_fragment("no-such-file.json", 1)
+        bundled_fragment("no-such-file.json", 1)
     assert [found.code for found in caught.value.diagnostics] == ["file-unreadable"]
 
 
-def test_releases_are_sorted_by_age(tmp_path: Path) -> None:
+def test_releases_are_sorted_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "data_folder", lambda: tmp_path)
     for name in ("2026-11-02", "0.10.8", "0.9.1", "2.0.0", "2.0.0-alpha.10", "2.0.0-alpha.3", "2026-01-31"):
         (tmp_path / "schema/v1" / name).mkdir(parents=True)
         (tmp_path / "schema/v1" / name / "schema.json").write_text('{"$defs": {}}')
     (tmp_path / "schema/v1/draft").mkdir()
-    names = [release.name for release in bundled.list_releases(tmp_path)]
+    names = [release.name for release in bundled.list_releases()]
     assert names == ["0.9.1", "0.10.8", "2.0.0-alpha.3", "2.0.0-alpha.10", "2.0.0", "2026-01-31", "2026-11-02"]
-    newest = bundled.find_release(1, data=tmp_path)
+    newest = bundled.find_release(1)
     assert (newest.name, newest.origin, newest.label) == (
         "2026-11-02",
         "ACP v1, 2026-11-02",
@@ -210,12 +213,13 @@ def test_releases_are_sorted_by_age(tmp_path: Path) -> None:
     assert bundled.load_facts(newest).gates == {}
 
 
-def test_an_unknown_release_is_answered_with_the_list(tmp_path: Path) -> None:
+def test_an_unknown_release_is_answered_with_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled, "data_folder", lambda: tmp_path)
     (tmp_path / "schema/v1/0.1.0").mkdir(parents=True)
     (tmp_path / "schema/v1/0.1.0/schema.json").write_text("{}")
     with pytest.raises(InputError) as caught:
-        bundled.find_release(1, "0.2.0", data=tmp_path)
+        bundled.find_release(1, "0.2.0")
     assert [found.hint for found in caught.value.diagnostics] == ["there are: 0.1.0"]
     with pytest.raises(InputError) as caught:
-        bundled.find_release(3, data=tmp_path)
+        bundled.find_release(3)
     assert [found.hint for found in caught.value.diagnostics] == ["there are: 1"]

@@ -1,4 +1,4 @@
-"""Mistakes of somebody who writes an extension: each is told where it was made, with what was probably meant."""
+"""Mistakes in extensions: each is reported with its place, and with what was probably meant."""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from acpgen.schema.data import data_folder
 from acpgen.schema.gates import Gate, check_gates, gated_twice, read_gates
 from tests.published import published
 
+pytestmark = pytest.mark.every_python
+
 ROOT: dict[str, Any] = {
     "$defs": {
         "InitializeResponse": {
@@ -74,10 +76,9 @@ def test_a_gate_of_a_fragment_is_reported_where_the_fragment_states_it() -> None
 
 
 def test_reading_gates() -> None:
-    gates = read_gates({"R": {"a/b": ["x.y", "z"], "c": "x"}, "S": {"d": "x"}})
+    gates = read_gates({"R": {"a/b": ["z", "x.y"], "c": "x"}, "S": {"d": "x"}})
     assert gates == {"a/b": Gate("R", (("x", "y"), ("z",))), "c": Gate("R", (("x",),)), "d": Gate("S", (("x",),))}
-    assert gates["a/b"] == Gate("R", (("z",), ("x", "y")))
-    assert gates["a/b"] != Gate("S", (("z",), ("x", "y")))
+    assert gates == read_gates({"S": {"d": "x"}, "R": {"a/b": ["x.y", "z"], "c": "x"}})
     assert str(gates["a/b"]) == "x.y or z of R"
     assert gated_twice({"R": {"a": "x", "b": "x"}, "S": {"b": "x"}}) == [("S", "b")]
 

@@ -42,7 +42,7 @@ def accept(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == SMALLEST else pytest.param(name, marks=pytest.mark.slow) for name in PACKAGES]
+    "name", [pytest.param(name, marks=pytest.mark.every_python) if name == SMALLEST else name for name in PACKAGES]
 )
 def test_generated_packages_are_what_acpgen_builds(name: str, tmp_path: Path, *, accept: bool) -> None:
     found = tree(build_package(tmp_path / name, *builds()[name]))
@@ -51,7 +51,6 @@ def test_generated_packages_are_what_acpgen_builds(name: str, tmp_path: Path, *,
     check_golden(tree(GENERATED / name), found, test=f"tests/test_golden.py::{_here(name)}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
 def test_cases(case: Case, tmp_path: Path, *, accept: bool) -> None:
     if case.name.startswith("rfd_") and sys.version_info >= (3, 15):
@@ -90,12 +89,12 @@ def test_false_hashes_are_found() -> None:
     assert _false_hashes({LOCK_NAME: lock, "a.py": b"x", "new.py": b""}) == ["a.py", "gone.py", "new.py"]
 
 
+@pytest.mark.every_python
 @pytest.mark.parametrize("name", PACKAGES)
 def test_packages_can_be_imported_under_another_name(name: str, tmp_path: Path) -> None:
     _check_import(tree(GENERATED / name), tmp_path / f"vendored_{name}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES_WITH_PACKAGE, ids=lambda case: case.name)
 def test_packages_of_cases_can_be_imported(case: Case, tmp_path: Path) -> None:
     case.run(tmp_path)
@@ -112,7 +111,6 @@ def _check_import(files: dict[str, bytes], folder: Path) -> None:
     assert loaded - sys.stdlib_module_names == {folder.name}
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize("folder", [*PACKAGES, *(case.name for case in CASES_WITH_PACKAGE)])
 def test_modules_are_stable_under_black(folder: str) -> None:
@@ -130,7 +128,6 @@ def _formatted(text: str) -> str:
     return black.format_str(text, mode=mode)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PACKAGES)
 def test_modules_start_with_the_marker_and_import_nothing_but_the_standard_library(name: str) -> None:
     for path, data in tree(GENERATED / name).items():

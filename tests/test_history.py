@@ -187,7 +187,6 @@ def bump(folder: Path, pair: Pair, taken: list[str]) -> None:
     assert project.complaint(pair.new) is None
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize(
     "pair", [pytest.param(pair, id=str(pair), marks=[] if pair in SHARE else [pytest.mark.deep]) for pair in STABLE]
@@ -197,12 +196,10 @@ def test_a_bump(pair: Pair, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.slow
 def test_a_bump_between_bundled_releases(tmp_path: Path) -> None:
     bump(tmp_path, SMALL, TAKEN[1, "0.12.2"] + TAKEN[1, "1.21.0"])
 
 
-@pytest.mark.slow
 @pytest.mark.full
 def test_old_names_can_be_kept(tmp_path: Path) -> None:
     # a class that has become a union cannot be made any more, and yet be decoded

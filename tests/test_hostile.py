@@ -1,4 +1,4 @@
-"""Texts and names of a schema that would like to be code: they become strings, docstrings and names, or are refused."""
+"""Texts and names of a schema that look like code: they become strings, docstrings and names, or are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.command_line import run_acpgen
 from tests.golden_cases import RUNTIME
 from tests.support import REPOSITORY, import_folder, model_of, package_files, schema_of, write_package
 
-pytestmark = [pytest.mark.full, pytest.mark.slow]
+pytestmark = pytest.mark.full
 
 Node = dict[str, Any]
 Importer = Callable[[Mapping[str, str]], ModuleType]

@@ -1,4 +1,4 @@
-"""What several layers of a schema say about one object holds together; what a class would lose stays with any JSON."""
+"""Several layers of a schema for one object: all hold; where a class would lose values, the type is any JSON."""
 
 from __future__ import annotations
 

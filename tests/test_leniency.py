@@ -1,4 +1,4 @@
-"""Where the schema says to be lenient: what stands in for a bad value, and what the drop hook is told."""
+"""Where the schema says to be lenient: what replaces a bad value, and what the drop hook gets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from acpgen.config import Sources
 from tests.support import Packages, schema_of
+
+pytestmark = pytest.mark.every_python
 
 ON_ERROR = {"x-deserialize-default-on-error": True}
 SKIP = {"x-deserialize-skip-invalid-items": True}

@@ -19,13 +19,13 @@ from acpgen.ir.model import (
     Definition,
     Enum,
     Field,
-    Kind,
     Leniency,
     ListOf,
     ListValue,
     Literal,
     MapOf,
     MapValue,
+    MethodKind,
     Model,
     Nullable,
     Options,
@@ -312,6 +312,7 @@ def test_a_default_object_becomes_its_class_with_what_differs() -> None:
         ({"type": "number", "default": 1}, Literal(1)),
         ({"default": {"a": [None]}}, MapValue((("a", ListValue((Literal(None),))),))),
         ({"enum": ["a", "b"], "default": "b"}, Literal("b")),
+        ({"type": ["integer", "string"], "default": "b"}, Literal("b")),
     ],
 )
 def test_defaults_are_read_through_their_type(node: Node, expected: object) -> None:
@@ -335,7 +336,9 @@ def test_a_default_of_a_union_becomes_the_member_that_takes_it() -> None:
         {"type": "array", "items": TEXT, "default": [1]},
         {"type": "array", "items": TEXT, "default": "a"},
         {"enum": ["a"], "default": "b"},
+        {"type": ["integer", "string"], "default": []},
         {**ref("Inner"), "default": {"b": 1}},
+        {**ref("Inner"), "default": {"a": "", "b": 1}},
         {**ref("Inner"), "default": {}},
         {**ref("Inner"), "default": []},
     ],
@@ -758,6 +761,25 @@ def test_a_property_in_two_layers_has_the_narrower_type_and_is_required_if_eithe
     assert (found["n"].type, found["n"].required) == (INTEGER, True)
 
 
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ({"type": "number"}, {"type": "integer"}),
+        ({"type": "integer", "minimum": 0}, {"type": "integer", "minimum": 1}),
+        ({"type": "integer", "minimum": 0}, {"const": 3}),
+        ({"type": "array"}, {"type": "array", "items": TEXT}),
+        ({"type": "object"}, {"type": "object", "additionalProperties": COUNT}),
+        ({"anyOf": [ref("Word"), {"type": "null"}]}, ref("Word")),
+    ],
+)
+def test_bounds_items_and_references_of_two_layers_are_compared(wide: Any, narrow: Any) -> None:
+    (expected,) = model(Word={"type": "string"}, Only=obj({"a": narrow})).struct("Only").fields
+    for own, inherited in ((wide, narrow), (narrow, wide)):
+        thing = {"allOf": [ref("Base")], **obj({"a": own})}
+        (found,) = model(Word={"type": "string"}, Thing=thing, Base=obj({"a": inherited})).struct("Thing").fields
+        assert found.type == expected.type
+
+
 def test_a_property_in_two_layers_with_types_that_differ_is_an_error() -> None:
     base = obj({"kind": COUNT})
     assert refused(Thing={"allOf": [ref("Base")], **obj({"kind": TEXT})}, Base=base)[0][0] == "property-clash"
@@ -782,11 +804,21 @@ def test_forms_of_not_that_can_be_checked(barred: Node) -> None:
     assert report.found == []
 
 
-@pytest.mark.parametrize("barred", [{"minProperties": 1}, {"properties": {"a": {"type": "integer"}}}, True, {}])
+@pytest.mark.parametrize(
+    "barred",
+    [{"minProperties": 1}, {"properties": {"a": {"type": "integer"}}}, {"properties": {"a": True}}, True, {}],
+)
 def test_a_not_that_cannot_be_checked_is_a_warning(barred: Any) -> None:
     found, report = lowered(T=obj({"a": TEXT}, **{"not": barred}))
     assert found.struct("T").rejects is None
     assert ("unsupported-not", "/$defs/T/not") in [(each.code, each.pointer) for each in report.found]
+
+
+def test_null_counts_once_in_a_union() -> None:
+    null = {"type": "null"}
+    assert type_of({"anyOf": [null, {"const": None}]}) == NULL
+    union = untagged_union(model(Either={"anyOf": [null, TEXT, null, COUNT]}), "Either")
+    assert [member.type for member in union.members] == [NULL, STRING, INTEGER]
 
 
 # --- Leniency --------------------------------------------------------------------------------------------------------
@@ -879,7 +911,7 @@ def message(method: str, side: str, **more: Any) -> Node:
     return obj(**more, **{"x-method": method, "x-side": side})
 
 
-def methods(**definitions: Any) -> list[tuple[str, str, Kind, tuple[Role, ...]]]:
+def methods(**definitions: Any) -> list[tuple[str, str, MethodKind, tuple[Role, ...]]]:
     return [(each.wire, each.name, each.kind, each.handlers) for each in model(**definitions).methods]
 
 
@@ -897,8 +929,8 @@ def test_the_side_says_who_handles_a_method(side: str, handlers: tuple[Role, ...
         DoRequest=message("do/it", side), DoResponse=message("do/it", side), SeenNotification=message("$/seen", side)
     )
     assert found == [
-        ("do/it", "do_it", Kind.REQUEST, handlers),
-        ("$/seen", "seen", Kind.NOTIFICATION, handlers),
+        ("do/it", "do_it", MethodKind.REQUEST, handlers),
+        ("$/seen", "seen", MethodKind.NOTIFICATION, handlers),
     ]
 
 
@@ -932,8 +964,8 @@ def test_a_request_that_is_a_notification_too_has_two_handlers() -> None:
         MNotification=message("mcp/message", "both"),
     )
     assert [(name, kind) for _, name, kind, _ in found] == [
-        ("mcp_message", Kind.REQUEST),
-        ("mcp_message_notification", Kind.NOTIFICATION),
+        ("mcp_message", MethodKind.REQUEST),
+        ("mcp_message_notification", MethodKind.NOTIFICATION),
     ]
 
 
@@ -942,8 +974,8 @@ def test_request_and_notification_of_one_method_may_be_for_different_sides() -> 
         MRequest=message("m", "client"), MResponse=message("m", "client"), MNotification=message("m", "agent")
     )
     assert [(kind, handlers) for _, _, kind, handlers in found] == [
-        (Kind.REQUEST, (Role.CLIENT,)),
-        (Kind.NOTIFICATION, (Role.AGENT,)),
+        (MethodKind.REQUEST, (Role.CLIENT,)),
+        (MethodKind.NOTIFICATION, (Role.AGENT,)),
     ]
 
 

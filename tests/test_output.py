@@ -365,11 +365,6 @@ def test_unsafe_generated_text_is_a_bug(tmp_path: Path, text: str) -> None:
         plan({"x.py": text}, folder=tmp_path / "acp", head=HEAD)
 
 
-def test_a_path_that_is_file_and_folder_is_a_bug(tmp_path: Path) -> None:
-    with pytest.raises(InternalError):
-        plan({"x": f"{MARKER}\n", "x/y.py": f"{MARKER}\n"}, folder=tmp_path, head=HEAD)
-
-
 @pytest.mark.parametrize(("locked", "edited"), [("acp", "gone.py"), ("acp/sub", "sub/codec.py")])
 def test_a_folder_that_is_not_writable(out: Path, monkeypatch: pytest.MonkeyPatch, locked: str, edited: str) -> None:
     """Simulated, because permission bits do not stop root."""

@@ -52,7 +52,6 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
 
 
 @POSIX
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("case", CASES)
@@ -209,7 +208,6 @@ for turn in range(int(sys.argv[3])):
 
 
 @POSIX
-@pytest.mark.slow
 def test_builds_at_once_leave_one_package(tmp_path: Path) -> None:
     """At every moment, each file is whole; at the end, all files are of one package."""
     folder = tmp_path / "acp"

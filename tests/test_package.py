@@ -1,6 +1,6 @@
 """acpgen as a user gets it: built, installed in an environment of its own, and used as the README says.
 
-Slow, and in need of a registry: `nox` runs this file once, in the session `package`.
+It takes long, and needs a registry.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ pytestmark = pytest.mark.full
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 PROGRAMS = "Scripts" if os.name == "nt" else "bin"
+QUICK = {"PIP_NO_COMPILE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+"""For pip: of what it installs, a test imports a part, and Python compiles that."""
 
 
 def run(command: Sequence[str | Path] | str, folder: Path, *, path: Path | None = None) -> str:
     """The output of a command, or of a line of shell, which must succeed. `path` is put before the PATH."""
-    variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    variables = {**{key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}, **QUICK}
     if path is not None:
         variables["PATH"] = os.pathsep.join([str(path), variables["PATH"]])
     result = subprocess.run(
@@ -74,7 +76,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a new environment with the wheel, its dependencies, and the extra that the README uses."""
     folder = tmp_path_factory.mktemp("environment")
-    run([sys.executable, "-m", "venv", folder], folder)
+    require(find_spec("virtualenv"), "virtualenv, which comes with pre-commit, and takes half as long as venv")
+    run([sys.executable, "-m", "virtualenv", "--quiet", folder], folder)
     run([folder / PROGRAMS / "python", "-m", "pip", "install", "--quiet", f"{wheel}[rfd]"], folder)
     return folder / PROGRAMS
 
@@ -161,7 +164,6 @@ def test_a_second_build_changes_nothing(used: Path, programs: Path) -> None:
 # --- The hook for pre-commit -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_pre_commit_runs_the_hook(tmp_path: Path) -> None:
     require(find_spec("pre_commit"), "pre-commit")
     require((REPOSITORY / ".git").exists(), "acpgen's own repository")
@@ -177,6 +179,6 @@ def test_pre_commit_runs_the_hook(tmp_path: Path) -> None:
 def try_hook(project: Project, home: Path) -> subprocess.CompletedProcess[str]:
     """What pre-commit does in `project` with the hook of this repository, installed as pre-commit installs it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GIT_"))}
-    environment |= {"PRE_COMMIT_HOME": str(home / "pre-commit"), **who_commits()}
+    environment |= {"PRE_COMMIT_HOME": str(home / "pre-commit"), **QUICK, **who_commits()}
     command = [sys.executable, "-m", "pre_commit", "try-repo", str(REPOSITORY), hook()["id"], "--all-files"]
     return subprocess.run(command, cwd=project.path, env=environment, capture_output=True, text=True, check=False)

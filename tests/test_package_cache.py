@@ -67,7 +67,7 @@ class Case:
 
     name: str
     originalname: str = "test_a"
-    path: Path = Path("test_sizes.py")
+    path: Path = Path("test_verdicts.py")
 
 
 MANY = [Case(f"test_a[{at}]") for at in range(300)]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from acpgen.diagnostics import InputError, Severity
+from acpgen.diagnostics import InputError, Report, Severity
 from acpgen.rfd import parse_source
-from acpgen.rfd.blocks import Block, Findings, Kind, Source, find_blocks, parse_markdown
-from acpgen.rfd.draft import read_metadata
-from acpgen.rfd.examples import method_of
+from acpgen.rfd.blocks import Block, Kind, Source, find_blocks, parse_markdown
+from acpgen.rfd.calls import method_of
+from acpgen.rfd.metadata import read_metadata
 from acpgen.schema.fragment import find_marks
 from tests.rfd_support import base, extraction, findings_of
 
@@ -28,15 +28,15 @@ def blocks(text: str, name: str = "text.txt") -> list[tuple[Kind, int, int]]:
     return [(each.kind, each.first, each.last) for each in found_blocks(text, name)]
 
 
-def found_blocks(text: str, name: str = "text.txt") -> tuple[Block, ...]:
+def found_blocks(text: str, name: str = "text.txt") -> list[Block]:
     found = source(text, name)
-    return find_blocks(found, parse_markdown(found), Findings())
+    return find_blocks(found, parse_markdown(found), Report())
 
 
 def stray(text: str, name: str = "text.txt") -> list[int]:
-    found, findings = source(text, name), Findings()
-    find_blocks(found, parse_markdown(found), findings)
-    return [each.location.line for each in findings.found if each.code == "rfd-stray-code" and each.location]
+    found, report = source(text, name), Report()
+    find_blocks(found, parse_markdown(found), report)
+    return [each.location.line for each in report.found if each.code == "rfd-stray-code" and each.location]
 
 
 def draft(text: str, name: str = "text.md", **arguments: Any) -> dict[str, Any]:
@@ -108,11 +108,10 @@ def test_code_without_fences_goes_from_its_first_to_its_last_bracket() -> None:
             '  "a": [1, {"b": "}"}] // {',
             "}",
             '{"b": false}',
-            "enum E { A = 1 }",
         ]
     )
     typescript = [(Kind.TYPESCRIPT, 2, 5), (Kind.TYPESCRIPT, 6, 8), (Kind.TYPESCRIPT, 9, 9)]
-    assert blocks(text) == [*typescript, (Kind.JSON, 11, 13), (Kind.JSON, 14, 14), (Kind.TYPESCRIPT, 15, 15)]
+    assert blocks(text) == [*typescript, (Kind.JSON, 11, 13), (Kind.JSON, 14, 14)]
     assert stray(text) == []
 
 
@@ -122,24 +121,14 @@ def test_code_without_fences_is_found_beside_fences_too() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        '"a": {',
-        "}",
-        "]},",
-        "authMethodId: string;",
-        "readonly a?: B[];",
-        "interface A {",
-        "{",
-        '+  "a": 1',
-        '{ "a": [ }',
-    ],
+    ["}", "]},", "interface A {", "{", '{ "a": [ }', "type A = {", "  {"],
 )
-def test_lines_that_look_like_code_are_listed(line: str) -> None:
+def test_lines_that_start_or_end_code_are_listed(line: str) -> None:
     assert stray(f"prose\n{line}\nprose") == [2]
 
 
 @pytest.mark.parametrize(
-    "line", ["Note: this is prose.", "a: b", "(see above)", "- one", "[link](x)", "the { brace", "> quote"]
+    "line", ["Note: this is prose.", "a: b;", "(see above)", "- one", "[link](x)", "the { brace", "> quote"]
 )
 def test_prose_is_not_listed(line: str) -> None:
     assert stray(f"prose\n{line}\nprose") == []
@@ -152,33 +141,12 @@ def test_lines_end_in_every_way() -> None:
 
 
 def test_a_block_that_is_not_read_is_listed() -> None:
-    found = findings_of(f"{TS}```py\nx = 1\n```\n```\nplain\n```\n```diff\n+ fn a() {{}}\n```\n")
-    assert [(code, line) for code, line, _ in found if code == "rfd-block"] == [
-        ("rfd-block", 5),
-        ("rfd-block", 8),
-        ("rfd-block", 11),
+    found = extraction(f"{TS}```py\nx = 1\n```\n```\nplain\n```\n```diff\n+ fn a() {{}}\n```\n")
+    assert [(each.severity, each.message) for each in found.diagnostics if each.code == "rfd-block"] == [
+        (Severity.NOTE, "the block of py in line 5 is not read"),
+        (Severity.WARNING, "the block in line 8 is not read"),
+        (Severity.WARNING, "the block of diff in line 11 is not read"),
     ]
-    with_code = {each.message for each in extraction(f"{TS}```diff\n+ fn a() {{}}\n```\n").diagnostics}
-    assert "the block of diff in line 5 is not read: it is neither JSON nor TypeScript" in with_code
-
-
-@pytest.mark.parametrize("language", ["", "text"])
-@pytest.mark.parametrize(
-    "code", ["session/zap { a: 1 }", "zap { a }", "}", "Then session/zap.", "$/cancel", "see: _acme/x"]
-)
-def test_a_block_without_language_that_may_describe_messages_is_a_warning(language: str, code: str) -> None:
-    ((line, column, text),) = warnings_of(f"```{language}\nx\n{code}\n```\n{TS}", "rfd-block")
-    assert (line, column) == (2, 1)
-    assert text.endswith("in lines 2 to 3 is not read, but contains names of methods or braces")
-
-
-@pytest.mark.parametrize(
-    "block", ["```\nplain (text): a, b\n```", "```\nhttps://a.b/c/d ./e/f // g\n```", "```py\nx = {'a/b': 1}\n```"]
-)
-def test_a_block_of_something_else_is_a_note(block: str) -> None:
-    text = f"{block}\n{TS}"
-    assert warnings_of(text, "rfd-block") == []
-    assert "rfd-block" in {each.code for each in extraction(text).diagnostics}
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
@@ -209,9 +177,9 @@ def test_what_is_not_json_is_listed_by_place(code: str, line: int, column: int) 
 def test_comments_and_several_values_in_one_block_are_read() -> None:
     text = """```json
 // "a": {
-{ "Thing": /* x */ { "type": "string", "description": "// no comment" } } // b
-,
-{ "Other": { "type": "null" } }
+{ "$defs": { "Thing": /* x */ { "type": "string", "description": "// no comment" } } } // b
+
+{ "$defs": { "Other": { "type": "null" } } }
 ```"""
     assert draft(text)["$defs"] == {
         "Thing": {"description": "// no comment", "type": "string"},
@@ -219,55 +187,38 @@ def test_comments_and_several_values_in_one_block_are_read() -> None:
     }
 
 
-def test_schemas_are_recognised_with_and_without_defs() -> None:
+def test_definitions_are_read_from_defs() -> None:
     text = """
 ```json
-{ "$schema": "x", "$defs": { "A": { "type": "string" }, "B": 3, "C": true }, "more": 1 }
+{ "$schema": "x", "$defs": { "A": { "type": "string" }, "C": true }, "more": 1 }
 ```
 ```json
-{ "D": { "type": ["null", "object"], "properties": {} }, "E": { "anyOf": [{ "$ref": "#/$defs/A" }] } }
-```
-```json
-{ "title": "F", "type": "object", "properties": { "a": {} } }
-```
-Here:
-```json
-{ "type": "object", "properties": {} }
-```
-```json
-{ "type": "text", "properties": "many", "H": { "type": "text" } }
+{ "$defs": { "D": { "type": ["null", "object"], "properties": {} } } }
 ```
 """
     found = extraction(text)
-    assert sorted(found.draft["$defs"]) == ["A", "C", "D", "E", "F"]
+    assert sorted(found.draft["$defs"]) == ["A", "C", "D"]
     assert found.draft["$defs"]["D"]["type"] == ["object", "null"]
     messages = {(each.location.line, each.message) for each in found.diagnostics if each.location}
-    assert {
-        (3, "the definition B is not a schema"),
-        (3, "`more` next to `$defs` is not read"),
-        (13, "a schema without a name"),
-        (16, "this value adds nothing to the draft"),
-    } <= messages
+    assert (3, "`more` next to `$defs` is not read") in messages
 
 
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "string"}}}'
 
 
 @pytest.mark.parametrize(
-    ("code", "place", "found"),
+    ("code", "place"),
     [
-        (f'{{"NewThing": {SCHEMA}, "n": 3}}', (2, 14), "a schema"),
-        (f'{{"n": 3,\n "newThing": {SCHEMA}}}', (3, 14), "a schema"),
-        (f'{{"components": [{{"Old": 1}},\n{{"NewThing": {SCHEMA}}}]}}', (3, 14), "a schema"),
-        (f'{{"A": {SCHEMA}, "n": [], "B": {SCHEMA}}}', (2, 7), "2 schemas, the first of them here,"),
-        ('{"type": "string", "enum": ["a", "b"]}', (2, 1), "a schema"),
-        (f"3,\n[{SCHEMA}]", (3, 1), "a schema"),
+        (SCHEMA, (2, 1)),
+        (f'{{"NewThing": {SCHEMA}}}', (2, 1)),
+        (f'{{"components": [{{"Old": 1}},\n{{"NewThing": {SCHEMA}}}]}}', (2, 1)),
+        ('{"type": "string", "enum": ["a", "b"]}', (2, 1)),
+        (f"3,\n[{SCHEMA}]".replace(",", "", 1), (3, 1)),
     ],
 )
-def test_a_value_with_schemas_that_are_not_taken_is_a_warning(code: str, place: tuple[int, int], found: str) -> None:
+def test_a_schema_without_defs_is_a_warning(code: str, place: tuple[int, int]) -> None:
     said, *_ = warnings_of(f"```json\n{code}\n```\n{TS}", "rfd-value")
-    text = f"this value has {found} without a definition's name: not in the draft"
-    assert said == (*place, text)
+    assert said == (*place, "this value adds nothing to the draft, but looks like a schema without a name")
 
 
 @pytest.mark.parametrize(
@@ -301,7 +252,7 @@ interface Other { a: string; b?: string }
     found = extraction(text)
     assert found.draft["$defs"]["Same"]["properties"] == {"a": {"type": "string"}}
     (twice,) = (each for each in found.diagnostics if each.code == "rfd-twice")
-    assert twice.message == "Other is already defined in line 9, with other properties: c there, b here"
+    assert twice.message == "Other is already stated in line 9, with other properties"
     assert twice.location
     assert (twice.location.line, twice.location.column) == (4, 1)
 
@@ -314,7 +265,10 @@ def test_what_the_schema_has_already_becomes_a_change_of_it() -> None:
 ```
 ```ts
 interface EnvVariable { _meta?: object; name: string; value: string; secret?: boolean | null }
-interface HttpHeader { ...; name: string }
+interface HttpHeader {
+  ...
+  name: string
+}
 ```
 """
     found = extraction(text)
@@ -329,7 +283,8 @@ interface HttpHeader { ...; name: string }
     "block",
     [
         "```ts\ninterface EnvVariable { _meta?: object; name: string; value: number }\n```\n",
-        '```json\n{"EnvVariable": {"properties": {"_meta": {}, "name": {}, "value": {"type": "number"}}}}\n```\n',
+        '```json\n{"$defs": {"EnvVariable":\n'
+        '{"properties": {"_meta": {}, "name": {}, "value": {"type": "number"}}}}}\n```\n',
     ],
 )
 def test_the_same_properties_with_other_types_are_another_definition(block: str) -> None:
@@ -338,84 +293,25 @@ def test_the_same_properties_with_other_types_are_another_definition(block: str)
     assert "rfd-name-taken" in {each.code for each in found.diagnostics}
 
 
-def test_additions_to_one_definition_are_put_together() -> None:
-    code = "interface AgentCapabilities {{ ...; {} }}"
-    text = "\n".join(f"```ts\n{code.format(each)}\n```\n" for each in ("a?: boolean", "b?: boolean", "a: string"))
+def test_the_first_of_two_changes_counts() -> None:
+    code = "interface AgentCapabilities {{\n  // ...\n  {}\n}}"
+    text = "\n".join(f"```ts\n{code.format(each)}\n```\n" for each in ("a?: boolean", "b?: boolean"))
     found = extraction(text)
-    assert list(found.draft["changes"]["AgentCapabilities"]["properties"]) == ["a", "b"]
-    assert "line 2 already adds the property a to AgentCapabilities, with another type" in {
-        each.message for each in found.diagnostics
-    }
+    assert list(found.draft["changes"]["AgentCapabilities"]["properties"]) == ["a"]
+    assert warnings_of(text, "rfd-twice") == [
+        (9, 1, "AgentCapabilities is already stated in line 2, with other properties")
+    ]
 
 
 def test_a_name_that_the_schema_has_for_something_else_is_reported() -> None:
-    text = """```json
-{ "$defs": {
-  "Plan": { "type": "object", "properties": { "x": {} } },
-  "bad name": { "$ref": "#/definitions/A" }
-} }
-```"""
-    codes = [code for code, _, _ in findings_of(text)]
-    assert {"rfd-name-taken", "rfd-name", "rfd-reference"} <= set(codes)
-
-
-def patch(code: str) -> tuple[dict[str, Any], list[tuple[str, int]]]:
-    """What a patch changes, and what is said of it."""
-    found = extraction(f"```diff\n{code}\n```\n")
-    said = [(each.code, each.location.line) for each in found.diagnostics if each.location]
-    return found.draft.get("changes", {}), [each for each in said if each[0] not in ("rfd-fill-in", "rfd-no-address")]
-
-
-def test_a_patch_of_typescript_adds_its_lines_alone() -> None:
-    changes, said = patch(""" interface Implementation {
-   name: string;
--  version: string
-+  version: string,
-   title?: {
-+    short: string;
-   }
-+  /**
-+   * The year.
-+   */
-+  year: number;
- }""")
-    year = {"description": "The year.", "type": "number"}
-    assert changes == {"Implementation": {"properties": {"year": year}, "required": ["year"]}}
-    assert said == [("rfd-patch", 7)]
-
-
-def test_a_patch_of_a_schema_adds_its_lines_alone() -> None:
-    changes, said = patch(""" { "$defs": {
-   "Implementation": {
-     "properties": {
-       "name": {
-+        "minLength": 1,
-         "type": "string"
-       },
--      "version": { "type": "string" }
-+      "version": { "type": "string" },
-+      "year": {
-+        "type": "integer"
-+      }
-     },
--    "required": ["name"]
-+    "required": ["name", "year"],
-+    "additionalProperties": false
-   }
- } }""")
-    assert changes == {"Implementation": {"properties": {"year": {"type": "integer"}}, "required": ["year"]}}
-    assert sorted(said) == [("rfd-patch", 6), ("rfd-patch", 17), ("rfd-removal", 15)]
-
-
-def test_a_definition_that_a_patch_adds_is_whole() -> None:
-    found = extraction("```diff\n+interface Fresh {\n+  a: string;\n+}\n```\n")
-    assert found.draft["$defs"]["Fresh"]["required"] == ["a"]
+    text = '```json\n{ "$defs": { "Plan": { "type": "object", "properties": { "x": {} } } } }\n```\n'
+    assert "rfd-name-taken" in [code for code, _, _ in findings_of(text)]
 
 
 def test_what_is_left_out_within_a_type_is_reported() -> None:
-    code = """interface A { a: { x: string; ... } }
-interface B { b: 'x' | ... }
-interface AgentCapabilities extends A { ... c?: A }"""
+    code = """interface A { a: { x: string; /* ... */ } }
+interface B { b: 'x' | /* ... */ 'y' }
+interface AgentCapabilities extends A { /* ... */ c?: A }"""
     found = [(each, line) for each, line, _ in findings_of(f"```ts\n{code}\n```\n") if each.startswith("rfd-type")]
     assert sorted(found) == [("rfd-type", 2), ("rfd-type", 3), ("rfd-type", 4)]
 
@@ -452,24 +348,6 @@ def test_a_method_without_definitions_and_a_definition_without_method_are_marked
     assert not [pointer for pointer in marks if "XZRequest" in pointer]
 
 
-def test_an_example_that_contradicts_the_definitions_of_its_method_is_a_warning() -> None:
-    code = "```ts\ninterface AcmeForkResponse { a: string }\ninterface AcmeSpoonNotification { a: string }\n```\n"
-    wrong = message(method="_acme/fork", params={}) + message(id=1, method="_acme/spoon", params={})
-    assert warnings_of(code + wrong, "rfd-example") == [
-        (6, 1, "an example: a notification of _acme/fork, but a request elsewhere: AcmeForkResponse"),
-        (9, 1, "an example: a request of _acme/spoon, but a notification elsewhere: AcmeSpoonNotification"),
-    ]
-    right = message(id=1, method="_acme/fork", params={}) + message(method="_acme/spoon") + message(method="_acme/cup")
-    assert warnings_of(code + right, "rfd-example") == []
-
-
-def test_examples_that_contradict_each_other_are_a_warning() -> None:
-    text = message(id=1, method="_x/y", params={}) + message(method="_x/y", params={})
-    assert warnings_of(text, "rfd-example") == [
-        (5, 1, "an example: a notification of _x/y, but a request elsewhere: line 2")
-    ]
-
-
 def test_prose_and_diagrams_do_not_say_who_handles_a_method() -> None:
     definitions = "```ts\ninterface ARequest {}\ninterface AResponse {}\n```\n"
     diagram = "```mermaid\nsequenceDiagram\nAgent->>Client: a\n```\n"
@@ -480,7 +358,10 @@ def test_prose_and_diagrams_do_not_say_who_handles_a_method() -> None:
 def test_a_gate_is_the_capability_that_has_the_name_of_the_method() -> None:
     code = """
 ```ts
-interface {} {{ ...; {} }}
+interface {} {{
+  ...
+  {}
+}}
 interface DanceRequest {{}}
 interface DanceResponse {{}}
 ```
@@ -491,7 +372,6 @@ interface DanceResponse {{}}
         ("ClientCapabilities", "acmeDance?: boolean", {"InitializeRequest": "clientCapabilities.acmeDance"}),
         ("AgentCapabilities", "/** If _acme/dance works. */ d?: boolean", None),
         ("AgentCapabilities", "acme?: { dance?: boolean }", None),
-        ("AgentCapabilities", "acmeDance?: string", None),
     ):
         found = draft(text.format(owner, member))
         sides = {"InitializeResponse": "agent", "InitializeRequest": "client"}
@@ -504,7 +384,7 @@ interface DanceResponse {{}}
 
 
 def test_a_capability_does_not_say_who_handles_a_notification() -> None:
-    code = "```ts\ninterface AgentCapabilities { ...; nod?: boolean }\ninterface NodNotification {}\n```\n"
+    code = "```ts\ninterface AgentCapabilities {\n  ...\n  nod?: boolean\n}\ninterface NodNotification {}\n```\n"
     found = draft(code + message(method="nod", params={}))
     assert found["gates"] == {"InitializeResponse": {"nod": "agentCapabilities.nod"}}
     assert found["$defs"]["NodNotification"]["x-side"] == "<fill in: the side that handles nod, agent or client>"
@@ -528,34 +408,25 @@ def test_methods_of_the_schema_are_not_new() -> None:
 @pytest.mark.parametrize(
     ("text", "name", "expected"),
     [
-        ("", "logout-2026-02-02.txt", ("logout", None, "2026-02-02", "draft", None)),
-        ("# RFD: A *b* #\n", "a.md", ("a", "A *b*", None, "draft", None)),
-        ("```\n# no title\n```\n", "A_b.c.md", ("a-b-c", None, None, "draft", None)),
-        (
-            "---\ntitle: 'T'\nstatus: Completed\nupdated: 2026-01-02\n---",
-            "x.md",
-            ("x", "T", "2026-01-02", "landed", None),
-        ),
-        ("Status: on hold\nrevision: rc.1", "x.md", ("x", None, "rc.1", None, None)),
-        ("RFD: see https://a.example/b).", "x.md", ("x", None, None, "draft", "https://a.example/b")),
-        (
-            "date: 2025-12-31\n## Revision history\n- 2026-01-05: b\n- 2026-02-31: no day\n- 2026-01-09: c\n",
-            "x-2024-01-01.md",
-            ("x", None, "2026-01-09", "draft", None),
-        ),
-        ("title: T\u202e\x07", "é.md", ("t", "T", None, "draft", None)),
+        ("", "logout-2026-02-02.txt", ("logout", None, "2026-02-02", None)),
+        ("# A *b* #\n", "a.md", ("a", "A *b*", None, None)),
+        ("```\n# no title\n```\n", "A_b.c.md", ("a-b-c", None, None, None)),
+        ("---\ntitle: 'T'\n---\n# U\n", "x.md", ("x", "T", None, None)),
+        ("RFD: see https://a.example/b).", "x.md", ("x", None, None, "https://a.example/b")),
+        ("## Revision history\n- 2026-01-05: b\n- 2026-01-09: c\n", "x-2024-01-01.md", ("x", None, "2026-01-09", None)),
+        ("title: T\u202e\x07", "é.md", ("t", "T", None, None)),
     ],
 )
 def test_metadata(text: str, name: str, expected: tuple[str | None, ...]) -> None:
     page = source(text, name)
     found = read_metadata(page, parse_markdown(page))
-    assert (found.id, found.title, found.revision, found.status, found.rfd) == expected
+    stated = {key: None if value and value.startswith("<fill in") else value for key, value in found.items()}
+    assert tuple(stated[key] for key in ("id", "title", "revision", "rfd")) == expected
 
 
 def test_methods_of_a_vendor_make_it_a_vendors() -> None:
     assert draft(message(id=1, method="_a/b"))["status"] == "vendor"
     assert draft(message(id=1, method="_a/b") + message(id=1, method="c"))["status"] == "draft"
-    assert draft("status: landed\n\n" + message(id=1, method="_a/b"))["status"] == "landed"
 
 
 # --- Examples --------------------------------------------------------------------------------------------------------
@@ -648,7 +519,7 @@ def test_what_an_error_has_besides_is_added_to_the_error_object() -> None:
 
 
 def test_a_text_without_additions_is_refused_with_all_that_was_seen() -> None:
-    text = message(id=1, method="session/new") + '```json\n{ "a": ... }\n```\n"b": {\n'
+    text = message(id=1, method="session/new") + '```json\n{ "a": ... }\n```\n{\n'
     with pytest.raises(InputError) as caught:
         extraction(text)
     assert {each.code for each in caught.value.diagnostics} == {

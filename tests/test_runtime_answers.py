@@ -1,4 +1,4 @@
-"""Answers to nothing, and malformed ones: nobody waits for ever, and nobody answers an answer."""
+"""Responses to no request, and malformed ones: no request stays pending, and no response is answered."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from acpgen.config import Sources
 from tests.runtime_support import V1, V2, agent_of, client_of, raw_peer, run
 from tests.support import Packages
+
+pytestmark = pytest.mark.every_python
 
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 
@@ -58,7 +60,7 @@ MALFORMED = {
 @BOTH
 @pytest.mark.parametrize("outcome", MALFORMED.values(), ids=MALFORMED.keys())
 def test_malformed_answers_fail_the_call(packages: Packages, sources: Sources, outcome: dict[str, Any]) -> None:
-    """Whoever waits must not wait for ever, and the peer is not told, for an answer has no answer."""
+    """The pending request is rejected; the peer gets no message, because a response has no response."""
     acp = packages(sources)
 
     async def main() -> list[Any]:

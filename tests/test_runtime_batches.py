@@ -12,6 +12,8 @@ from acpgen.schema.data import data_folder
 from tests.runtime_support import V1, agent_of, client_of, raw_peer, run
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 INVALID = -32600
 REQUEST = {"jsonrpc": "2.0", "id": 1, "method": "_a"}
 

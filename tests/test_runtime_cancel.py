@@ -22,6 +22,8 @@ from tests.runtime_support import (
 )
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 CANCELLING = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 CANCEL = "$/cancel_request"
 

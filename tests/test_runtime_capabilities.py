@@ -29,6 +29,8 @@ from tests.support import Packages
 from tests.test_dataclasses import Samples, model_for
 from tests.test_dispatch import recording
 
+pytestmark = pytest.mark.every_python
+
 ROLES = pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
 LISTING = {"agentCapabilities": {"sessionCapabilities": {"list": {}}}}
 READING = {"clientCapabilities": {"fs": {"readTextFile": True}}}

@@ -1,4 +1,4 @@
-"""Hooks, handlers and transports that do not play along when a connection ends: it ends all the same, and in time."""
+"""Hooks, handlers and transports that fail or hang when a connection ends: it still ends, and in time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from tests.runtime_support import V1, acp_log, agent_of, raw_peer, run, started, texts
 from tests.support import Packages
 from tests.test_runtime_end import ENDS, bring_about
+
+pytestmark = pytest.mark.every_python
 
 
 @ENDS

@@ -1,4 +1,4 @@
-"""How connections end: who learns of it, what is cleaned up, and what happens to those who come too late."""
+"""How connections end: what is rejected, what is cleaned up, and what happens to later calls."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from tests.runtime_support import (
     unchecked,
 )
 from tests.support import Packages
+
+pytestmark = pytest.mark.every_python
 
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 ENDS = pytest.mark.parametrize("end", ["the peer closes", "this side closes", "this side stops"])
@@ -85,7 +87,7 @@ def test_pending_calls_fail_and_handlers_clean_up(packages: Packages, sources: S
 
 
 @ENDS
-def test_whoever_comes_after_the_end_learns_of_it(packages: Packages, end: str) -> None:
+def test_a_call_after_the_end_fails(packages: Packages, end: str) -> None:
     acp = packages(V1)
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Handlers that fail: what the peer learns of it, and what the log."""
+"""Handlers that fail: what the peer gets, and what is logged."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from acpgen.config import Sources
 from tests.runtime_agents import environment
 from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, started, texts
 from tests.support import Packages
+
+pytestmark = pytest.mark.every_python
 
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 INTERNAL = -32603

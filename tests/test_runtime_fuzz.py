@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from acpgen.ir.model import Kind, Role
+from acpgen.ir.model import MethodKind, Role
 from tests.runtime_support import run, started, unchecked
-from tests.support import Packages
+from tests.support import DEEP, Packages
 from tests.test_dataclasses import SOURCES, Samples, model_for
 from tests.test_dispatch import base_of, decoded_as, methods
 
@@ -56,7 +56,7 @@ def good_line(random: Random, messages: list[Any], number: int) -> Line:
     kind = message.pop("_", None)
     if "method" not in message:
         message["id"] = random.randrange(number + 10) // 10  # some of those wait for an answer
-    elif kind is not Kind.NOTIFICATION:
+    elif kind is not MethodKind.NOTIFICATION:
         message["id"] = random.choice([number, f"r{number}", -number, 2**53 + number])
     if message.get("method") == "$/cancel_request":
         message["params"] = {"requestId": random.randrange(number + 1)}
@@ -352,19 +352,9 @@ def check(packages: Packages, protocol: int, role: Role, count: int) -> None:
     print(f"fuzz v{protocol} {role.value}: {told}, seconds: {perf_counter() - start:.1f}")
 
 
-BOTH = pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
-
-
+@pytest.mark.every_python
 @pytest.mark.full
-@BOTH
-@pytest.mark.parametrize("protocol", [1, 2], ids=["v1", "v2"])
-def test_a_thousand_lines(packages: Packages, protocol: int, role: Role) -> None:
-    check(packages, protocol, role, 1_000)
-
-
-@pytest.mark.slow
-@pytest.mark.full
-@BOTH
-@pytest.mark.parametrize(("protocol", "count"), [(1, 20_000), (2, 2_000)], ids=["v1", "v2"])
+@pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
+@pytest.mark.parametrize(("protocol", "count"), [(1, 20_000 if DEEP else 5_000), (2, 2_000)], ids=["v1", "v2"])
 def test_many_lines(packages: Packages, protocol: int, role: Role, count: int) -> None:
     check(packages, protocol, role, count)

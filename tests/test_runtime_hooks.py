@@ -14,6 +14,8 @@ from acpgen.config import Sources
 from tests.runtime_support import EVERY_BASE, V1, acp_log, agent_of, client_of, pair, raw_peer, run, streams, texts
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 
 async def echo(self: Any, method: str, params: Any) -> Any:
     return params
@@ -150,7 +152,7 @@ def test_losses_of_one_message_are_reported_up_to_a_limit(packages: Packages) ->
 
 
 def test_on_invalid_sees_params_that_do_not_fit(packages: Packages) -> None:
-    """Those of a notification, which is lost otherwise, and those of a request, which is answered besides."""
+    """Those of a notification, which is lost otherwise, and those of a request, which is also answered."""
     acp = packages(V1)
     seen: list[Any] = []
 

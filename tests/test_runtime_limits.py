@@ -28,6 +28,8 @@ from tests.runtime_support import (
 )
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 INVALID, UNKNOWN, INTERNAL = -32600, -32601, -32603
 

@@ -10,6 +10,8 @@ import pytest
 from tests.runtime_support import OLD, agent_of, run, streams, unchecked
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 PARSE = -32700
 
 

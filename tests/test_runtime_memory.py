@@ -1,4 +1,4 @@
-"""A peer that reads slowly makes the other side wait, and not its memory grow."""
+"""Backpressure: if a peer reads slowly, the other side waits, and its memory does not grow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.test_dataclasses import SOURCES
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had"),
 ]
 
@@ -42,8 +41,10 @@ def read_slowly(descriptor: int, size: int) -> int:
     return total
 
 
-@pytest.mark.parametrize("length", [100_000, 4_000])
-@pytest.mark.parametrize("prompts", [1, 20])
+@pytest.mark.parametrize(
+    ("length", "prompts"),
+    [(100_000, 1), (4_000, 20), *(pytest.param(*each, marks=pytest.mark.deep) for each in ((100_000, 20), (4_000, 1)))],
+)
 def test_an_agent_that_streams_to_a_slow_client(packages: Packages, tmp_path: Path, length: int, prompts: int) -> None:
     """With one prompt, or with several that stream at the same time."""
     env = environment(packages(SOURCES[1]))

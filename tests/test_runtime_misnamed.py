@@ -1,4 +1,4 @@
-"""Methods of a handler's class that no message reaches, though they look as if one should."""
+"""Methods of a handler class that look like handlers, and that no message reaches."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from acpgen.config import Sources
 from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, raw_peer, run, texts
 from tests.support import Packages
+
+pytestmark = pytest.mark.every_python
 
 
 async def handler(self: Any, params: Any) -> None:

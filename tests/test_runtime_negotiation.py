@@ -27,6 +27,8 @@ from tests.runtime_support import (
 )
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 VERSION = {V1: 1, V2: 2, OLD: 1}
 EACH_BASE = pytest.mark.parametrize("sources", BASES.values(), ids=BASES.keys())
 INFO = {"name": "editor", "version": "1.2"}

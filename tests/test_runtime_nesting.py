@@ -1,4 +1,4 @@
-"""Values as deep as the JSON reader takes them, wherever a message may have one: no connection ends for that."""
+"""Deep values, wherever a message may have one: above a limit the message is refused, and no connection ends."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import asyncio
 import io
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.runtime_support import V1, agent_of, raw_peer, run
 from tests.support import Packages
+
+pytestmark = pytest.mark.every_python
 
 SHAPES = {"arrays": ("[", "]"), "objects": ('{"a":', "}")}
 
@@ -25,7 +29,7 @@ POSITIONS = {
     "the id of an answer": '{"jsonrpc":"2.0","id":%s,"result":1}',
     "the id of a request": '{"jsonrpc":"2.0","id":%s,"method":"_a"}',
     "a method": '{"jsonrpc":"2.0","id":1,"method":%s}',
-    "a protocol": '{"jsonrpc":%s,"id":1,"method":"_a"}',
+    "a protocol": '{"jsonrpc":%s,"method":"_a","id":1,"more":1}',
     "params": '{"jsonrpc":"2.0","id":1,"method":"_a","params":%s}',
     "params that an exception carries": '{"jsonrpc":"2.0","id":1,"method":"_fail","params":%s}',
     "params that an error carries": '{"jsonrpc":"2.0","id":1,"method":"_refuse","params":%s}',
@@ -59,32 +63,36 @@ def printed_log() -> Iterator[io.StringIO]:
         logger.setLevel(before)
 
 
-def deepest(opening: str, closing: str) -> int:
-    """How deep a value may be for the JSON reader of this Python, where the stack is as it is here."""
-    good, bad = 1, 200_000
-    while bad - good > 1:
-        depth = (good + bad) // 2
-        try:
-            json.loads(opening * depth + "1" + closing * depth)
-        except RecursionError:
-            bad = depth
-        else:
-            good = depth
-    return good
+def limits(acp: ModuleType) -> ModuleType:
+    return sys.modules[f"{acp.__name__}.limits"]
 
 
-def depths(opening: str, closing: str) -> list[int]:
-    """Some on both sides of the limit: the stack is not the same where messages are read."""
-    limit = deepest(opening, closing)
-    return [limit // 2, *range(limit - 110, limit + 20, 15), 2 * limit]
+def nested(template: str, shape: str, depth: int) -> bytes:
+    """The message with a value so deep that the whole is nested `depth` deep."""
+    opening, closing = SHAPES[shape]
+    before, _, after = template.partition("%s")
+    own = sum(before.count(sign) for sign in "[{") - sum(before.count(sign) for sign in "]}")
+    return (before + opening * (depth - own) + "1" + closing * (depth - own) + after).encode()
 
 
-@pytest.mark.full
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_depth_is_that_outside_of_strings(packages: Packages, shape: str) -> None:
+    module = limits(packages(V1))
+    limit = module.MAX_DEPTH
+    opening, closing = SHAPES[shape]
+    text = json.dumps(opening * limit * 2 + '\\"')
+    for before in ("", f"{text},", "{},[[]]," * 20_000, '"",' * 100_001):
+        for depth in (limit, limit + 1):
+            inner = opening * (depth - 1) + text + closing * (depth - 1)
+            assert module.is_too_deep(f"[{before}{inner},{text}]".encode()) is (depth > limit)
+    assert module.is_too_deep((opening * (limit + 1)).encode() + b" " * limit)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_a_deep_value_ends_no_connection(packages: Packages, position: str, shape: str) -> None:
     acp = packages(V1)
-    opening, closing = SHAPES[shape]
+    limit = limits(acp).MAX_DEPTH
     template = POSITIONS[position]
 
     async def ext_method(self: Any, method: str, params: Any) -> Any:
@@ -110,45 +118,51 @@ def test_a_deep_value_ends_no_connection(packages: Packages, position: str, shap
         )
         options = acp.ConnectionOptions(on_drop=lambda drop: None)
         async with raw_peer(acp, kind, options=options) as peer:
-            for depth in depths(opening, closing):
-                await peer.send_line((template % (opening * depth + "1" + closing * depth)).encode())
+            for depth in (limit // 2, limit, limit + 1, 5_000, 100_000):
+                await peer.send_line(nested(template, shape, depth))
                 answers = await peer.ping()
-                has_id = '"id":1,' in template or '"id":%s,"method"' in template
-                assert len(answers) == 1 or not (has_id or template == "%s"), depth
+                refused = [each for each in answers if "nested more than" in str(each.get("error"))]
+                assert len(refused) == (depth > limit)
+                assert len(answers) == 1 or (depth <= limit and '"id":1,' not in template)
+                if refused and '"id":1,"method"' in template:
+                    assert (refused[0]["id"], refused[0]["error"]["code"]) == (1, -32600)
 
     with printed_log() as log:
-        run(main(), seconds=120)
+        run(main())
     of_peer = [line for line in log.getvalue().splitlines() if not line.startswith("ValueError: ")]
     assert max(map(len, of_peer), default=0) < 500
 
 
+ANSWERS = ('"result":%s', '"error":%s', '"error":{"code":1,"message":"m","data":%s}')
+
+
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_deep_answer_reaches_the_request(packages: Packages, shape: str) -> None:
+@pytest.mark.parametrize("outcome", ANSWERS)
+def test_a_deep_answer_reaches_the_request(packages: Packages, outcome: str, shape: str) -> None:
     acp = packages(V1)
-    opening, closing = SHAPES[shape]
+    limit = limits(acp).MAX_DEPTH
 
     async def main() -> None:
         async with raw_peer(acp, agent_of(acp)) as peer:
-            for outcome in ('"result":%s', '"error":%s', '"error":{"code":1,"message":"m","data":%s}', '"more":%s'):
-                depth = deepest(opening, closing) - 100
+            for depth in (limit, limit + 1, 100_000):
                 waiter = asyncio.create_task(peer.stub.ext_method("_ask", None))
                 number = (await peer.receive())["id"]
-                value = opening * depth + "1" + closing * depth
-                await peer.send_line(f'{{"jsonrpc":"2.0","id":{number},{outcome % value}}}'.encode())
+                await peer.send_line(nested(f'{{"jsonrpc":"2.0","id":{number},{outcome}}}', shape, depth))
                 (found,) = await asyncio.gather(waiter, return_exceptions=True)
                 assert isinstance(found, (list, dict, acp.RequestError))
+                assert ("nested more than" in str(found)) is (depth > limit)
                 assert await peer.ping() == []
 
     with printed_log():
-        run(main(), seconds=120)
+        run(main())
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_deep_value_is_a_short_error(packages: Packages, shape: str) -> None:
     acp = packages(V1)
-    opening, closing = SHAPES[shape]
-    depth = deepest(opening, closing) - 50
-    value = json.loads(opening * depth + "1" + closing * depth)
+    value: Any = 1
+    for _ in range(sys.getrecursionlimit() // 2):
+        value = [value] if shape == "arrays" else {"a": value}
     for raw in (value, {"sessionId": value, "prompt": []}, {"sessionId": "s", "prompt": [value]}):
         with pytest.raises(acp.DecodeError) as caught:
             acp.decode(acp.PromptRequest, raw)

@@ -1,4 +1,4 @@
-"""Order: what the peer sent first is handled first, and nobody sees an answer before what came ahead of it."""
+"""Order: what the peer sent first is handled first, and no response overtakes an earlier message."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from acpgen.config import Sources
 from tests.runtime_support import EVERY_BASE, V1, V2, agent_of, client_of, pair, raw_peer, run, unchecked
 from tests.support import Packages
+
+pytestmark = pytest.mark.every_python
 
 WAYS = pytest.mark.parametrize("way", ["directly", "wait_for", "gather", "task"])
 
@@ -263,7 +265,7 @@ def test_many_notification_handlers_that_ask_the_peer(packages: Packages) -> Non
 
 
 def test_a_handler_that_asks_twice_gives_up_one_turn(packages: Packages) -> None:
-    """Whoever reads on after the first question keeps the order, also after the second one."""
+    """The task that runs the read loop after the first question keeps the order, also after the second one."""
     acp = packages(V1)
     seen: list[Any] = []
 
@@ -373,7 +375,7 @@ def test_a_streamed_turn_arrives_whole_before_its_end(packages: Packages) -> Non
     assert seen == [str(number) for number in range(300)]
 
 
-# --- Who goes on before the next message is looked at --------------------------------------------------------------
+# --- Which tasks run before the next message is dispatched -----------------------------------------------------------
 
 
 def test_what_follows_the_answer_on_which_one_stops_is_not_handled(packages: Packages) -> None:

@@ -12,6 +12,8 @@ import pytest
 from tests.runtime_support import V1, acp_log, client_of, raw_peer, run, texts
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 FORGED = "x\nERROR all is lost\x1b[2J" + "\u2028" + "y" * 10_000
 
 

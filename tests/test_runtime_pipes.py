@@ -1,4 +1,4 @@
-"""The two pipes of an agent: what is read from one comes whole, and neither stays open."""
+"""The two pipes of an agent: nothing that was written is lost, and neither stays open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ import pytest
 from tests.runtime_support import V1, run
 from tests.support import Packages
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no pipes there")
+pytestmark = [
+    pytest.mark.every_python,
+    pytest.mark.skipif(sys.platform == "win32", reason="asyncio has no pipes there"),
+]
 
 
 class OtherLoop:

@@ -34,7 +34,7 @@ MOST_BLOCKS, MOST_BYTES, MOST_RESIDENT_KIB = 400, 2**17, 2_000
 
 
 def recorder(acp: ModuleType) -> type[Any]:
-    """A class of clients that keep what came for each session, and wake up who waits for it."""
+    """A class of clients that record what arrives for each session, and wake up the tasks that wait for it."""
 
     class Recorder(acp.Client):  # type: ignore[misc, name-defined]
         def __init__(self, agent: Any) -> None:
@@ -169,7 +169,6 @@ def test_in_one_process(packages: Packages) -> None:
     assert growth < MOST_BLOCKS
 
 
-@pytest.mark.slow
 def test_bytes_that_are_left(packages: Packages) -> None:
     """Not in the debug mode of asyncio, which makes tracing slow."""
     tracemalloc.start()

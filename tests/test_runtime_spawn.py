@@ -24,7 +24,10 @@ from tests.runtime_support import run
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
+pytestmark = [
+    pytest.mark.every_python,
+    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+]
 
 
 @pytest.fixture

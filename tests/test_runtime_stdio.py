@@ -21,7 +21,10 @@ from tests.runtime_agents import PATIENCE, AgentProcess, Diary, Lines, command, 
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX")
+pytestmark = [
+    pytest.mark.every_python,
+    pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
+]
 
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 Start = Callable[..., AgentProcess]
@@ -311,7 +314,7 @@ def test_a_socket_that_is_reset(start: Start, diary: Diary) -> None:
 
 @pytest.mark.parametrize("how", ["hang-up", "SIGTERM"])
 def test_a_terminal(start: Start, diary: Diary, how: str) -> None:
-    """There are people who try an agent by typing."""
+    """Users try an agent by typing."""
     import tty
 
     ours, its = os.openpty()

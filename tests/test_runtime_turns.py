@@ -15,6 +15,8 @@ import pytest
 from tests.runtime_support import V1, agent_of, client_of, raw_peer, run, started
 from tests.support import Packages
 
+pytestmark = pytest.mark.every_python
+
 
 def numbers(data: bytes) -> list[int]:
     return [json.loads(line)["params"] for line in data.splitlines()]

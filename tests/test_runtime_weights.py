@@ -18,6 +18,8 @@ from tests.runtime_support import V1, acp_log, agent_of, raw_peer, run
 from tests.support import Packages
 from tests.test_runtime_memory import peak
 
+pytestmark = pytest.mark.every_python
+
 INVALID, INTERNAL = -32600, -32603
 LIMIT = 100_000
 MIB = 2**20
@@ -328,7 +330,6 @@ HOSTILE: dict[str, Callable[[], list[bytes]]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had")
 @pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())

@@ -16,8 +16,7 @@ from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol, load
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.data import data_folder
-from acpgen.show.describe import Describer, find
-from acpgen.show.description import MethodEntry, TypeEntry
+from acpgen.show.describe import Describer, MethodEntry, TypeEntry
 from acpgen.show.display import COLUMNS, LINES, render_json, render_text
 from acpgen.sources.inputs import find_inputs
 from tests.command_line import Outcome, run_acpgen
@@ -485,13 +484,7 @@ def only_statement(signature: Signature) -> ast.stmt:
     return node
 
 
-# one of them is small, and enough for the Pythons that run no slow tests
-_BUILDS = [
-    pytest.param(name, marks=() if name == "v1_0_10_8_agent_auth" else pytest.mark.slow) for name in sorted(builds())
-]
-
-
-@pytest.mark.parametrize("name", _BUILDS)
+@pytest.mark.parametrize("name", sorted(builds()))
 def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
     is_open = not {"client", "both"}.isdisjoint(builds()[name])
     model, _ = model_of(sources_of(builds()[name]), Options(open=is_open))
@@ -516,7 +509,6 @@ def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
     assert compared >= len(model.methods)
 
 
-@pytest.mark.slow
 @pytest.mark.full
 def test_signatures_follow_the_options_for_types(tmp_path: Path) -> None:
     options = Options(open=True, keep_unknown=True)
@@ -542,7 +534,6 @@ def every_bundled() -> Iterator[Any]:
             )
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize(("release", "extended"), list(every_bundled()))
 def test_every_name_can_be_shown(release: Release, extended: bool) -> None:
@@ -553,7 +544,7 @@ def test_every_name_can_be_shown(release: Release, extended: bool) -> None:
     describer = Describer(composed, model, Signatures(model))
     methods = {name for method in model.methods for name in (method.wire, method.name)}
     for name in sorted({*model.by_name, *composed.root["$defs"], *methods}):
-        entries = [describer.describe(subject) for subject in find(name, composed, model)]
+        entries = describer.describe(name)
         for entry in entries:
             assert entry.origin.place is not None
             match entry:

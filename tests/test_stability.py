@@ -110,7 +110,6 @@ def test_there_are_unions_to_try(protocol: int) -> None:
     assert len(found) > 10
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @BOTH
 def test_a_new_member_changes_no_other_name(protocol: int, tmp_path: Path) -> None:
@@ -128,7 +127,6 @@ def test_a_new_member_changes_no_other_name(protocol: int, tmp_path: Path) -> No
             assert {name: fields for name, fields in after.items() if name not in added} == before
 
 
-@pytest.mark.slow
 @BOTH
 def test_the_order_of_members_changes_no_name(protocol: int, tmp_path: Path) -> None:
     compile_, root = Compiler(tmp_path, protocol), root_of(protocol)
@@ -141,7 +139,6 @@ def test_the_order_of_members_changes_no_name(protocol: int, tmp_path: Path) -> 
             assert names_of(compile_(changed)) == before, pointer
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @BOTH
 def test_a_member_that_goes_takes_no_other_name_with_it(protocol: int, tmp_path: Path) -> None:
@@ -249,7 +246,6 @@ def test_the_first_description_of_a_method_counts(tmp_path: Path) -> None:
     assert [method.doc for method in model.methods] == ["Text 0."]
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",

@@ -1,7 +1,6 @@
 """Type checkers on generated packages, and on what users write against them: right and wrong.
 
-The result is the same on every Python, so one runs this file. By default it checks one package; the session `full`
-checks all.
+In the session `tests` mypy checks one package; in `full` mypy and pyright check all packages, examples and projects.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ import pytest
 from acpgen.config import Sources
 from acpgen.ir.model import Options, Role
 from acpgen.schema.bundled import Release, list_releases
+from tests.command_line import run_acpgen
 from tests.support import REPOSITORY, Packages, fitting_fragments, package_files, require, write_package
+from tests.test_examples import EXAMPLES, SCRIPTS, build_command
 
 OLDEST_PYTHON = "3.10"
 GENERATED = REPOSITORY / "generated"
@@ -45,17 +46,51 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.fixture
-def all_packages(tmp_path: Path) -> Path:
-    """A folder with every bundled schema with its extensions, one with all options, and the packages on record."""
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all packages, examples and new projects: most of the time goes into what they all import."""
+    home = tmp_path_factory.mktemp("everything")
+    add_packages(home)
+    add_examples(tmp_path_factory.mktemp("examples") / "examples", home)
+    add_projects(tmp_path_factory.mktemp("projects"), home)
+    return home
+
+
+def add_packages(home: Path) -> None:
+    """Every bundled schema with its extensions, one with all options, and the packages on record."""
     for release in list_releases():
         sources = Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
-        write_package(package_files(sources, tuple(Role)), tmp_path / name_of(release))
+        write_package(package_files(sources, tuple(Role)), home / name_of(release))
     options = Options(open=True, keep_unknown=True)
-    write_package(package_files(Sources(), tuple(Role), options), tmp_path / "with_options")
+    write_package(package_files(Sources(), tuple(Role), options), home / "with_options")
     for folder in generated_packages():
-        shutil.copytree(folder, tmp_path / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")
-    return tmp_path
+        shutil.copytree(folder, home / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")
+
+
+def add_examples(copy: Path, home: Path) -> None:
+    """The examples in one folder, with the packages that they import."""
+    shutil.copytree(EXAMPLES, copy, ignore=shutil.ignore_patterns("acp_*", "__pycache__"))
+    for name in SCRIPTS:
+        folder = (copy / name).parent
+        arguments = build_command(name)
+        if not (folder / arguments[-1]).exists():
+            run_well(*arguments, cwd=folder)
+            shutil.copytree(folder / arguments[-1], home / arguments[-1])
+        shutil.copy(copy / name, home / f"example_{name.replace('/', '_')}")
+
+
+def add_projects(projects: Path, home: Path) -> None:
+    """The packages of what `acpgen init` makes."""
+    for role in ("agent", "client"):
+        for protocol in (1, 2):
+            name = f"my_{role}_v{protocol}"
+            run_well("init", name, "--role", role, "--protocol", str(protocol), cwd=projects)
+            shutil.copytree(projects / name / "src" / name, home / name)
+
+
+def run_well(*arguments: str, cwd: Path) -> None:
+    ran = run_acpgen(*arguments, cwd=cwd)
+    assert ran.code == 0, ran.stderr
 
 
 def generated_packages() -> list[Path]:
@@ -94,6 +129,7 @@ def run_pyright(folder: Path, system: str = "linux") -> Mapping[tuple[str, int],
         "typeCheckingMode": "strict",
         "pythonVersion": OLDEST_PYTHON,
         "include": ["."],
+        "exclude": ["**/acp_*", "my_*/acp"],  # what examples and projects import is like the packages that are checked
         "pythonPlatform": platform,
     }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
@@ -115,7 +151,7 @@ def check(request: pytest.FixtureRequest) -> Check:
     return run
 
 
-@pytest.fixture(scope="session", params=[run_mypy, run_pyright])
+@pytest.fixture(scope="session", params=[run_mypy, pytest.param(run_pyright, marks=pytest.mark.full)])
 def complaints(request: pytest.FixtureRequest, home: Path) -> Mapping[tuple[str, int], str]:
     """The errors of a checker in `home`: one run, because most of it goes into the package."""
     found: Mapping[tuple[str, int], str] = request.param(home)
@@ -127,8 +163,8 @@ def test_a_generated_package_is_clean(complaints: Mapping[tuple[str, int], str])
 
 
 @pytest.mark.full
-def test_generated_packages_are_clean(check: Check, all_packages: Path) -> None:
-    assert check(all_packages) == {}
+def test_packages_examples_and_projects_are_clean(check: Check, everything: Path) -> None:
+    assert check(everything) == {}
 
 
 @pytest.mark.full

@@ -17,13 +17,15 @@ from acpgen.config import Sources
 from acpgen.diagnostics import Severity
 from acpgen.ir.model import Enum, Model
 from acpgen.schema.bundled import Release, bundled_fragments, find_release, load_facts, load_release
-from acpgen.schema.compose import Composed, compose, summarise
+from acpgen.schema.compose import Composed, compose
 from acpgen.schema.document import read_document
+from acpgen.schema.facts import Facts
+from acpgen.schema.fitting import Verdict, fit
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.walk import referenced_definition, schema_list, schema_map, walk
 from tests.published import published
 from tests.runtime_support import agent_of, client_of, pair, run
-from tests.support import Packages, model_of, package_files
+from tests.support import Packages, errors_of, model_of, package_files
 from tests.test_compose_upstream import unordered, without_prose
 from tests.test_upstream_builds import imported
 
@@ -70,14 +72,14 @@ def extensions(protocol: int) -> tuple[Fragment, ...]:
 
 def put(protocol: int, *fragments: Fragment) -> Composed:
     release = release_of(protocol)
-    base, gates = load_release(release), load_facts(release).gates
-    return compose(base, fragments, protocol=protocol, release=DATE, gates=gates)
+    base, facts = load_release(release), load_facts(release)
+    return compose(base, fragments, protocol=protocol, release=DATE, facts=facts)
 
 
 def fine(protocol: int, *fragments: Fragment) -> Composed:
     """The composition, in which nothing is wrong and every reference leads somewhere."""
     composed = put(protocol, *fragments)
-    assert composed.errors == ()
+    assert errors_of(composed) == []
     definitions = composed.root["$defs"]
     named = {name for _, node in walk(composed.root) if (name := referenced_definition(node)) is not None}
     assert named <= definitions.keys()
@@ -142,15 +144,15 @@ def test_stable_and_extensions_make_unstable(protocol: int) -> None:
 def test_each_is_superseded_by_the_unstable_schema(protocol: int, extension: Fragment) -> None:
     path = published(f"v{protocol}/{DATE}/schema.unstable.json")
     document = read_document(path, label=path.name, origin="unstable")
-    gates = {**load_facts(release_of(protocol)).gates, **extension.gates}
-    found = summarise(document, extension, protocol=protocol, gates=gates)
+    facts = Facts(gates={**load_facts(release_of(protocol)).gates, **extension.gates})
+    found = fit(document, extension, protocol=protocol, facts=facts)
     filled_in = {name for each in extensions(protocol) for name, change in each.changes.items() if change.optional}
     if filled_in & extension.definitions.keys():
         # a definition to which another extension adds is a larger one there, and that is said
-        assert found.verdict == "conflicts"
+        assert found.verdict is Verdict.CONFLICTS
         assert "disagree on the definition" in found.reasons[0]
     else:
-        assert (found.verdict, len(found.reasons)) == ("superseded", 1)
+        assert (found.verdict, len(found.reasons)) == (Verdict.SUPERSEDED, 1)
 
 
 @EITHER

@@ -41,7 +41,6 @@ from tests.published import FILES, ORIGINS, available, published, shared
 from tests.support import import_folder, model_of, package_files, protocol_of, write_package
 from tests.test_dataclasses import Samples
 
-pytestmark = pytest.mark.slow
 EVERY = pytest.mark.parametrize(
     "name", [name if "2026-11-02" in name else pytest.param(name, marks=pytest.mark.full) for name in FILES]
 )

@@ -77,7 +77,9 @@ class Wire:
 
     async def send(self, method: str, params: Any = None, **number: Any) -> None:
         """Send a request with this `id`, or a notification."""
-        await self.transport.write(json.dumps({"jsonrpc": "2.0", **number, "method": method, "params": params}).encode())
+        await self.transport.write(
+            json.dumps({"jsonrpc": "2.0", **number, "method": method, "params": params}).encode()
+        )
 
     async def answer(self, number: Any) -> Any:
         """The response to a request; each id has one."""

@@ -59,7 +59,6 @@ def names(project: Project) -> list[str]:
     return list(project.lock("acp")["names"])
 
 
-@pytest.mark.slow
 def test_changes_are_built_and_mistakes_do_not_end_it(tmp_path: Path) -> None:
     project = Project(tmp_path / "p", ONE)
     with watching(project):

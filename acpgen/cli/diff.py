@@ -150,9 +150,9 @@ def _compared(
     from acpgen.diff.compare import compare
     from acpgen.ir.options import Options
     from acpgen.pipeline import compile_protocol
-    from acpgen.sources.revisions import read_candidates, read_files, resolve_both
+    from acpgen.sources.revisions import read_files, resolve_both
 
-    files = {**read_candidates(_candidates(specs)), **read_files(sources)}
+    files = read_files(sources, optional=_candidates(specs))
     subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, files=files)
     # a package keeps its options
     fallback = next((each.options for each in subjects if each.options is not None), Options())

@@ -15,7 +15,7 @@ from acpgen.config.keys import RoleChoice
 
 if TYPE_CHECKING:
     from acpgen.ir.model import Method, TypeExpr
-    from acpgen.schema.compose import Summary
+    from acpgen.schema.fitting import Fit
 
 METHOD_COLUMNS = ("method", "side", "kind", "params", "result", "capability", "origin")
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
@@ -102,44 +102,44 @@ def extensions_command(
         print_json(fragment_schema())
         return
     sources = asked.sources()
-    found = [(each.protocol, summary) for each in sources for summary in _summaries(each)]
+    found = [(each.protocol, fitting) for each in sources for fitting in _fits(each)]
     if form is DataFormat.JSON:
         several = len(sources) > 1
-        print_json([{**_extension_as_json(summary), **({"protocol": n} if several else {})} for n, summary in found])
+        print_json([{**_extension_as_json(each), **({"protocol": n} if several else {})} for n, each in found])
     else:
-        _print_rows(EXTENSION_COLUMNS, [(protocol, _extension_row(summary)) for protocol, summary in found], form)
+        _print_rows(EXTENSION_COLUMNS, [(protocol, _extension_row(each)) for protocol, each in found], form)
 
 
-def _summaries(sources: Sources) -> list[Summary]:
+def _fits(sources: Sources) -> list[Fit]:
     from acpgen.pipeline import load
     from acpgen.schema.bundled import bundled_fragments, known_facts
-    from acpgen.schema.compose import summarise
+    from acpgen.schema.fitting import fit
     from acpgen.sources.inputs import find_inputs
 
     loaded = load(find_inputs(replace(sources, extensions=())))
     base, protocol = loaded.base, loaded.protocol
-    gates = known_facts(base, protocol, loaded.release)[0].gates
+    facts, _ = known_facts(base, protocol, loaded.release)
     fragments = bundled_fragments(protocol)
-    return [summarise(base, fragment, protocol=protocol, gates=gates, others=fragments) for fragment in fragments]
+    return [fit(base, fragment, protocol=protocol, facts=facts, others=fragments) for fragment in fragments]
 
 
-def _extension_row(summary: Summary) -> list[str]:
-    added = [*summary.methods, *(f"{name} (changed)" for name in summary.changed)]
-    fragment = summary.fragment
-    return [fragment.spec, summary.verdict, fragment.title, fragment.status, ", ".join(added) or "-"]
+def _extension_row(found: Fit) -> list[str]:
+    added = [*found.methods, *(f"{name} (changed)" for name in found.changed)]
+    fragment = found.fragment
+    return [fragment.spec, found.verdict.value, fragment.title, fragment.status, ", ".join(added) or "-"]
 
 
-def _extension_as_json(summary: Summary) -> dict[str, object]:
-    fragment = summary.fragment
+def _extension_as_json(found: Fit) -> dict[str, object]:
+    fragment = found.fragment
     return {
         "extension": fragment.id,
         "revision": fragment.revision,
         "title": fragment.title,
         "status": fragment.status,
         "rfd": fragment.rfd,
-        "verdict": summary.verdict,
-        "reasons": list(summary.reasons),
-        "methods": list(summary.methods),
-        "definitions": list(summary.definitions),
-        "changed": list(summary.changed),
+        "verdict": found.verdict.value,
+        "reasons": list(found.reasons),
+        "methods": list(found.methods),
+        "definitions": list(found.definitions),
+        "changed": list(found.changed),
     }

@@ -224,16 +224,16 @@ def _output_options(
     return Asked(wishes=wishes, config_file=config, no_config=no_config)
 
 
-Command = Callable[..., None]
+CommandFunction = Callable[..., None]
 
 
-def _with_options(gather: Callable[..., Asked], *, without: str = "") -> Callable[[Command], Command]:
+def _with_options(gather: Callable[..., Asked], *, without: str = "") -> Callable[[CommandFunction], CommandFunction]:
     """A decorator that replaces the parameter `asked` of a command by the parameters of `gather`, but for `without`.
 
     The signature is the one that typer reads. Parameters that the command has itself replace equal ones.
     """
 
-    def decorate(command: Command) -> Command:
+    def decorate(command: CommandFunction) -> CommandFunction:
         own = inspect.signature(command, eval_str=True)
         has = {without, *own.parameters}
         shared = [each for name, each in inspect.signature(gather, eval_str=True).parameters.items() if name not in has]

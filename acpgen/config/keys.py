@@ -284,8 +284,12 @@ def config_schema() -> dict[str, object]:
 def _exclusive() -> dict[str, object]:
     pairs = {tuple(sorted((key.name, key.excludes))) for key in KEYS.values() if key.excludes}
     # tables may name different protocols
-    texts = [{"required": list(pair), "properties": {key: {"type": "string"} for key in pair}} for pair in sorted(pairs)]
-    return {"allOf": [{"not": each} for each in texts]}
+    return {
+        "allOf": [
+            {"not": {"required": list(pair), "properties": {key: {"type": "string"} for key in pair}}}
+            for pair in sorted(pairs)
+        ]
+    }
 
 
 def _schema_of(key: Key) -> dict[str, object]:

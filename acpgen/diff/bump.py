@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from acpgen.diff.findings import FINE, Effect, SourceEffect
+from acpgen.diff.findings import FINE, DiffFinding, Effect, Place, SourceEffect
 from acpgen.diff.pairing import Pairs, pair
 from acpgen.diff.python_types import PythonTypes, alike, source_of
-from acpgen.diff.rules import TypeChange
+from acpgen.diff.rules import Rule, TypeChange
 from acpgen.diff.spelling import shown, shown_annotations, spelled
 from acpgen.diff.wire import Acceptance
 from acpgen.ir.model import AnyJson, Model, Nullable, TypeExpr
@@ -51,17 +52,26 @@ class Bump:
         """The wire verdicts on two types in the same place."""
         return Effect(self.forward.accepts(old, new), self.backward.accepts(new, old))
 
+    def effect_inside(self, old: str, new: str) -> Effect:
+        """The wire verdicts on two definitions, even if they are paired."""
+        return Effect(self.forward.afresh(old, new), self.backward.afresh(new, old))
+
     def source(self, old: TypeExpr, new: TypeExpr) -> SourceEffect:
         """The source verdict on two types in the same place."""
         return source_of(self.old_types.atoms(old), self.new_types.atoms(new))
 
+    def type_finding(
+        self, table: Mapping[TypeChange, Rule], place: Place, types: tuple[TypeExpr, TypeExpr], *, effect: Effect
+    ) -> DiffFinding:
+        """The finding about an old and a new type in the same place that do not agree."""
+        kind = self.type_change(*types)
+        return DiffFinding(table[kind], place, _type_message(kind, *types), effect, self.source(*types))
+
     def type_change(self, old: TypeExpr, new: TypeExpr) -> TypeChange:
         """The way in which two types differ that do not agree."""
-        if spelled(old, self.old_name, annotations=False) == spelled(new, str, annotations=False):
-            return TypeChange.ANNOTATION
-        bare_old = spelled(old, self.old_name, annotations=False, bounds=False)
-        if bare_old == spelled(new, str, annotations=False, bounds=False):
-            return TypeChange.BOUNDS
+        before, after = spelled(old, self.old_name), spelled(new, str)
+        if before.bare == after.bare:
+            return TypeChange.ANNOTATION if before.bounds == after.bounds else TypeChange.BOUNDS
         match old, new:
             case (Nullable(), Nullable()) | (AnyJson(), _) | (_, AnyJson()):
                 pass
@@ -75,8 +85,7 @@ class Bump:
         return self.effect(old, new) == FINE and alike(self.old_types.atoms(old), self.new_types.atoms(new))
 
 
-def type_message(kind: TypeChange, old: TypeExpr, new: TypeExpr) -> str:
-    """The message about two types that differ in this way."""
+def _type_message(kind: TypeChange, old: TypeExpr, new: TypeExpr) -> str:
     match kind:
         case TypeChange.ANNOTATION:
             return f"annotated with {shown_annotations(new)} now; before: {shown_annotations(old)}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from acpgen.diagnostics import input_error
 from acpgen.diff.bump import Bump
 from acpgen.diff.definition_changes import added, compare_definitions, removed
-from acpgen.diff.findings import Comparison, Delta, DiffFinding, Direction, Effect, Wire, worst_wire
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, Wire
 from acpgen.diff.method_changes import compare_methods, compare_protocols, states_gates
-from acpgen.ir.methods import Message
-from acpgen.ir.model import Definition, Model, Role
+from acpgen.ir.methods import MessageType
+from acpgen.ir.model import Model, Role
 from acpgen.ir.usage import Misfit, TypeUsage
 
-_Carriers = Mapping[Message, Misfit]
+_Carriers = Mapping[MessageType, Misfit]
 
 
 def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> Comparison:
@@ -22,19 +23,12 @@ def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> 
     Raises `InputError` if definitions are nested too deeply to be compared.
     """
     try:
-        return _compare(old, new, names or (old.origin, new.origin))
+        bump = Bump.of(old, new)
+        found = [*compare_protocols(old, new), *compare_methods(bump), *_definitions(bump)]
     except RecursionError:
         raise input_error("too-deep", "definitions are nested too deeply to be compared") from None
-
-
-def _compare(old: Model, new: Model, names: tuple[str, str]) -> Comparison:
-    bump = Bump.of(old, new)
-    found = [
-        _finding(delta, wire, () if delta.place.method is None else (delta.place.method,))
-        for delta, wire in (*compare_protocols(old, new), *compare_methods(bump))
-    ]
-    found += _definitions(bump)
-    return Comparison(old=names[0], new=names[1], findings=tuple(sorted(found, key=_order)), notes=_notes(bump))
+    before, after = names or (old.origin, new.origin)
+    return Comparison(old=before, new=after, findings=tuple(sorted(found, key=_order)), notes=_notes(bump))
 
 
 def _order(finding: DiffFinding) -> tuple[str, ...]:
@@ -44,7 +38,7 @@ def _order(finding: DiffFinding) -> tuple[str, ...]:
 def _notes(bump: Bump) -> tuple[str, ...]:
     """The parts that could not be compared, if that may matter."""
     silent = [side for side, model in (("OLD", bump.old), ("NEW", bump.new)) if not states_gates(model)]
-    if not silent or (len(silent) == 2 and not bump.pairs.removed + bump.pairs.added):
+    if not silent or (len(silent) == 2 and not (bump.pairs.removed or bump.pairs.added)):
         return ()
     return (
         f"{' and '.join(silent)} {'states' if len(silent) == 1 else 'state'} no capabilities that methods need: "
@@ -52,52 +46,36 @@ def _notes(bump: Bump) -> tuple[str, ...]:
     )
 
 
-def _finding(delta: Delta, wire: tuple[Direction, ...], methods: tuple[str, ...]) -> DiffFinding:
-    return DiffFinding(
-        rule=delta.rule,
-        place=delta.place,
-        message=delta.message,
-        wire=wire,
-        source=delta.source.verdict,
-        uses=delta.source.uses,
-        methods=methods,
-    )
-
-
 def _definitions(bump: Bump) -> Iterator[DiffFinding]:
+    """The differences of types, with the verdicts on the messages that carry them."""
     old_carriers, new_carriers = TypeUsage(bump.old).misfits(), TypeUsage(bump.new).misfits()
     for name, known in bump.pairs.forward.items():
         before, after = old_carriers.get(name, {}), new_carriers.get(known, {})
-        for delta in compare_definitions(bump, bump.old.by_name[name], bump.new.by_name[known]):
-            yield _finding(delta, _directions(delta.effect, before, after), _methods(after or before))
-    for definition in _unpaired(bump.new, bump.pairs.backward.keys()):
-        yield _finding(added(definition), (), _methods(new_carriers.get(definition.name, {})))
-    for definition in _unpaired(bump.old, bump.pairs.forward.keys()):
-        yield _finding(removed(definition), (), _methods(old_carriers.get(definition.name, {})))
-
-
-def _unpaired(model: Model, paired: Set[str]) -> Iterator[Definition]:
-    return (each for each in model.definitions if each.name not in paired)
+        for finding in compare_definitions(bump, bump.old.by_name[name], bump.new.by_name[known]):
+            yield replace(finding, wire=_wire(finding.effect, before, after), carriers=_methods(after or before))
+    for definition in bump.new.definitions:
+        if definition.name not in bump.pairs.backward:
+            yield replace(added(definition), carriers=_methods(new_carriers.get(definition.name, {})))
+    for definition in bump.old.definitions:
+        if definition.name not in bump.pairs.forward:
+            yield replace(removed(definition), carriers=_methods(old_carriers.get(definition.name, {})))
 
 
 def _methods(carriers: _Carriers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.method for message in sorted(carriers)))
 
 
-def _directions(effect: Effect | None, before: _Carriers, after: _Carriers) -> tuple[Direction, ...]:
+def _wire(effect: Effect | None, before: _Carriers, after: _Carriers) -> Mapping[Role, Effect]:
     """The verdicts by sender, over the messages that carry the type in both releases."""
-    if effect is None:
-        return ()
-    shared = before.keys() & after.keys()
-    return tuple(
-        Direction(
-            sender=role,
-            old_to_new=worst_wire(_softened(effect.forward, after[each]) for each in shared if each.role is role),
-            new_to_old=worst_wire(_softened(effect.backward, before[each]) for each in shared if each.role is role),
+    shared = before.keys() & after.keys() if effect is not None else set()
+    return {
+        role: Effect(
+            Wire.worst(_softened(effect.old_to_new, after[each]) for each in shared if each.role is role),
+            Wire.worst(_softened(effect.new_to_old, before[each]) for each in shared if each.role is role),
         )
         for role in Role
-        if any(each.role is role for each in shared)
-    )
+        if effect is not None and any(each.role is role for each in shared)
+    }
 
 
 def _softened(verdict: Wire, misfit: Misfit) -> Wire:

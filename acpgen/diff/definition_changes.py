@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acpgen.diff import rules
-from acpgen.diff.bump import Bump, type_message
+from acpgen.diff.bump import Bump
 from acpgen.diff.field_changes import compare_fields
 from acpgen.diff.findings import (
     FINE,
     SOURCE_OK,
-    Delta,
+    DiffFinding,
     Effect,
     Place,
     SourceEffect,
@@ -19,23 +19,11 @@ from acpgen.diff.findings import (
     Wire,
     breaks,
     risks,
-    worst_source,
 )
 from acpgen.diff.rules import ALIAS_TYPE_RULES
 from acpgen.diff.spelling import shown
 from acpgen.diff.union_changes import compare_unions
-from acpgen.ir.model import (
-    Alias,
-    Candidate,
-    Definition,
-    Enum,
-    Model,
-    Primitive,
-    Ref,
-    Struct,
-    TaggedUnion,
-    UntaggedUnion,
-)
+from acpgen.ir.model import Alias, Candidate, Definition, Enum, Model, Ref, Struct, TaggedUnion, UntaggedUnion
 from acpgen.ir.order import members
 from acpgen.text import cut
 
@@ -48,27 +36,27 @@ _KINDS = {
 }
 
 
-def compare_definitions(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
+def compare_definitions(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFinding]:
     """The differences between two definitions, including their names and texts."""
     if old.name != new.name:
         place = Place(type=new.name, was=old.name)
-        yield Delta(rules.TYPE_RENAMED, place, f"is the new name of {old.name}", source=breaks(Use.IMPORT))
+        yield DiffFinding(rules.TYPE_RENAMED, place, f"is the new name of {old.name}", source=breaks(Use.IMPORT))
     yield from _by_kind(bump, old, new)
     yield from _documentation(old, new)
 
 
-def added(definition: Definition) -> Delta:
+def added(definition: Definition) -> DiffFinding:
     """A type that only NEW has."""
-    return Delta(rules.TYPE_ADDED, Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
+    return DiffFinding(rules.TYPE_ADDED, Place(type=definition.name), f"new type: {_KINDS[type(definition)]}")
 
 
-def removed(definition: Definition) -> Delta:
+def removed(definition: Definition) -> DiffFinding:
     """A type that only OLD has."""
     message = f"type removed: {_KINDS[type(definition)]}"
-    return Delta(rules.TYPE_REMOVED, Place(type=definition.name), message, source=breaks(Use.IMPORT))
+    return DiffFinding(rules.TYPE_REMOVED, Place(type=definition.name), message, source=breaks(Use.IMPORT))
 
 
-def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
+def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[DiffFinding]:
     match old, new:
         case Struct(), Struct():
             yield from _structs(bump, old, new)
@@ -77,9 +65,11 @@ def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
                 yield _other_kind(bump, old, new)  # the only class of a union can be constructed under its name
             yield from compare_unions(bump, old, new)
         case Enum(), Enum():
-            yield from _enums(old, new)
+            yield from _enums(bump, old, new)
         case Alias(), Alias():
-            yield from _aliases(bump, old, new)
+            if not bump.agree(old.type, new.type):
+                types, effect = (old.type, new.type), bump.effect(old.type, new.type)
+                yield bump.type_finding(ALIAS_TYPE_RULES, Place(type=new.name), types, effect=effect)
         case _:
             yield _other_kind(bump, old, new)
 
@@ -87,14 +77,10 @@ def _by_kind(bump: Bump, old: Definition, new: Definition) -> Iterator[Delta]:
 # --- Definitions of different kinds ---------------------------------------------------------------------------------
 
 
-def _other_kind(bump: Bump, old: Definition, new: Definition) -> Delta:
-    return Delta(
-        rules.TYPE_KIND_CHANGED,
-        Place(type=new.name),
-        f"is {_described(new)} now; before: {_described(old)}{_replacement(old, new, bump.new)}",
-        effect=Effect(bump.forward.afresh(old.name, new.name), bump.backward.afresh(new.name, old.name)),
-        source=_source_of_other_kind(bump, old, new),
-    )
+def _other_kind(bump: Bump, old: Definition, new: Definition) -> DiffFinding:
+    message = f"is {_described(new)} now; before: {_described(old)}"
+    effect, source = bump.effect_inside(old.name, new.name), _source_of_other_kind(bump, old, new)
+    return DiffFinding(rules.TYPE_KIND_CHANGED, Place(type=new.name), message, effect, source)
 
 
 def _source_of_other_kind(bump: Bump, old: Definition, new: Definition) -> SourceEffect:
@@ -104,13 +90,12 @@ def _source_of_other_kind(bump: Bump, old: Definition, new: Definition) -> Sourc
     before, after = _behind(old, bump.old), _behind(new, bump.new)
     if isinstance(old, (TaggedUnion, UntaggedUnion)) and not isinstance(before, Struct) and isinstance(after, Struct):
         return SOURCE_OK  # a union could not be called; its removed members have findings of their own
-    if not isinstance(before, Struct) or not isinstance(after, Struct):
-        return breaks(Use.CONSTRUCT, Use.READ)
-    if before is not old and before.name in bump.pairs.forward:  # the class still exists, under its own name
+    still_exists = before is not old and before.name in bump.pairs.forward  # under its own name
+    if not isinstance(before, Struct) or not isinstance(after, Struct) or still_exists:
         return breaks(Use.CONSTRUCT, Use.READ)
     found = [each.source for each in _structs(bump, before, after) if each.source.verdict is not SourceVerdict.OK]
     uses = tuple(dict.fromkeys(use for each in found for use in each.uses))
-    return SourceEffect(worst_source(each.verdict for each in found), uses)
+    return SourceEffect(SourceVerdict.worst(each.verdict for each in found), uses)
 
 
 def _behind(definition: Definition, model: Model) -> Definition:
@@ -128,137 +113,83 @@ def _described(definition: Definition) -> str:
     kind = _KINDS[type(definition)]
     match definition:
         case TaggedUnion() | UntaggedUnion():
-            return f"{kind} ({cut(' | '.join(map(shown, members(definition))), 200)})"
+            return f"{kind} ({cut(' | '.join(map(shown, members(definition))), 400)})"
         case Alias(type=target):
             return f"{kind} of {shown(target)}"
         case _:
             return kind
 
 
-def _replacement(old: Definition, new: Definition, model: Model) -> str:
-    """The classes to construct instead of a class that became a union."""
-    if isinstance(old, (Enum, Alias)) or not isinstance(_behind(new, model), (TaggedUnion, UntaggedUnion)):
-        return ""
-    names = dict.fromkeys(_classes(_behind(new, model), model))
-    return f"; construct {cut(' or '.join(names), 400)} instead" if names else ""
-
-
-def _classes(definition: Definition, model: Model) -> Iterator[str]:
-    """The names of the classes of a type: its own, or those of the members of a union."""
-    match definition:
-        case Struct(name=name):
-            yield name
-        case TaggedUnion() | UntaggedUnion():
-            for each in members(definition):
-                if isinstance(each, Ref):
-                    yield from _classes(_behind(model.by_name[each.name], model), model)
-
-
 # --- Classes --------------------------------------------------------------------------------------------------------
 
 
-def _structs(bump: Bump, old: Struct, new: Struct) -> Iterator[Delta]:
+def _structs(bump: Bump, old: Struct, new: Struct) -> Iterator[DiffFinding]:
     yield from compare_fields(bump, old, new)
     place = Place(type=new.name)
     before = bump.pairs.forward.get(old.base, old.base) if old.base is not None else None
     if before != new.base:
         message = f"extends {new.base or 'nothing'} now; before: {old.base or 'nothing'}"
-        yield Delta(rules.TYPE_BASE_CHANGED, place, message, effect=FINE, source=risks(Use.READ))
+        yield DiffFinding(rules.TYPE_BASE_CHANGED, place, message, effect=FINE, source=risks(Use.READ))
     if new.keeps_extra and not old.keeps_extra:
         message = "unknown properties are kept now, in `extra`"
-        yield Delta(rules.TYPE_OPENED, place, message, effect=Effect(Wire.OK, Wire.LOSES))
+        yield DiffFinding(rules.TYPE_OPENED, place, message, effect=Effect(Wire.OK, Wire.LOSES))
     if old.keeps_extra and not new.keeps_extra:
         message, effect = "unknown properties are dropped now; `extra` is gone", Effect(Wire.LOSES, Wire.OK)
-        yield Delta(rules.TYPE_CLOSED, place, message, effect=effect, source=breaks(Use.CONSTRUCT, Use.READ))
-    if old.rejects != new.rejects and not _are_for_other_tags(bump, old, new):
+        yield DiffFinding(rules.TYPE_CLOSED, place, message, effect=effect, source=breaks(Use.CONSTRUCT, Use.READ))
+    is_other = _is_for_other_tags(old, bump.old) and _is_for_other_tags(new, bump.new)
+    if old.rejects != new.rejects and not is_other:
         forward, backward = (Wire.OK if each.rejects is None else Wire.BREAKS for each in (new, old))
         message = "the type excludes other objects than before"
-        yield Delta(rules.TYPE_REJECTION_CHANGED, place, message, effect=Effect(forward, backward))
-
-
-def _are_for_other_tags(bump: Bump, old: Struct, new: Struct) -> bool:
-    """Whether both classes are for the unknown tags of a union; the union has the finding about excluded tags."""
-    return _is_for_other_tags(old, bump.old) and _is_for_other_tags(new, bump.new)
+        yield DiffFinding(rules.TYPE_REJECTION_CHANGED, place, message, effect=Effect(forward, backward))
 
 
 def _is_for_other_tags(struct: Struct, model: Model) -> bool:
+    """Whether the class is for the unknown tags of a union; the union has the finding about excluded tags."""
     others = (each.other for each in model.definitions if isinstance(each, TaggedUnion))
     return any(other is not None and other.target == struct.name for other in others)
 
 
-# --- Enums and aliases ----------------------------------------------------------------------------------------------
+# --- Enums ----------------------------------------------------------------------------------------------------------
 
 
-def _enums(old: Enum, new: Enum) -> Iterator[Delta]:
+def _enums(bump: Bump, old: Enum, new: Enum) -> Iterator[DiffFinding]:
     place = Place(type=new.name)
     if old.primitive is not new.primitive:
-        yield Delta(
-            rules.ENUM_TYPE_CHANGED,
-            place,
-            f"the values are of type {new.primitive.value} now; before: {old.primitive.value}",
-            effect=Effect(_widens(old, new), _widens(new, old)),
-            source=breaks(Use.CONSTRUCT, Use.READ),
-        )
+        message = f"the values are of type {new.primitive.value} now; before: {old.primitive.value}"
+        effect, source = bump.effect_inside(old.name, new.name), breaks(Use.CONSTRUCT, Use.READ)
+        yield DiffFinding(rules.ENUM_TYPE_CHANGED, place, message, effect, source)
     if new.open and not old.open:
         message, effect = "unknown values are kept now", Effect(Wire.OK, Wire.BREAKS)
-        yield Delta(rules.ENUM_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
+        yield DiffFinding(rules.ENUM_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
     if old.open and not new.open:
         message, effect = "unknown values are refused now", Effect(Wire.BREAKS, Wire.OK)
-        yield Delta(rules.ENUM_CLOSED, place, message, effect=effect, source=risks(Use.CONSTRUCT))
+        yield DiffFinding(rules.ENUM_CLOSED, place, message, effect=effect, source=risks(Use.CONSTRUCT))
     yield from _values(old, new)
 
 
-def _widens(sent: Enum, read: Enum) -> Wire:
-    is_wider = (sent.primitive, read.primitive) == (Primitive.INTEGER, Primitive.NUMBER) and read.open
-    return Wire.OK if is_wider else Wire.BREAKS
-
-
-def _values(old: Enum, new: Enum) -> Iterator[Delta]:
+def _values(old: Enum, new: Enum) -> Iterator[DiffFinding]:
     before, after = ([member.value for member in enum.members] for enum in (old, new))
-    for value in before:
+    for value in (*before, *after):
+        place = Place(type=new.name, member=str(value))
         if value not in after:
-            yield Delta(
-                rules.ENUM_VALUE_REMOVED,
-                Place(type=new.name, member=str(value)),
-                "value removed",
-                effect=Effect(Wire.OK if new.open else Wire.BREAKS, Wire.OK),
-                source=SOURCE_OK if new.open else breaks(Use.CONSTRUCT, Use.MATCH),
-            )
-    for value in after:
-        if value not in before:
-            yield Delta(
-                rules.ENUM_VALUE_ADDED,
-                Place(type=new.name, member=str(value)),
-                "new value",
-                effect=Effect(Wire.OK, Wire.OK if old.open else Wire.BREAKS),
-                source=SOURCE_OK if old.open else risks(Use.MATCH),
-            )
-
-
-def _aliases(bump: Bump, old: Alias, new: Alias) -> Iterator[Delta]:
-    if bump.agree(old.type, new.type):
-        return
-    kind = bump.type_change(old.type, new.type)
-    yield Delta(
-        ALIAS_TYPE_RULES[kind],
-        Place(type=new.name),
-        type_message(kind, old.type, new.type),
-        effect=bump.effect(old.type, new.type),
-        source=bump.source(old.type, new.type),
-    )
+            effect = Effect(Wire.OK if new.open else Wire.BREAKS, Wire.OK)
+            source = SOURCE_OK if new.open else breaks(Use.CONSTRUCT, Use.MATCH)
+            yield DiffFinding(rules.ENUM_VALUE_REMOVED, place, "value removed", effect, source)
+        elif value not in before:
+            effect = Effect(Wire.OK, Wire.OK if old.open else Wire.BREAKS)
+            source = SOURCE_OK if old.open else risks(Use.MATCH)
+            yield DiffFinding(rules.ENUM_VALUE_ADDED, place, "new value", effect, source)
 
 
 # --- Documentation --------------------------------------------------------------------------------------------------
 
 
-def _documentation(old: Definition, new: Definition) -> Iterator[Delta]:
+def _documentation(old: Definition, new: Definition) -> Iterator[DiffFinding]:
     before, after = _texts(old), _texts(new)
-    parts = [name for name, text in after.items() if name in before and before[name] != text]
-    about = ["the type"] if "" in parts else []
-    if inner := ", ".join(filter(None, parts)):
-        about.append(cut(inner, 200))
-    if about:
-        yield Delta(rules.DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
+    parts = [name for name, text in after.items() if before.get(name, text) != text]
+    inner = cut(", ".join(filter(None, parts)), 200)
+    if about := [*(["the type"] if "" in parts else []), *([inner] if inner else [])]:
+        yield DiffFinding(rules.DOCUMENTATION, Place(type=new.name), f"other text about {' and '.join(about)}")
 
 
 def _texts(definition: Definition) -> dict[str, str]:

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from acpgen.diff import rules
-from acpgen.diff.bump import Bump, type_message
-from acpgen.diff.findings import (
-    FINE,
-    SOURCE_OK,
-    Delta,
-    Effect,
-    Place,
-    SourceEffect,
-    Use,
-    Wire,
-    breaks,
-    risks,
-    worst_wire,
-)
+from acpgen.diff.bump import Bump
+from acpgen.diff.findings import FINE, SOURCE_OK, DiffFinding, Effect, Place, SourceEffect, Use, Wire, breaks, risks
 from acpgen.diff.rules import FIELD_TYPE_RULES, TypeChange
 from acpgen.diff.spelling import shown, shown_leniency, shown_value
 from acpgen.diff.wire import left_out
@@ -31,7 +19,7 @@ _MOST_PAIRS = 10_000
 """With more candidates than this, no renames are searched: it is another schema."""
 
 
-def compare_fields(bump: Bump, old: Struct, new: Struct) -> Iterator[Delta]:
+def compare_fields(bump: Bump, old: Struct, new: Struct) -> Iterator[DiffFinding]:
     """The differences of the properties; those of a common base class belong to the base class."""
     base = bump.pairs.forward.get(old.base) if old.base is not None else None
     has_base = base is not None and base == new.base
@@ -92,37 +80,27 @@ def _unknown_to(struct: Struct) -> Wire:
     return Wire.OK if struct.keeps_extra else Wire.LOSES
 
 
-def _rename(old: Field, new: Field, before: Struct, after: Struct) -> Delta:
-    return Delta(
-        rules.FIELD_RENAMED,
-        Place(type=after.name, member=new.wire, was=old.wire),
-        f"is the new name of {cut(old.wire)}",
-        effect=Effect(
-            worst_wire((left_out(None, new), _unknown_to(after))),
-            worst_wire((left_out(None, old), _unknown_to(before))),
-        ),
-        source=SOURCE_OK if old.name == new.name else _GONE,
+def _rename(old: Field, new: Field, before: Struct, after: Struct) -> DiffFinding:
+    effect = Effect(
+        Wire.worst((left_out(None, new), _unknown_to(after))),
+        Wire.worst((left_out(None, old), _unknown_to(before))),
     )
+    place, source = Place(type=after.name, member=new.wire, was=old.wire), SOURCE_OK if old.name == new.name else _GONE
+    return DiffFinding(rules.FIELD_RENAMED, place, f"is the new name of {cut(old.wire)}", effect, source)
 
 
-def _removed(field: Field, owner: Struct) -> Delta:
-    return Delta(
-        rules.FIELD_REMOVED_REQUIRED if field.required else rules.FIELD_REMOVED_OPTIONAL,
-        Place(type=owner.name, member=field.wire),
-        f"{'required' if field.required else 'optional'} property removed: {shown(field.type)}",
-        effect=Effect(_unknown_to(owner), left_out(None, field)),
-        source=_GONE,
-    )
+def _removed(field: Field, owner: Struct) -> DiffFinding:
+    rule = rules.FIELD_REMOVED_REQUIRED if field.required else rules.FIELD_REMOVED_OPTIONAL
+    message = f"{'required' if field.required else 'optional'} property removed: {shown(field.type)}"
+    effect = Effect(_unknown_to(owner), left_out(None, field))
+    return DiffFinding(rule, Place(type=owner.name, member=field.wire), message, effect, _GONE)
 
 
-def _added(field: Field, before: Struct, owner: Struct) -> Delta:
-    return Delta(
-        rules.FIELD_ADDED_REQUIRED if field.required else rules.FIELD_ADDED_OPTIONAL,
-        Place(type=owner.name, member=field.wire),
-        f"new {'required' if field.required else 'optional'} property: {shown(field.type)}",
-        effect=Effect(left_out(None, field), _unknown_to(before)),
-        source=_needed(field),
-    )
+def _added(field: Field, before: Struct, owner: Struct) -> DiffFinding:
+    rule = rules.FIELD_ADDED_REQUIRED if field.required else rules.FIELD_ADDED_OPTIONAL
+    message = f"new {'required' if field.required else 'optional'} property: {shown(field.type)}"
+    effect = Effect(left_out(None, field), _unknown_to(before))
+    return DiffFinding(rule, Place(type=owner.name, member=field.wire), message, effect, _needed(field))
 
 
 def _needed(field: Field) -> SourceEffect:
@@ -131,54 +109,40 @@ def _needed(field: Field) -> SourceEffect:
     return breaks(Use.CONSTRUCT) if is_argument else SOURCE_OK
 
 
-def _compare(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[Delta]:
+def _compare(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffFinding]:
     if old.required != new.required:
         yield _requirement(old, new, place)
     if not bump.agree(old.type, new.type):
-        yield _type(bump, old, new, place)
+        effect = Effect(bump.forward.value(old, new), bump.backward.value(new, old))
+        yield bump.type_finding(FIELD_TYPE_RULES, place, (old.type, new.type), effect=effect)
     if not old.required and not new.required:
         yield from _default(bump, old, new, place)
     if old.leniency != new.leniency:
         message = f"readers {shown_leniency(new.leniency)} now; before: {shown_leniency(old.leniency)}"
-        yield Delta(rules.FIELD_LENIENCY_CHANGED, place, message, effect=FINE)
+        yield DiffFinding(rules.FIELD_LENIENCY_CHANGED, place, message, effect=FINE)
 
 
-def _requirement(old: Field, new: Field, place: Place) -> Delta:
+def _requirement(old: Field, new: Field, place: Place) -> DiffFinding:
     effect = Effect(left_out(old, new), left_out(new, old))
     if new.required:
-        return Delta(rules.FIELD_MADE_REQUIRED, place, "is required now", effect=effect, source=_needed(new))
+        return DiffFinding(rules.FIELD_MADE_REQUIRED, place, "is required now", effect=effect, source=_needed(new))
     meaning = f", which means {shown_value(new.default)}" if new.default is not None else ""
     source = breaks(Use.READ) if new.may_be_unset else SOURCE_OK
-    return Delta(rules.FIELD_MADE_OPTIONAL, place, f"is optional now{meaning}", effect=effect, source=source)
+    return DiffFinding(rules.FIELD_MADE_OPTIONAL, place, f"is optional now{meaning}", effect=effect, source=source)
 
 
-def _type(bump: Bump, old: Field, new: Field, place: Place) -> Delta:
-    kind = bump.type_change(old.type, new.type)
-    return Delta(
-        FIELD_TYPE_RULES[kind],
-        place,
-        type_message(kind, old.type, new.type),
-        effect=Effect(bump.forward.value(old, new), bump.backward.value(new, old)),
-        source=bump.source(old.type, new.type),
-    )
-
-
-def _default(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[Delta]:
+def _default(bump: Bump, old: Field, new: Field, place: Place) -> Iterator[DiffFinding]:
     match old.default, new.default:
         case None, None:
             return
         case None, value:
             message, source = f"the default is {shown_value(value)} now; before: none", risks(Use.CONSTRUCT, Use.READ)
-            yield Delta(rules.FIELD_DEFAULT_ADDED, place, message, effect=FINE, source=source)
+            yield DiffFinding(rules.FIELD_DEFAULT_ADDED, place, message, effect=FINE, source=source)
         case value, None:
             message, source = f"has no default any more; before: {shown_value(value)}", breaks(Use.READ)
-            yield Delta(rules.FIELD_DEFAULT_REMOVED, place, message, effect=FINE, source=source)
-        case before, value if before and value and not bump.forward.defaults.same(before, value):
-            then, now = bump.forward.defaults.apart(before, value)
-            yield Delta(
-                rules.FIELD_DEFAULT_CHANGED,
-                place,
-                f"the default is {shown_value(now)} now; before: {shown_value(then)}",
-                effect=Effect(bump.forward.absence(old, new), bump.backward.absence(new, old)),
-                source=risks(Use.CONSTRUCT),
-            )
+            yield DiffFinding(rules.FIELD_DEFAULT_REMOVED, place, message, effect=FINE, source=source)
+        case before, value if before and value and not bump.forward.means_same(before, value):
+            then, now = map(shown_value, bump.forward.apart(before, value))
+            effect = Effect(bump.forward.absence(old, new), bump.backward.absence(new, old))
+            message, source = f"the default is {now} now; before: {then}", risks(Use.CONSTRUCT)
+            yield DiffFinding(rules.FIELD_DEFAULT_CHANGED, place, message, effect, source)

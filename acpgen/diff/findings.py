@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
 from acpgen.diff.rules import Rule
 from acpgen.ir.model import Role
 
+_Kind = TypeVar("_Kind", bound="Verdict")
 
-class Wire(Enum):
+
+class Verdict(Enum):
+    """A verdict. The members of each kind are in the order of gravity, and the first is OK."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the best."""
+        return tuple(type(self)).index(self)
+
+    @classmethod
+    def worst(cls: type[_Kind], verdicts: Iterable[_Kind]) -> _Kind:
+        """The gravest of `verdicts`; OK if there are none."""
+        return max(verdicts, key=lambda each: each.rank, default=next(iter(cls)))
+
+
+class Wire(Verdict):
     """The wire verdict: the fate of messages between a sender and a reader of different releases.
 
     The sender sends everything that its schema admits of the properties that it names, and nothing else. The reader
@@ -24,13 +41,8 @@ class Wire(Enum):
     BREAKS = "breaks"
     """Some messages are refused: they do not decode, or the method does not exist."""
 
-    @property
-    def rank(self) -> int:
-        """0 for the best."""
-        return tuple(Wire).index(self)
 
-
-class SourceVerdict(Enum):
+class SourceVerdict(Verdict):
     """The source verdict: the fate of code that was written against the package of the old release."""
 
     OK = "ok"
@@ -39,11 +51,6 @@ class SourceVerdict(Enum):
     """Only special code fails: an exhaustive `match`, code that relies on a default or a base class."""
     BREAKS = "breaks"
     """Ordinary code fails: an import, the call of a constructor or method, the use of an attribute."""
-
-    @property
-    def rank(self) -> int:
-        """0 for the best."""
-        return tuple(SourceVerdict).index(self)
 
 
 class Use(Enum):
@@ -63,22 +70,17 @@ class Use(Enum):
     """Overrides the handler of a method."""
 
 
-def worst_wire(verdicts: Iterable[Wire]) -> Wire:
-    """The gravest of `verdicts`; OK if there are none."""
-    return max(verdicts, key=lambda each: each.rank, default=Wire.OK)
-
-
-def worst_source(verdicts: Iterable[SourceVerdict]) -> SourceVerdict:
-    """The gravest of `verdicts`; OK if there are none."""
-    return max(verdicts, key=lambda each: each.rank, default=SourceVerdict.OK)
-
-
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The wire verdicts for one type: `forward` from old senders to new readers, `backward` the reverse."""
+    """The wire verdicts on both directions: `old_to_new` from old senders to new readers, and the reverse."""
 
-    forward: Wire
-    backward: Wire
+    old_to_new: Wire
+    new_to_old: Wire
+
+    @property
+    def worst(self) -> Wire:
+        """The graver of both verdicts."""
+        return Wire.worst((self.old_to_new, self.new_to_old))
 
 
 FINE = Effect(Wire.OK, Wire.OK)
@@ -106,28 +108,6 @@ def risks(*uses: Use) -> SourceEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Direction:
-    """The wire verdicts for messages from `sender` to its peer.
-
-    `old_to_new`: the sender has the old release, the reader the new one. `new_to_old`: the reverse.
-    """
-
-    sender: Role
-    old_to_new: Wire
-    new_to_old: Wire
-
-    @property
-    def reader(self) -> Role:
-        """The peer that decodes the messages."""
-        return self.sender.peer
-
-    @property
-    def worst(self) -> Wire:
-        """The graver of both verdicts."""
-        return worst_wire((self.old_to_new, self.new_to_old))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The place of a change: a method, a type, or a member of a type (a property, a value, a tag); wire names.
 
@@ -150,36 +130,45 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
-    """One difference between two definitions or methods; `effect` is None if it does not concern messages."""
+class DiffFinding:
+    """A difference with its consequences.
+
+    `effect` is the verdict on the changed part by itself; None if it does not concern messages. `wire` has the verdicts
+    by the sender of messages of both releases that carry the part. `carriers` are the methods of NEW (or else of OLD)
+    that carry a type.
+    """
 
     rule: Rule
     place: Place
     message: str
     effect: Effect | None = None
     source: SourceEffect = SOURCE_OK
+    wire: Mapping[Role, Effect] = field(default_factory=dict)
+    carriers: tuple[str, ...] = ()
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that are concerned."""
+        return self.carriers if self.place.method is None else (self.place.method,)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffFinding:
-    """A difference with its consequences.
-
-    `wire` has an entry for each direction in which messages of both releases carry the changed part; it is empty for a
-    type that no such message carries. `methods` are the methods of NEW (or else of OLD) that carry the type.
-    """
-
-    rule: Rule
-    place: Place
-    message: str
-    wire: tuple[Direction, ...]
-    source: SourceVerdict
-    uses: tuple[Use, ...]
-    methods: tuple[str, ...]
+    def sent_by(self, senders: Iterable[Role]) -> DiffFinding:
+        """The finding on messages of these senders, with the same verdicts for all."""
+        return replace(self, wire=dict.fromkeys(senders, self.effect) if self.effect is not None else {})
 
     @property
     def worst_wire(self) -> Wire:
         """The gravest wire verdict."""
-        return worst_wire(direction.worst for direction in self.wire)
+        return Wire.worst(effect.worst for effect in self.wire.values())
+
+    @property
+    def breaks(self) -> bool:
+        """Whether messages or ordinary code break."""
+        return self.worst_wire is Wire.BREAKS or self.source.verdict is SourceVerdict.BREAKS
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether the difference has no effect on messages or code."""
+        return self.worst_wire is Wire.OK and self.source.verdict is SourceVerdict.OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
-from acpgen.diff.findings import Comparison, DiffFinding, Direction, SourceVerdict, Wire
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, SourceVerdict, Wire
 from acpgen.diff.report import (
     NAME,
     NAMES,
-    DiffSummary,
     Section,
-    breaks,
     headline,
     listed,
     place_words,
@@ -21,139 +21,73 @@ from acpgen.diff.report import (
     summary,
     wire_words,
 )
-from acpgen.diff.rules import DOCUMENTATION
+from acpgen.ir.model import Role
 from acpgen.text import cut, printable
 
 
-def render_text(comparison: Comparison, *, everything: bool = False) -> str:
-    """The summary, then the findings by method; quiet findings are only counted, unless `everything` is set."""
-    return "\n".join(map(printable, _text_lines(comparison, everything=everything)))
+def render(comparison: Comparison, form: str, *, everything: bool = False) -> str:
+    """The comparison in the form "text", "markdown" or "json".
+
+    Text and Markdown have the summary, then the findings by method; they only count quiet findings, unless `everything`
+    is set.
+    """
+    match form:
+        case "json":
+            return json.dumps(_json(comparison), indent=2)
+        case "markdown":
+            return "\n".join(_markdown(comparison, everything=everything))
+        case _:
+            return "\n".join(map(printable, _text(comparison, everything=everything)))
 
 
-def _text_lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
-    yield f"old: {comparison.old}"
-    yield f"new: {comparison.new}"
-    yield ""
-    yield from _text_summary(summary(comparison))
+# --- Text -----------------------------------------------------------------------------------------------------------
+
+_names = partial(listed, shown=cut)
+
+
+def _text(comparison: Comparison, *, everything: bool) -> Iterator[str]:
+    yield from (f"old: {comparison.old}", f"new: {comparison.new}", "")
+    yield from _text_summary(comparison)
     yield from (f"note: {note}" for note in comparison.notes)
     shown, counted = shown_and_counted(comparison, everything=everything)
     for section in shown:
-        yield from ("", *_text_section(section, everything=everything))
+        yield from ("", cut(section.title, NAME))
+        for finding in section.findings:
+            yield from _text_finding(finding, section)
+        if section.added:
+            yield f"  new types: {_names(section.added, None if everything else NAMES)}"
     if counted:
         yield from ("", "No action needed (--all shows each in its place)")
-        for rule, findings in counted:
-            yield f"  {len(findings)} × {rule.id}: {rule.meaning}"
+        yield from (f"  {count} × {rule.id}: {rule.meaning}" for rule, count in counted)
 
 
-def _text_summary(numbers: DiffSummary) -> Iterator[str]:
+def _text_summary(comparison: Comparison) -> Iterator[str]:
+    numbers = summary(comparison)
     yield headline(numbers)
-    if not numbers.findings:
-        return
-    yield f"  wire: worst is {numbers.worst_wire.value}; {_wire_counts(numbers)}"
-    for direction in numbers.directions:
-        yield (
-            f"    {direction.sender.value} sends, {direction.reader.value} reads: "
-            f"old to new {direction.old_to_new.value}, new to old {direction.new_to_old.value}"
-        )
-    if numbers.wire_breaks:
-        yield f"    breaks: {listed(numbers.wire_breaks)}"
-    yield f"  source: worst is {numbers.worst_source.value}; {_source_counts(numbers)}"
-    if numbers.source_breaks:
-        yield f"    breaks: {listed(numbers.source_breaks)}"
+    for kind, worst, counts, places in numbers.verdicts() if numbers.findings else ():
+        yield f"  {kind}: worst is {worst}; {counts}"
+        for sender, effect in numbers.directions.items() if kind == "wire" else ():
+            yield (
+                f"    {sender.value} sends, {sender.peer.value} reads: "
+                f"old to new {effect.old_to_new.value}, new to old {effect.new_to_old.value}"
+            )
+        if places:
+            yield f"    breaks: {_names(places)}"
 
 
-def _wire_counts(numbers: DiffSummary) -> str:
-    return f"{numbers.wire[Wire.BREAKS]} break, {numbers.wire[Wire.LOSES]} lose"
-
-
-def _source_counts(numbers: DiffSummary) -> str:
-    return f"{numbers.source[SourceVerdict.BREAKS]} break, {numbers.source[SourceVerdict.RISK]} are a risk"
-
-
-def _text_section(section: Section, *, everything: bool) -> Iterator[str]:
-    yield listed([section.title])
-    for finding in section.findings:
-        yield from _text_finding(finding, shared=section.method is None)
-    if section.added:
-        yield f"  new types: {listed(section.added, None if everything else 12)}"
-
-
-def _text_finding(finding: DiffFinding, *, shared: bool) -> Iterator[str]:
-    place = place_words(finding)
+def _text_finding(finding: DiffFinding, section: Section) -> Iterator[str]:
+    place, wire = place_words(finding), wire_words(finding)
     yield f"  {place}{': ' if place else ''}{finding.message} [{finding.rule.id}]"
-    verdicts = [f"wire: {words}"] if (words := wire_words(finding)) else []
-    verdicts.append(f"source: {source_words(finding)}")
-    yield f"      {'; '.join(verdicts)}" + (f"; in {listed(finding.methods, 5)}" if shared and finding.methods else "")
+    where = "" if section.is_method or not finding.methods else f"; in {_names(finding.methods, 5)}"
+    yield f"      {f'wire: {wire}; ' if wire else ''}source: {source_words(finding)}{where}"
 
+
+# --- Markdown -------------------------------------------------------------------------------------------------------
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~!#&$])")
 _MENTION = re.compile(r"([@#])(?=\w)")
 _APART = "\u2060"
 """A word joiner: invisible, and it keeps hosts from linking a mention or a reference."""
-
-
-def render_markdown(comparison: Comparison, *, everything: bool = False) -> str:
-    """The same as Markdown."""
-    return "\n".join(_markdown_lines(comparison, everything=everything))
-
-
-def _markdown_lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
-    yield f"## {escaped(comparison.old)} → {escaped(comparison.new)}"
-    yield ""
-    yield from _markdown_summary(comparison)
-    shown, counted = shown_and_counted(comparison, everything=everything)
-    for section in shown:
-        yield from ("", *_markdown_section(section, everything=everything))
-    if counted:
-        yield from ("", "### No action needed", "")
-        for rule, findings in counted:
-            yield f"- {len(findings)} × {code(rule.id)}: {escaped(rule.meaning)}"
-
-
-def _markdown_summary(comparison: Comparison) -> Iterator[str]:
-    numbers = summary(comparison)
-    text = headline(numbers)
-    yield f"{text[0].upper()}{text[1:]}."
-    if not numbers.findings:
-        return
-    yield ""
-    for kind, worst, counts, places in (
-        ("Wire", numbers.worst_wire.value, _wire_counts(numbers), numbers.wire_breaks),
-        ("Source", numbers.worst_source.value, _source_counts(numbers), numbers.source_breaks),
-    ):
-        breaking = f" These break: {_markdown_codes(places)}." if places else ""
-        yield f"- **{kind}: {worst}** at worst; {counts}.{breaking}"
-    yield from (f"- {escaped(note)}." for note in comparison.notes)
-    yield from ("", "| sender → reader | old to new | new to old |", "|---|---|---|")
-    for each in numbers.directions:
-        yield f"| {each.sender.value} → {each.reader.value} | {each.old_to_new.value} | {each.new_to_old.value} |"
-
-
-def _markdown_section(section: Section, *, everything: bool) -> Iterator[str]:
-    yield from (f"### {code(section.title) if section.method is not None else escaped(section.title)}", "")
-    for finding in section.findings:
-        yield _markdown_finding(finding, shared=section.method is None)
-    if section.added:
-        yield f"- New types: {_markdown_codes(section.added, None if everything else NAMES)}"
-
-
-def _markdown_codes(names: tuple[str, ...], limit: int | None = NAMES) -> str:
-    """The names as code, or the first ones and the number of the others."""
-    more = len(names) - limit if limit is not None else 0
-    return ", ".join(map(code, names[:limit])) + (f" and {more} more" if more > 0 else "")
-
-
-def _markdown_finding(finding: DiffFinding, *, shared: bool) -> str:
-    place = place_words(finding)
-    start = f"{code(place, None)}: " if place else ""
-    wire = f"wire {wire_words(finding)}; " if finding.wire else ""
-    where = f"; in {_markdown_codes(finding.methods, 5)}" if shared and finding.methods else ""
-    verdicts = f"{wire}source {source_words(finding)}{where}"
-    return f"- {start}{escaped(finding.message)} ({code(finding.rule.id)})<br>{_markdown_strong(finding, verdicts)}"
-
-
-def _markdown_strong(finding: DiffFinding, verdicts: str) -> str:
-    return f"**{verdicts}**" if breaks(finding) else verdicts
 
 
 def escaped(text: str) -> str:
@@ -171,46 +105,88 @@ def code(text: str, length: int | None = NAME) -> str:
     return f"{fence} {clean} {fence}"
 
 
+_codes = partial(listed, shown=code)
+
+
+def _markdown(comparison: Comparison, *, everything: bool) -> Iterator[str]:
+    yield from (f"## {escaped(comparison.old)} → {escaped(comparison.new)}", "")
+    yield from _markdown_summary(comparison)
+    shown, counted = shown_and_counted(comparison, everything=everything)
+    for section in shown:
+        yield from ("", f"### {code(section.title) if section.is_method else escaped(section.title)}", "")
+        yield from (_markdown_finding(finding, section) for finding in section.findings)
+        if section.added:
+            yield f"- New types: {_codes(section.added, None if everything else NAMES)}"
+    if counted:
+        yield from ("", "### No action needed", "")
+        yield from (f"- {count} × {code(rule.id)}: {escaped(rule.meaning)}" for rule, count in counted)
+
+
+def _markdown_summary(comparison: Comparison) -> Iterator[str]:
+    numbers = summary(comparison)
+    text = headline(numbers)
+    yield f"{text[0].upper()}{text[1:]}."
+    if not numbers.findings:
+        return
+    yield ""
+    for kind, worst, counts, places in numbers.verdicts():
+        breaking = f" These break: {_codes(places)}." if places else ""
+        yield f"- **{kind.capitalize()}: {worst}** at worst; {counts}.{breaking}"
+    yield from (f"- {escaped(note)}." for note in comparison.notes)
+    yield from ("", "| sender → reader | old to new | new to old |", "|---|---|---|")
+    for sender, effect in numbers.directions.items():
+        yield f"| {sender.value} → {sender.peer.value} | {effect.old_to_new.value} | {effect.new_to_old.value} |"
+
+
+def _markdown_finding(finding: DiffFinding, section: Section) -> str:
+    place, wire = place_words(finding), wire_words(finding)
+    where = "" if section.is_method or not finding.methods else f"; in {_codes(finding.methods, 5)}"
+    verdicts = f"{f'wire {wire}; ' if wire else ''}source {source_words(finding)}{where}"
+    strong = "**" if finding.breaks else ""
+    start = f"{code(place, None)}: " if place else ""
+    return f"- {start}{escaped(finding.message)} ({code(finding.rule.id)})<br>{strong}{verdicts}{strong}"
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
 FORMAT = 1
 """The version of the JSON form; it grows when a key is renamed or removed."""
 
 
-def render_json(comparison: Comparison) -> str:
-    """The comparison with all findings."""
-    return json.dumps(
-        {
-            "format": FORMAT,
-            "old": comparison.old,
-            "new": comparison.new,
-            "notes": list(comparison.notes),
-            "summary": _json_summary(summary(comparison)),
-            "findings": [_json_finding(each) for each in comparison.findings],
+def _json(comparison: Comparison) -> Mapping[str, object]:
+    numbers = summary(comparison)
+    wire, source = numbers.wire, numbers.source
+    return {
+        "format": FORMAT,
+        "old": comparison.old,
+        "new": comparison.new,
+        "notes": comparison.notes,
+        "summary": {
+            "findings": len(numbers.findings),
+            "documentation": numbers.documentation,
+            "wire": {"worst": Wire.worst(wire).value} | {each.value: wire[each] for each in Wire},
+            "source": {"worst": SourceVerdict.worst(source).value}
+            | {each.value: source[each] for each in SourceVerdict},
+            "directions": _json_directions(numbers.directions),
+            "rules": dict(sorted(Counter(each.rule.id for each in comparison.findings).items())),
         },
-        indent=2,
-    )
-
-
-def _json_summary(numbers: DiffSummary) -> dict[str, object]:
-    return {
-        "findings": numbers.findings,
-        "documentation": numbers.documentation,
-        "wire": {"worst": numbers.worst_wire.value} | {each.value: numbers.wire[each] for each in Wire},
-        "source": {"worst": numbers.worst_source.value} | {each.value: numbers.source[each] for each in SourceVerdict},
-        "directions": [_json_direction(each) for each in numbers.directions],
-        "rules": dict(sorted(numbers.rules.items())),
+        "findings": [_json_finding(each) for each in comparison.findings],
     }
 
 
-def _json_direction(direction: Direction) -> dict[str, object]:
-    return {
-        "sender": direction.sender.value,
-        "reader": direction.reader.value,
-        "old_to_new": direction.old_to_new.value,
-        "new_to_old": direction.new_to_old.value,
-    }
+def _json_directions(wire: Mapping[Role, Effect]) -> list[Mapping[str, str]]:
+    return [
+        {
+            "sender": sender.value,
+            "reader": sender.peer.value,
+            "old_to_new": effect.old_to_new.value,
+            "new_to_old": effect.new_to_old.value,
+        }
+        for sender, effect in wire.items()
+    ]
 
 
-def _json_finding(finding: DiffFinding) -> dict[str, object]:
+def _json_finding(finding: DiffFinding) -> Mapping[str, object]:
     return {
         "rule": finding.rule.id,
         "method": finding.place.method,
@@ -218,30 +194,19 @@ def _json_finding(finding: DiffFinding) -> dict[str, object]:
         "member": finding.place.member,
         "was": finding.place.was,
         "message": finding.message,
-        "wire": [_json_direction(each) for each in finding.wire],
-        "source": {"verdict": finding.source.value, "uses": [use.value for use in finding.uses]},
-        "methods": list(finding.methods),
+        "wire": _json_directions(finding.wire),
+        "source": {"verdict": finding.source.verdict.value, "uses": [use.value for use in finding.source.uses]},
+        "methods": finding.methods,
     }
-
-
-def render(comparison: Comparison, form: str, *, everything: bool = False) -> str:
-    """The comparison in the form "text", "markdown" or "json"; JSON always has all findings."""
-    match form:
-        case "json":
-            return render_json(comparison)
-        case "markdown":
-            return render_markdown(comparison, everything=everything)
-        case _:
-            return render_text(comparison, everything=everything)
 
 
 def failures(comparison: Comparison, wanted: Iterable[str]) -> list[str]:
     """The reasons to fail, if findings of the kinds `wanted` ("wire", "source", "any") are failures."""
-    found = comparison.findings
+    numbers = summary(comparison)
     counts = {
-        "wire": (sum(each.worst_wire is Wire.BREAKS for each in found), "break messages"),
-        "source": (sum(each.source is SourceVerdict.BREAKS for each in found), "break code"),
-        "any": (sum(each.rule is not DOCUMENTATION for each in found), "in all"),
+        "wire": (numbers.wire[Wire.BREAKS], "break messages"),
+        "source": (numbers.source[SourceVerdict.BREAKS], "break code"),
+        "any": (len(numbers.findings), "in all"),
     }
     return [
         f"{count} {'finding' if count == 1 else 'findings'} {effect} (--fail-on {name})"

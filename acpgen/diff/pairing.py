@@ -28,7 +28,7 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
 )
-from acpgen.ir.order import members, untagged
+from acpgen.ir.order import members, references, untagged
 from acpgen.ir.relations import concrete
 
 _STEM = 4
@@ -47,29 +47,23 @@ class Pairs:
 
     forward: Mapping[str, str]
     backward: Mapping[str, str]
-    methods: tuple[tuple[Method, Method], ...]
-    removed: tuple[Method, ...]
-    added: tuple[Method, ...]
+    methods: Sequence[tuple[Method, Method]]
+    removed: Sequence[Method]
+    added: Sequence[Method]
 
 
 def pair(old: Model, new: Model) -> Pairs:
     """The pairs of two models."""
-    methods = list(_pair_methods(old, new))
+    methods, removed, added = _pair_methods(old, new)
     pairing = _Pairing(old, new)
     pairing.run(methods)
-    kept, matched = {id(one) for one, _ in methods}, {id(other) for _, other in methods}
-    return Pairs(
-        forward=pairing.forward,
-        backward={known: name for name, known in pairing.forward.items()},
-        methods=tuple(methods),
-        removed=tuple(each for each in old.methods if id(each) not in kept),
-        added=tuple(each for each in new.methods if id(each) not in matched),
-    )
+    backward = {known: name for name, known in pairing.forward.items()}
+    return Pairs(forward=pairing.forward, backward=backward, methods=methods, removed=removed, added=added)
 
 
-def _pair_methods(old: Model, new: Model) -> Iterator[tuple[Method, Method]]:
+def _pair_methods(old: Model, new: Model) -> tuple[list[tuple[Method, Method]], list[Method], list[Method]]:
     """Pair in passes: by wire name and kind; by wire name; by types; by shapes of types, if the names are related."""
-    removed, added = list(old.methods), list(new.methods)
+    pairs, removed, added = [], list(old.methods), list(new.methods)
     passes: tuple[Callable[[Method, Model], Hashable], ...] = (
         lambda method, _: (method.wire, method.kind),
         lambda method, _: method.wire,
@@ -77,13 +71,13 @@ def _pair_methods(old: Model, new: Model) -> Iterator[tuple[Method, Method]]:
         lambda method, model: (method.side, method.kind, *_message_shapes(method, model)),
     )
     for key in passes:
-        mine, theirs = [(key(each, old), each) for each in removed], [(key(each, new), each) for each in added]
-        found = list(_matches(mine, theirs))
-        if key is passes[-1]:
-            found = [(one, other) for one, other in found if _are_related(one.wire, other.wire)]
-        yield from found
-        removed = [each for each in removed if all(each is not one for one, _ in found)]
-        added = [each for each in added if all(each is not other for _, other in found)]
+        found = list(_matches([(key(each, old), each) for each in removed], [(key(each, new), each) for each in added]))
+        for one, other in found:
+            if key is not passes[-1] or _are_related(one.wire, other.wire):
+                pairs.append((one, other))
+                removed.remove(one)
+                added.remove(other)
+    return pairs, removed, added
 
 
 _Keyed: TypeAlias = Sequence[tuple[Hashable, _Item]]
@@ -123,16 +117,11 @@ def shape(definition: Definition, model: Model, *, tag: str | None = None) -> tu
         case TaggedUnion(variants=variants):
             return "union", frozenset(each.tag for each in variants)
         case UntaggedUnion():
-            return "union", frozenset(_member_shape(each, model) for each in members(definition))
+            return "union", frozenset(sketch(each, model) for each in members(definition))
         case Enum(members=constants):
             return "enum", frozenset(each.value for each in constants)
         case Alias(type=target):
             return "alias", frozenset({sketch(target, model)})
-
-
-def _member_shape(member: TypeExpr, model: Model) -> Hashable:
-    definition = model.by_name[member.name] if isinstance(member, Ref) else None
-    return shape(definition, model) if isinstance(definition, Struct) else sketch(member, model)
 
 
 def _are_alike(one: Definition, old: Model, other: Definition, new: Model) -> bool:
@@ -191,11 +180,9 @@ class _Pairing:
 
     def _put_alike(self, one: TypeExpr, other: TypeExpr) -> None:
         """Pair the definitions in two types in the same place, if they are alike."""
-        one, other = _core(one), _core(other)
-        if isinstance(one, Ref) and isinstance(other, Ref):
-            mine, theirs = self.old.by_name[one.name], self.new.by_name[other.name]
-            if _are_alike(mine, self.old, theirs, self.new):
-                self._put(one.name, other.name)
+        for name, known in zip(references(one), references(other), strict=False):
+            if _are_alike(self.old.by_name[name], self.old, self.new.by_name[known], self.new):
+                self._put(name, known)
 
     def _inside(self, one: Definition, other: Definition) -> None:
         match one, other:
@@ -240,12 +227,3 @@ class _Pairing:
         """The members without a counterpart."""
         paired = self._taken if new else self.forward.keys()
         return [each.name for each in members(union) if isinstance(each, Ref) and each.name not in paired]
-
-
-def _core(expression: TypeExpr) -> TypeExpr:
-    """The type inside of arrays, maps and "or null"."""
-    match expression:
-        case Nullable(inner) | MapOf(inner) | ListOf(item=inner):
-            return _core(inner)
-        case _:
-            return expression

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -78,27 +78,26 @@ class PythonTypes:
                 return frozenset({("only here", id(self.model), name)})
 
 
-def takes(wanted: Atoms, given: Atoms) -> bool:
-    """Whether a value of the type `given` may be passed for `wanted`; any JSON takes every value."""
-    return _fits(given, wanted, is_any_known=False)
+def alike(one: Atoms, other: Atoms) -> bool:
+    """Whether each type may be used for the other."""
+    return _fits(one, other) and _fits(other, one)
 
 
-def reads(wanted: Atoms, given: Atoms) -> bool:
-    """Whether an attribute of the type `given` may be used as one of `wanted`; `Any` type-checks as every type."""
-    return _fits(given, wanted, is_any_known=True)
+def source_of(old: Atoms, new: Atoms) -> SourceEffect:
+    """The verdict on code that makes and reads values of the type `old`, if the type is `new` now."""
+    # an attribute that is `Any` type-checks as every type
+    fits = ((Use.CONSTRUCT, _fits(old, new)), (Use.READ, _fits(new, old, is_any_known=True)))
+    uses = [use for use, still_fits in fits if not still_fits]
+    return breaks(*uses) if uses else SOURCE_OK
 
 
-def _fits(given: Atoms, wanted: Atoms, *, is_any_known: bool) -> bool:
+def _fits(given: Atoms, wanted: Atoms, *, is_any_known: bool = False) -> bool:
     """Whether every member of `given` is assignable to `wanted`; with `is_any_known`, `Any` is, too."""
     if _ANY in wanted or (is_any_known and _ANY in given):
         return True
-    known = _without_enums(wanted, but=frozenset())
-    rest = _without_enums(given, but=_enums(wanted))
+    enums = frozenset(atom[1] for atom in wanted if atom[0] == "enum")
+    known, rest = _without_enums(wanted, but=frozenset()), _without_enums(given, but=enums)
     return all(any(_covers(each, atom, is_any_known=is_any_known) for each in known) for atom in rest)
-
-
-def _enums(atoms: Atoms) -> frozenset[object]:
-    return frozenset(atom[1] for atom in atoms if atom[0] == "enum")
 
 
 def _without_enums(atoms: Atoms, *, but: frozenset[object]) -> Atoms:
@@ -116,37 +115,18 @@ def _without_enums(atoms: Atoms, *, but: frozenset[object]) -> Atoms:
     return frozenset(found)
 
 
-_NUMBERS: Mapping[object, Primitive] = {
-    ("scalar", Primitive.INTEGER): Primitive.NUMBER,
-}
 _LITERALS = {"str": Primitive.STRING, "int": Primitive.INTEGER, "bool": Primitive.BOOLEAN}
 
 
 def _covers(known: tuple[object, ...], atom: tuple[object, ...], *, is_any_known: bool) -> bool:
-    if known == atom:
-        return True
     match known, atom:
+        case ("scalar", Primitive.NUMBER), ("scalar", Primitive.INTEGER) | ("literal", "int", _):
+            return True
         case ("scalar", primitive), ("literal", str(kind), _):
-            return primitive is _LITERALS[kind] or (primitive is Primitive.NUMBER and kind == "int")
-        case ("scalar", primitive), ("scalar", _):
-            return primitive is _NUMBERS.get(atom)
-        case (("list", frozenset() as wanted), ("list", frozenset() as given)) | (
-            ("map", frozenset() as wanted),
-            ("map", frozenset() as given),
-        ):
+            return primitive is _LITERALS[kind]
+        case ("list" | "map" as one, frozenset() as wanted), ("list" | "map" as other, frozenset() as given):
             # lists and dicts are invariant: their items must fit in both directions
-            return _fits(given, wanted, is_any_known=is_any_known) and _fits(wanted, given, is_any_known=True)
+            fits = _fits(given, wanted, is_any_known=is_any_known) and _fits(wanted, given, is_any_known=True)
+            return one == other and fits
         case _:
-            return False
-
-
-def alike(one: Atoms, other: Atoms) -> bool:
-    """Whether each type may be used for the other."""
-    return takes(one, other) and takes(other, one)
-
-
-def source_of(old: Atoms, new: Atoms) -> SourceEffect:
-    """The verdict on code that makes and reads values of the type `old`, if the type is `new` now."""
-    fits = ((Use.CONSTRUCT, takes(new, old)), (Use.READ, reads(old, new)))
-    uses = [use for use, still_fits in fits if not still_fits]
-    return breaks(*uses) if uses else SOURCE_OK
+            return known == atom

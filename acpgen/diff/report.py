@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from acpgen.diff.findings import (
-    Comparison,
-    DiffFinding,
-    Direction,
-    SourceVerdict,
-    Wire,
-    worst_source,
-    worst_wire,
-)
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, SourceVerdict, Wire
 from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED, Rule
 from acpgen.ir.methods import ERRORS
 from acpgen.ir.model import Role
@@ -24,123 +16,90 @@ NAME = 80
 """The most characters of a name in a report; schemas are untrusted, and names may be long."""
 NAMES = 12
 """The most names of a list in a report; the rest are counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffSummary:
-    """The numbers of a comparison; findings about documentation alone are counted separately.
-
-    `breaking` findings break messages or code, `notable` ones lose something or are a risk. `directions` has the worst
-    verdicts by sender. `wire_breaks` and `source_breaks` are the places of the breaking findings.
-    """
-
-    findings: int
-    breaking: int
-    notable: int
-    documentation: int
-    wire: Counter[Wire]
-    source: Counter[SourceVerdict]
-    directions: tuple[Direction, ...]
-    rules: Counter[str]
-    wire_breaks: tuple[str, ...]
-    source_breaks: tuple[str, ...]
-
-    @property
-    def worst_wire(self) -> Wire:
-        """The gravest wire verdict of all."""
-        return worst_wire(verdict for verdict, count in self.wire.items() if count)
-
-    @property
-    def worst_source(self) -> SourceVerdict:
-        """The gravest source verdict of all."""
-        return worst_source(verdict for verdict, count in self.source.items() if count)
-
-
-def summary(comparison: Comparison) -> DiffSummary:
-    """The numbers of `comparison`."""
-    real = [finding for finding in comparison.findings if finding.rule is not DOCUMENTATION]
-    return DiffSummary(
-        findings=len(real),
-        breaking=sum(breaks(finding) for finding in real),
-        notable=sum(not breaks(finding) and is_notable(finding) for finding in real),
-        documentation=len(comparison.findings) - len(real),
-        wire=Counter(finding.worst_wire for finding in real),
-        source=Counter(finding.source for finding in real),
-        directions=tuple(_direction(role, real) for role in Role),
-        rules=Counter(finding.rule.id for finding in comparison.findings),
-        wire_breaks=_places(each for each in real if each.worst_wire is Wire.BREAKS),
-        source_breaks=_places(each for each in real if each.source is SourceVerdict.BREAKS),
-    )
-
-
-def breaks(finding: DiffFinding) -> bool:
-    """Whether messages or ordinary code break."""
-    return finding.worst_wire is Wire.BREAKS or finding.source is SourceVerdict.BREAKS
-
-
-def is_notable(finding: DiffFinding) -> bool:
-    """Whether the finding has an effect on messages or code."""
-    return finding.worst_wire is not Wire.OK or finding.source is not SourceVerdict.OK
-
-
-def headline(numbers: DiffSummary) -> str:
-    """The numbers in words, the breaking findings first."""
-    if numbers.findings:
-        more = f" (and {numbers.documentation} about documentation only)" if numbers.documentation else ""
-        others = numbers.findings - numbers.breaking - numbers.notable
-        first = f"{numbers.breaking} breaking" if numbers.breaking else "nothing breaks"
-        return f"{first}, {numbers.notable} to look at, {others} {'other' if others == 1 else 'others'}{more}"
-    return "no differences" + (f", except in documentation ({numbers.documentation})" if numbers.documentation else "")
-
-
-def _places(findings: Iterable[DiffFinding]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(finding.place) for finding in findings))
-
-
-def _direction(sender: Role, findings: Sequence[DiffFinding]) -> Direction:
-    found = [each for finding in findings for each in finding.wire if each.sender is sender]
-    return Direction(
-        sender=sender,
-        old_to_new=worst_wire(each.old_to_new for each in found),
-        new_to_old=worst_wire(each.new_to_old for each in found),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """The findings under one heading: a method, or `title`. `added` are new types."""
-
-    title: str
-    method: str | None
-    findings: tuple[DiffFinding, ...]
-    added: tuple[str, ...]
-
-
 PROTOCOL = "The protocol as a whole"
 SHARED = "Types of several methods"
 UNREACHED = "Types that no method carries"
 
 
-def is_quiet(finding: DiffFinding) -> bool:
-    """Whether the finding needs no action, and there may be many of its kind."""
-    return finding.rule in QUIET and finding.worst_wire is Wire.OK and finding.source is SourceVerdict.OK
+@dataclass(frozen=True, slots=True)
+class DiffSummary:
+    """The numbers of a comparison. `findings` are all but the `documentation` findings, which are only counted."""
+
+    findings: tuple[DiffFinding, ...]
+    documentation: int
+
+    @property
+    def wire(self) -> Counter[Wire]:
+        """The number of findings by wire verdict."""
+        return Counter(each.worst_wire for each in self.findings)
+
+    @property
+    def source(self) -> Counter[SourceVerdict]:
+        """The number of findings by source verdict."""
+        return Counter(each.source.verdict for each in self.findings)
+
+    @property
+    def directions(self) -> Mapping[Role, Effect]:
+        """The worst verdicts by sender."""
+        found = {role: [each.wire[role] for each in self.findings if role in each.wire] for role in Role}
+        return {
+            role: Effect(Wire.worst(each.old_to_new for each in all_), Wire.worst(each.new_to_old for each in all_))
+            for role, all_ in found.items()
+        }
+
+    def verdicts(self) -> Iterator[tuple[str, str, str, list[str]]]:
+        """For each kind of verdict: its name, the worst one, the numbers, and the places where something breaks."""
+        wire, source = self.wire, self.source
+        counts = f"{wire[Wire.BREAKS]} break, {wire[Wire.LOSES]} lose"
+        places = [str(each.place) for each in self.findings if each.worst_wire is Wire.BREAKS]
+        yield "wire", Wire.worst(wire).value, counts, list(dict.fromkeys(places))
+        counts = f"{source[SourceVerdict.BREAKS]} break, {source[SourceVerdict.RISK]} are a risk"
+        places = [str(each.place) for each in self.findings if each.source.verdict is SourceVerdict.BREAKS]
+        yield "source", SourceVerdict.worst(source).value, counts, list(dict.fromkeys(places))
 
 
-def shown_and_counted(
-    comparison: Comparison, *, everything: bool
-) -> tuple[list[Section], list[tuple[Rule, list[DiffFinding]]]]:
-    """The sections to print, and the quiet findings by rule, which are only counted; none if `everything` is shown."""
-    counted: dict[Rule, list[DiffFinding]] = {}
+def summary(comparison: Comparison) -> DiffSummary:
+    """The numbers of `comparison`."""
+    real = tuple(finding for finding in comparison.findings if finding.rule is not DOCUMENTATION)
+    return DiffSummary(real, len(comparison.findings) - len(real))
+
+
+def headline(numbers: DiffSummary) -> str:
+    """The numbers in words, the breaking findings first."""
+    if not numbers.findings:
+        hidden = f", except in documentation ({numbers.documentation})" if numbers.documentation else ""
+        return f"no differences{hidden}"
+    breaking = sum(each.breaks for each in numbers.findings)
+    others = sum(each.is_harmless for each in numbers.findings)
+    notable = len(numbers.findings) - breaking - others
+    more = f" (and {numbers.documentation} about documentation only)" if numbers.documentation else ""
+    first = f"{breaking} breaking" if breaking else "nothing breaks"
+    return f"{first}, {notable} to look at, {others} {'other' if others == 1 else 'others'}{more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """The findings under one heading: a method, or a group of types. `added` are new types."""
+
+    title: str
+    is_method: bool
+    findings: tuple[DiffFinding, ...]
+    added: tuple[str, ...]
+
+
+def shown_and_counted(comparison: Comparison, *, everything: bool) -> tuple[list[Section], list[tuple[Rule, int]]]:
+    """The sections to print, and the number of quiet findings by rule, which are not; none if all are shown."""
+    counted: Counter[Rule] = Counter()
     shown = []
     for finding in comparison.findings:
-        if everything or not is_quiet(finding) or finding.rule is TYPE_ADDED:
+        if everything or finding.rule is TYPE_ADDED or not (finding.rule in QUIET and finding.is_harmless):
             shown.append(finding)
         else:
-            counted.setdefault(finding.rule, []).append(finding)
-    return list(sections(shown)), sorted(counted.items(), key=lambda each: each[0].id)
+            counted[finding.rule] += 1
+    return list(_sections(shown)), sorted(counted.items(), key=lambda each: each[0].id)
 
 
-def sections(findings: Iterable[DiffFinding]) -> Iterator[Section]:
+def _sections(findings: Iterable[DiffFinding]) -> Iterator[Section]:
     """The findings by method; those of several methods and of none come last."""
     groups: dict[tuple[int, str], list[DiffFinding]] = {}
     for finding in findings:
@@ -148,7 +107,7 @@ def sections(findings: Iterable[DiffFinding]) -> Iterator[Section]:
     for (rank, title), found in sorted(groups.items(), key=lambda each: each[0]):
         yield Section(
             title=title,
-            method=title if rank == _METHOD else None,
+            is_method=rank == _METHOD,
             findings=tuple(sorted((each for each in found if each.rule is not TYPE_ADDED), key=_by_gravity)),
             added=tuple(each.place.type or "" for each in found if each.rule is TYPE_ADDED),
         )
@@ -178,34 +137,28 @@ def _by_gravity(finding: DiffFinding) -> tuple[bool, str, str, str]:
 
 def wire_words(finding: DiffFinding) -> str:
     """The wire verdicts in words: "ok" if all are; empty if no messages are concerned."""
-    found: dict[tuple[str, Wire], list[Role]] = {}
-    for direction in finding.wire:
-        for ages, verdict in (("old new", direction.old_to_new), ("new old", direction.new_to_old)):
+    found: dict[tuple[str, str, Wire], list[Role]] = {}
+    for sender, effect in finding.wire.items():
+        for sending, reading, verdict in (("old", "new", effect.old_to_new), ("new", "old", effect.new_to_old)):
             if verdict is not Wire.OK:
-                found.setdefault((ages, verdict), []).append(direction.sender)
-    if not found:
-        return "ok" if finding.wire else ""
-    return ", ".join(f"{_between(ages, senders)} {verdict.value}" for (ages, verdict), senders in found.items())
-
-
-def _between(ages: str, senders: Sequence[Role]) -> str:
-    sending, reading = ages.split()
-    if len(senders) > 1:
-        return f"{sending} to {reading}"
-    return f"{sending} {senders[0].value} to {reading} {senders[0].peer.value}"
+                found.setdefault((sending, reading, verdict), []).append(sender)
+    parts = []
+    for (sending, reading, verdict), senders in found.items():
+        start, end = ("", "") if len(senders) > 1 else (f" {senders[0].value}", f" {senders[0].peer.value}")
+        parts.append(f"{sending}{start} to {reading}{end} {verdict.value}")
+    return ", ".join(parts) or ("ok" if finding.wire else "")
 
 
 def source_words(finding: DiffFinding) -> str:
     """The source verdict in words, with the kinds of code."""
-    uses = ", ".join(use.value for use in finding.uses)
-    return f"{finding.source.value} ({uses})" if uses else finding.source.value
+    uses = ", ".join(use.value for use in finding.source.uses)
+    return f"{finding.source.verdict.value} ({uses})" if uses else finding.source.verdict.value
 
 
-def listed(names: Sequence[str], limit: int | None = NAMES) -> str:
-    """The names, or the first ones and the number of the others."""
-    shown = [cut(name, NAME) for name in names[:limit]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+def listed(names: Sequence[str], limit: int | None = NAMES, *, shown: Callable[[str], str]) -> str:
+    """The names, each as `shown`, or the first ones and the number of the others."""
+    more = len(names) - len(names[:limit])
+    return ", ".join(map(shown, names[:limit])) + (f" and {more} more" if more else "")
 
 
 def place_words(finding: DiffFinding) -> str:

@@ -6,6 +6,7 @@ forgives a misfit. The texts here explain the result; `acpgen diff --explain` pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -30,14 +31,15 @@ def _rule(name: str, meaning: str, *, wire: str, source: str) -> Rule:
     return Rule(name, meaning, wire, source, name)
 
 
-def _pair(one: tuple[str, str, str, str], other: tuple[str, str, str, str]) -> tuple[Rule, Rule]:
-    """Two rules that are each other's reverse: id, meaning, wire and source of each."""
-    return Rule(*one, other[0]), Rule(*other, one[0])
+def _pair(one: tuple[str, str, str], other: tuple[str, str, str], *, wire: str) -> tuple[Rule, Rule]:
+    """Two rules that are each other's reverse: id, meaning and source of each; `wire` is that of `one`."""
+    reversed_wire = re.sub(r"\b(?:old|new)\b", lambda word: "new" if word[0] == "old" else "old", wire)
+    return Rule(*one[:2], wire, one[2], other[0]), Rule(*other[:2], reversed_wire, other[2], one[0])
 
 
 _NO_MESSAGES = "none: not about messages"
 _BY_TYPE = "computed from the types: the values of the sender's type, decoded as the reader's"
-_DOCSTRINGS = "ok: only docstrings differ"
+_DOCS = "ok: only docstrings differ"
 _UNCHECKED = "ok: constructors check nothing"
 _MATCH = "risk: an exhaustive `match` is incomplete"
 _NEEDED = "breaks: constructors need it (construct)"
@@ -53,16 +55,19 @@ PROTOCOL_CHANGED = _rule(
     source="risk: PROTOCOL_VERSION is another number",
 )
 NULL_IDS_ADDED, NULL_IDS_REMOVED = _pair(
-    ("null-ids-added", "request ids may be null", "new to old breaks: refused by old readers", "ok"),
-    ("null-ids-removed", "request ids may no longer be null", "old to new breaks: refused by new readers", "ok"),
+    ("null-ids-added", "request ids may be null", "ok"),
+    ("null-ids-removed", "request ids may no longer be null", "ok"),
+    wire="new to old breaks: refused by old readers",
 )
 NULL_ERROR_IDS_ADDED, NULL_ERROR_IDS_REMOVED = _pair(
-    ("null-error-ids-added", "ids of errors may be null", "ok: no request waits for such an error", "ok"),
-    ("null-error-ids-removed", "ids of errors may no longer be null", "ok: no request waits for such an error", "ok"),
+    ("null-error-ids-added", "ids of errors may be null", "ok"),
+    ("null-error-ids-removed", "ids of errors may no longer be null", "ok"),
+    wire="ok: no request waits for such an error",
 )
 ERROR_CODE_ADDED, ERROR_CODE_REMOVED = _pair(
-    ("error-code-added", "an error code has a name now", "ok: all codes are read", "ok: a new exception class"),
-    ("error-code-removed", "an error code has no name any more", "ok: all codes are read", _IMPORT),
+    ("error-code-added", "an error code has a name now", "ok: a new exception class"),
+    ("error-code-removed", "an error code has no name any more", _IMPORT),
+    wire="ok: all codes are read",
 )
 ERROR_CODE_RENAMED = _rule(
     "error-code-renamed", "an error code has another name", wire="ok: only the code is sent", source=_IMPORT
@@ -71,18 +76,9 @@ ERROR_CODE_RENAMED = _rule(
 # --- Methods --------------------------------------------------------------------------------------------------------
 
 METHOD_ADDED, METHOD_REMOVED = _pair(
-    (
-        "method-added",
-        "a method is new",
-        "new to old breaks for a request, loses for a notification; ok with a gate: old peers do not advertise it",
-        "ok: one more handler and one more call",
-    ),
-    (
-        "method-removed",
-        "a method is gone",
-        "old to new breaks for a request, loses for a notification; ok with a gate: new peers do not advertise it",
-        "breaks: the handler is never called, the stub is gone",
-    ),
+    ("method-added", "a method is new", "ok: one more handler and one more call"),
+    ("method-removed", "a method is gone", "breaks: the handler is never called, the stub is gone"),
+    wire="new to old breaks for a request, loses for a notification; ok with a gate: old peers do not advertise it",
 )
 METHOD_RENAMED = _rule(
     "method-renamed",
@@ -118,17 +114,11 @@ METHOD_GATE_ADDED, METHOD_GATE_REMOVED = _pair(
     (
         "method-gate-added",
         "the method needs a capability now",
-        "old to new breaks: old callers do not check it; "
-        "new to old loses: new callers do not call old peers, which do not advertise it",
         "risk: the stub refuses calls to peers that do not advertise it",
     ),
-    (
-        "method-gate-removed",
-        "the method needs no capability any more",
-        "old to new loses: old callers do not call new peers, which do not advertise it; "
-        "new to old breaks: new callers do not check it",
-        "ok: the stub refuses fewer calls",
-    ),
+    ("method-gate-removed", "the method needs no capability any more", "ok: the stub refuses fewer calls"),
+    wire="old to new breaks: old callers do not check it; "
+    "new to old loses: new callers do not call old peers, which do not advertise it",
 )
 METHOD_GATE_CHANGED = _rule(
     "method-gate-changed",
@@ -140,8 +130,9 @@ METHOD_GATE_CHANGED = _rule(
 # --- Types ----------------------------------------------------------------------------------------------------------
 
 TYPE_ADDED, TYPE_REMOVED = _pair(
-    ("type-added", "a type is new", "none: its users have their own findings", "ok: one more name"),
-    ("type-removed", "a type is gone", "none: its users have their own findings", _IMPORT),
+    ("type-added", "a type is new", "ok: one more name"),
+    ("type-removed", "a type is gone", _IMPORT),
+    wire="none: its users have their own findings",
 )
 TYPE_RENAMED = _rule(
     "type-renamed",
@@ -162,13 +153,9 @@ TYPE_BASE_CHANGED = _rule(
     source="risk: `isinstance` and annotations with the base class",
 )
 TYPE_OPENED, TYPE_CLOSED = _pair(
-    (
-        "type-opened",
-        "a class keeps unknown properties",
-        "new to old loses: dropped by old readers",
-        "ok: a new `extra`",
-    ),
-    ("type-closed", "a class drops unknown properties", "old to new loses: dropped by new readers", _ATTRIBUTE_GONE),
+    ("type-opened", "a class keeps unknown properties", "ok: a new `extra`"),
+    ("type-closed", "a class drops unknown properties", _ATTRIBUTE_GONE),
+    wire="new to old loses: dropped by old readers",
 )
 TYPE_REJECTION_CHANGED = _rule(
     "type-rejection-changed",
@@ -176,27 +163,19 @@ TYPE_REJECTION_CHANGED = _rule(
     wire="breaks towards readers that exclude objects, as the sender may send these",
     source=_UNCHECKED,
 )
-DOCUMENTATION = _rule("documentation", "only descriptions or titles differ", wire=_NO_MESSAGES, source=_DOCSTRINGS)
+DOCUMENTATION = _rule("documentation", "only descriptions or titles differ", wire=_NO_MESSAGES, source=_DOCS)
 
 # --- Properties -----------------------------------------------------------------------------------------------------
 
 FIELD_ADDED_OPTIONAL, FIELD_REMOVED_OPTIONAL = _pair(
-    ("field-added-optional", "an optional property is new", "new to old loses: dropped by old readers", "ok"),
-    ("field-removed-optional", "an optional property is gone", "old to new loses: dropped", _ATTRIBUTE_GONE),
+    ("field-added-optional", "an optional property is new", "ok"),
+    ("field-removed-optional", "an optional property is gone", _ATTRIBUTE_GONE),
+    wire="new to old loses: dropped by old readers",
 )
 FIELD_ADDED_REQUIRED, FIELD_REMOVED_REQUIRED = _pair(
-    (
-        "field-added-required",
-        "a required property is new",
-        "old to new breaks: it is missing; new to old loses: dropped by old readers",
-        _NEEDED,
-    ),
-    (
-        "field-removed-required",
-        "a required property is gone",
-        "old to new loses: dropped by new readers; new to old breaks: it is missing",
-        _ATTRIBUTE_GONE,
-    ),
+    ("field-added-required", "a required property is new", _NEEDED),
+    ("field-removed-required", "a required property is gone", _ATTRIBUTE_GONE),
+    wire="old to new breaks: it is missing; new to old loses: dropped by old readers",
 )
 FIELD_RENAMED = _rule(
     "field-renamed",
@@ -205,22 +184,14 @@ FIELD_RENAMED = _rule(
     source="breaks: argument and attribute have another name; ok if it is the same in Python",
 )
 FIELD_MADE_REQUIRED, FIELD_MADE_OPTIONAL = _pair(
-    ("field-made-required", "a property is required now", "old to new breaks: it may be missing", _NEEDED),
-    (
-        "field-made-optional",
-        "a property is optional now",
-        "new to old breaks: it may be missing",
-        "breaks: the attribute may be UNSET; ok if it has a default",
-    ),
+    ("field-made-required", "a property is required now", _NEEDED),
+    ("field-made-optional", "a property is optional now", "breaks: the attribute may be UNSET; ok if it has a default"),
+    wire="old to new breaks: it may be missing",
 )
 FIELD_DEFAULT_ADDED, FIELD_DEFAULT_REMOVED = _pair(
-    ("field-default-added", "an optional property gained a default", "ok", "risk: the attribute is never UNSET"),
-    (
-        "field-default-removed",
-        "an optional property lost its default",
-        "ok",
-        "breaks: the attribute may be UNSET (read)",
-    ),
+    ("field-default-added", "an optional property gained a default", "risk: the attribute is never UNSET"),
+    ("field-default-removed", "an optional property lost its default", "breaks: the attribute may be UNSET (read)"),
+    wire="ok",
 )
 FIELD_DEFAULT_CHANGED = _rule(
     "field-default-changed",
@@ -238,18 +209,9 @@ FIELD_LENIENCY_CHANGED = _rule(
 # --- Unions ---------------------------------------------------------------------------------------------------------
 
 UNION_MEMBER_ADDED, UNION_MEMBER_REMOVED = _pair(
-    (
-        "union-member-added",
-        "a union has a new member",
-        "new to old: breaks in a closed union, ok in an open one, loses if another member reads it",
-        _MATCH,
-    ),
-    (
-        "union-member-removed",
-        "a member of a union is gone",
-        "old to new: breaks in a closed union, ok in an open one, loses if another member reads it",
-        "breaks: its class is gone; risk if the class still exists",
-    ),
+    ("union-member-added", "a union has a new member", _MATCH),
+    ("union-member-removed", "a member of a union is gone", "breaks: its class is gone; risk if it still exists"),
+    wire="new to old: breaks in a closed union, ok in an open one, loses if another member reads it",
 )
 UNION_MEMBER_CHANGED = _rule(
     "union-member-changed",
@@ -258,13 +220,9 @@ UNION_MEMBER_CHANGED = _rule(
     source="breaks: the tag gives and takes another class; ok for bounds",
 )
 UNION_OPENED, UNION_CLOSED = _pair(
-    ("union-opened", "a union keeps unknown tags", "new to old breaks: unknown tags are refused", _MATCH),
-    (
-        "union-closed",
-        "a union refuses unknown tags",
-        "old to new breaks: unknown tags are refused",
-        "breaks: the class for other tags is gone",
-    ),
+    ("union-opened", "a union keeps unknown tags", _MATCH),
+    ("union-closed", "a union refuses unknown tags", "breaks: the class for other tags is gone"),
+    wire="new to old breaks: unknown tags are refused",
 )
 UNION_ORDER_CHANGED = _rule(
     "union-order-changed",
@@ -288,27 +246,18 @@ UNION_EXCLUSION_CHANGED = _rule(
 # --- Enums ----------------------------------------------------------------------------------------------------------
 
 ENUM_VALUE_ADDED, ENUM_VALUE_REMOVED = _pair(
-    (
-        "enum-value-added",
-        "an enum has a new value",
-        "new to old breaks if the old enum is closed; ok if it is open",
-        _MATCH + "; ok if the enum is open",
-    ),
+    ("enum-value-added", "an enum has a new value", _MATCH + "; ok if the enum is open"),
     (
         "enum-value-removed",
         "a value of an enum is gone",
-        "old to new breaks if the new enum is closed; ok if it is open",
         "breaks: the value does not type-check; ok if the enum is open",
     ),
+    wire="new to old breaks if the old enum is closed; ok if it is open",
 )
 ENUM_OPENED, ENUM_CLOSED = _pair(
-    ("enum-opened", "an enum keeps unknown values", "new to old breaks: unknown values are refused", _MATCH),
-    (
-        "enum-closed",
-        "an enum refuses unknown values",
-        "old to new breaks: unknown values are refused",
-        "risk: values made at run time do not type-check",
-    ),
+    ("enum-opened", "an enum keeps unknown values", _MATCH),
+    ("enum-closed", "an enum refuses unknown values", "risk: values made at run time do not type-check"),
+    wire="new to old breaks: unknown values are refused",
 )
 ENUM_TYPE_CHANGED = _rule(
     "enum-type-changed",
@@ -316,6 +265,7 @@ ENUM_TYPE_CHANGED = _rule(
     wire="breaks both ways, except for integers read as numbers",
     source="breaks: values have another type",
 )
+
 # --- Types of properties and aliases --------------------------------------------------------------------------------
 
 
@@ -335,26 +285,12 @@ def _type_rules(kind: str, subject: str) -> Mapping[TypeChange, Rule]:
     annotation, bounds, null_added, null_removed, respelled, changed = (f"{kind}-{each.value}" for each in TypeChange)
     narrower = "breaks towards readers with narrower bounds"
     rules = (
-        _rule(
-            annotation,
-            f"{subject} has another `format`, `pattern` or the like",
-            wire="ok: unchecked",
-            source=_DOCSTRINGS,
-        ),
+        _rule(annotation, f"{subject} has another `format`, `pattern` or the like", wire="ok: unchecked", source=_DOCS),
         _rule(bounds, f"{subject} has other bounds (of its value or length)", wire=narrower, source=_UNCHECKED),
         *_pair(
-            (
-                null_added,
-                f"{subject} may be null",
-                "new to old breaks; loses if old readers replace null by a default",
-                "breaks: values may be None (read)",
-            ),
-            (
-                null_removed,
-                f"{subject} may no longer be null",
-                "old to new breaks; loses if new readers replace null by a default",
-                "breaks: None is no value (construct)",
-            ),
+            (null_added, f"{subject} may be null", "breaks: values may be None (read)"),
+            (null_removed, f"{subject} may no longer be null", "breaks: None is no value (construct)"),
+            wire="new to old breaks; loses if old readers replace null by a default",
         ),
         _rule(respelled, f"{subject} names its type differently, and admits the same values", wire="ok", source="ok"),
         _rule(changed, f"{subject} has another type", wire=_BY_TYPE, source="breaks if values no longer fit; else ok"),
@@ -369,19 +305,15 @@ ALIAS_TYPE_RULES = _type_rules("alias", "an alias")
 
 _SINGLE = [each for each in globals().values() if isinstance(each, Rule)]
 
+_TABLES = (FIELD_TYPE_RULES, ALIAS_TYPE_RULES)
 RULES: Mapping[str, Rule] = {
-    each.id: each for each in (*_SINGLE, *FIELD_TYPE_RULES.values(), *ALIAS_TYPE_RULES.values())
+    each.id: each for each in (*_SINGLE, *(rule for each in _TABLES for rule in each.values()))
 }
 """The rules by id."""
 
 QUIET = frozenset(
-    {
-        DOCUMENTATION,
-        TYPE_ADDED,
-        FIELD_LENIENCY_CHANGED,
-        *(FIELD_TYPE_RULES[TypeChange.RESPELLED], FIELD_TYPE_RULES[TypeChange.ANNOTATION]),
-        *(ALIAS_TYPE_RULES[TypeChange.RESPELLED], ALIAS_TYPE_RULES[TypeChange.ANNOTATION]),
-    }
+    {DOCUMENTATION, TYPE_ADDED, FIELD_LENIENCY_CHANGED}
+    | {each[change] for each in _TABLES for change in (TypeChange.RESPELLED, TypeChange.ANNOTATION)}
 )
 """Rules with many findings that need no action; reports count them, unless all are requested."""
 

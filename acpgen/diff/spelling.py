@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 from acpgen.emit.source import hint
 from acpgen.ir.model import (
@@ -24,8 +24,36 @@ from acpgen.ir.model import (
 )
 from acpgen.text import cut
 
-Spelling: TypeAlias = tuple[object, ...]
-"""A type in a form that is equal for equal types of two models."""
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A type in a form that is equal for equal types of two models: the type itself, its bounds and its annotations."""
+
+    bare: tuple[object, ...]
+    bounds: tuple[object, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+
+
+def spelled(expression: TypeExpr, name: Callable[[str], str]) -> Spelling:
+    """The type in a comparable form; `name` gives the common name of a definition in both models."""
+    match expression:
+        case Ref(target):
+            return Spelling(("ref", name(target)))
+        case Scalar(primitive=primitive, annotations=annotations):
+            bounds = (expression.minimum, expression.maximum, expression.min_length)
+            return Spelling(("scalar", primitive), bounds, annotations)
+        case Const(value):
+            return Spelling(("const", type(value).__name__, value))
+        case Choice(primitive=primitive, values=values, open=is_open):
+            return Spelling(("choice", primitive, frozenset(values), is_open))
+        case ListOf(item=item, min_items=least):
+            inner = spelled(item, name)
+            return replace(inner, bare=("list", inner.bare), bounds=(least, *inner.bounds))
+        case MapOf(value) | Nullable(value):
+            inner = spelled(value, name)
+            return replace(inner, bare=(type(expression).__name__, inner.bare))
+        case _:
+            return Spelling(("any",))
 
 
 def shown(expression: TypeExpr) -> str:
@@ -35,12 +63,10 @@ def shown(expression: TypeExpr) -> str:
 
 def _bounds(expression: TypeExpr) -> str:
     match expression:
-        case Nullable(inner):
+        case Nullable(inner) | MapOf(inner):
             return _bounds(inner)
         case ListOf(item=item, min_items=least):
             return (f", {least} or more items" if least else "") + _bounds(item)
-        case MapOf(inner):
-            return _bounds(inner)
         case Scalar():
             return _limits(expression)
         case _:
@@ -62,43 +88,7 @@ def _limits(scalar: Scalar) -> str:
 
 def shown_annotations(expression: TypeExpr) -> str:
     """The `format`, `pattern` and the like of the type, or "none"."""
-    found = ", ".join(f"{key} {text}" for key, text in _annotations(expression))
-    return cut(found) or "none"
-
-
-def _annotations(expression: TypeExpr) -> tuple[tuple[str, str], ...]:
-    match expression:
-        case Nullable(inner) | MapOf(inner) | ListOf(item=inner):
-            return _annotations(inner)
-        case Scalar(annotations=annotations):
-            return annotations
-        case _:
-            return ()
-
-
-def spelled(
-    expression: TypeExpr, name: Callable[[str], str], *, bounds: bool = True, annotations: bool = True
-) -> Spelling:
-    """The type in a comparable form; `name` gives the common name of a definition in both models."""
-    match expression:
-        case Ref(target):
-            return ("ref", name(target))
-        case Scalar():
-            limits = (expression.minimum, expression.maximum, expression.min_length) if bounds else ()
-            return ("scalar", expression.primitive, limits, expression.annotations if annotations else ())
-        case Const(value):
-            return ("const", type(value).__name__, value)
-        case Choice(primitive=primitive, values=values, open=is_open):
-            return ("choice", primitive, frozenset(values), is_open)
-        case ListOf(item=item, min_items=least):
-            inner = spelled(item, name, bounds=bounds, annotations=annotations)
-            return ("list", inner, least if bounds else 0)
-        case MapOf(inner):
-            return ("map", spelled(inner, name, bounds=bounds, annotations=annotations))
-        case Nullable(inner):
-            return ("nullable", spelled(inner, name, bounds=bounds, annotations=annotations))
-        case _:
-            return ("any",)
+    return cut(", ".join(f"{key} {text}" for key, text in spelled(expression, str).annotations)) or "none"
 
 
 def shown_value(value: Value | None) -> str:
@@ -121,15 +111,13 @@ def shown_value(value: Value | None) -> str:
             return cut(f"{name}({given})", 80)
 
 
+_LENIENCY = {
+    "default_on_error": "replace invalid values",
+    "skip_invalid_items": "skip invalid items",
+    "default_on_null": "replace null by the default",
+}
+
+
 def shown_leniency(leniency: Leniency) -> str:
     """The misfits that readers of a property forgive, in words."""
-    parts = [
-        text
-        for flag, text in (
-            (leniency.default_on_error, "replace invalid values"),
-            (leniency.skip_invalid_items, "skip invalid items"),
-            (leniency.default_on_null, "replace null by the default"),
-        )
-        if flag
-    ]
-    return ", ".join(parts) or "forgive nothing"
+    return ", ".join(text for name, text in _LENIENCY.items() if getattr(leniency, name)) or "forgive nothing"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import combinations
 from typing import TypeAlias
 
 from acpgen.diff import rules
 from acpgen.diff.bump import Bump
-from acpgen.diff.findings import Delta, Effect, Place, Use, Wire, breaks, risks, worst_wire
-from acpgen.diff.spelling import Spelling, shown, spelled
+from acpgen.diff.findings import SOURCE_OK, DiffFinding, Effect, Place, Use, Wire, breaks, risks
+from acpgen.diff.spelling import shown, spelled
 from acpgen.emit.source import hint
-from acpgen.ir.model import OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion, Variant
+from acpgen.ir.model import OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion
 from acpgen.ir.order import members, untagged
 from acpgen.ir.relations import Coverage
 from acpgen.text import cut
@@ -21,22 +22,48 @@ Union: TypeAlias = TaggedUnion | UntaggedUnion
 _CLASS_GONE = breaks(Use.IMPORT, Use.CONSTRUCT, Use.MATCH)
 
 
-def compare_unions(bump: Bump, old: Union, new: Union) -> Iterator[Delta]:
+def compare_unions(bump: Bump, old: Union, new: Union) -> Iterator[DiffFinding]:
     """The differences of the members of a union."""
     kept = _kept(bump, old, new)
     if _tag(old) != _tag(new):
-        yield _retagged(bump, old, new, kept)
+        yield _retagged(bump, old, new, kept.values())
     # members that gained or lost their tag: one finding about the union covers them
-    covered = frozenset(kept) if type(old) is not type(new) else frozenset[Spelling]()
-    yield from _variants(bump, old, new, covered)
+    covered: Set[object] = kept.keys() if type(old) is not type(new) else set()
+    before, after = _members(old, bump.old_name), _members(new, str)
+    for (tag, spelling), member in before.items():
+        if (tag, spelling) not in after and _key(member, bump.old_name) not in covered:
+            yield _removed(bump, member, tag, union=new)
+        elif (tag, spelling) in after and not bump.agree(member, after[tag, spelling]):
+            yield _changed(bump, member, after[tag, spelling], tag=tag, union=new)
+    for (tag, spelling), member in after.items():
+        if (tag, spelling) not in before and _key(member, str) not in covered:
+            yield _added(bump, member, tag, old=old, new=new)
     yield from _others(bump, old, new, covered)
-    yield from _untagged(bump, old, new, covered)
+    yield from _order(bump, before, after, new)
 
 
-def _kept(bump: Bump, old: Union, new: Union) -> dict[Spelling, tuple[TypeExpr, TypeExpr]]:
+_Name: TypeAlias = Callable[[str], str]
+_Members: TypeAlias = Mapping[tuple[str | None, object], TypeExpr]
+"""The members of a union by their tag, or if they have none by their spelling."""
+
+
+def _members(union: Union, name: _Name) -> _Members:
+    variants = union.variants if isinstance(union, TaggedUnion) else ()
+    found: dict[tuple[str | None, object], TypeExpr] = {(each.tag, None): Ref(each.target) for each in variants}
+    spellings = [(spelled(each, name), each) for each in untagged(union)]
+    counts = Counter(spelling.bare for spelling, _ in spellings)
+    # bounds distinguish members that are otherwise the same
+    return found | {(None, one.bare if counts[one.bare] == 1 else one): each for one, each in spellings}
+
+
+def _key(member: TypeExpr, name: _Name) -> object:
+    return spelled(member, name).bare
+
+
+def _kept(bump: Bump, old: Union, new: Union) -> Mapping[object, tuple[TypeExpr, TypeExpr]]:
     """The members that both unions have, with or without a tag."""
-    before = {spelled(each, bump.old_name): each for each in members(old)}
-    after = {spelled(each, str): each for each in members(new)}
+    before = {_key(each, bump.old_name): each for each in members(old)}
+    after = {_key(each, str): each for each in members(new)}
     return {key: (member, after[key]) for key, member in before.items() if key in after}
 
 
@@ -44,41 +71,26 @@ def _tag(union: Union) -> str | None:
     return union.tag if isinstance(union, TaggedUnion) else None
 
 
-def _retagged(bump: Bump, old: Union, new: Union, kept: Mapping[Spelling, tuple[TypeExpr, TypeExpr]]) -> Delta:
+def _retagged(bump: Bump, old: Union, new: Union, kept: Iterable[tuple[TypeExpr, TypeExpr]]) -> DiffFinding:
     now, before = (f"distinguished by {tag}" if (tag := _tag(union)) else "tried in turn" for union in (new, old))
-    return Delta(
+    return DiffFinding(
         rules.UNION_TAG_CHANGED,
         Place(type=new.name),
         f"the members are {now} now; before: {before}",
         effect=Effect(
-            worst_wire(bump.forward.accepts(member, Ref(new.name)) for member, _ in kept.values()),
-            worst_wire(bump.backward.accepts(member, Ref(old.name)) for _, member in kept.values()),
+            Wire.worst(bump.forward.accepts(member, Ref(new.name)) for member, _ in kept),
+            Wire.worst(bump.backward.accepts(member, Ref(old.name)) for _, member in kept),
         ),
     )
-
-
-def _variants(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Delta]:
-    before, after = (
-        {each.tag: each for each in union.variants} if isinstance(union, TaggedUnion) else {} for union in (old, new)
-    )
-    for tag, variant in before.items():
-        if tag in after:
-            if bump.pairs.forward.get(variant.target) != after[tag].target:
-                yield _retargeted(bump, variant, after[tag], Place(type=new.name, member=tag))
-        elif spelled(Ref(variant.target), bump.old_name) not in covered:
-            yield _removed(bump, Ref(variant.target), tag, union=new)
-    for tag, variant in after.items():
-        if tag not in before and spelled(Ref(variant.target), str) not in covered:
-            yield _added(bump, Ref(variant.target), tag, old=old, new=new)
 
 
 def _noun(tag: str | None, union: Union) -> str:
     return "member without a tag" if tag is None and isinstance(union, TaggedUnion) else "member"
 
 
-def _removed(bump: Bump, member: TypeExpr, tag: str | None, *, union: Union) -> Delta:
+def _removed(bump: Bump, member: TypeExpr, tag: str | None, *, union: Union) -> DiffFinding:
     still_exists = isinstance(member, Ref) and member.name in bump.pairs.forward
-    return Delta(
+    return DiffFinding(
         rules.UNION_MEMBER_REMOVED,
         Place(type=union.name, member=str(hint(member)) if tag is None else tag),
         f"{_noun(tag, union)} removed: {shown(member)}",
@@ -87,8 +99,8 @@ def _removed(bump: Bump, member: TypeExpr, tag: str | None, *, union: Union) -> 
     )
 
 
-def _added(bump: Bump, member: TypeExpr, tag: str | None, *, old: Union, new: Union) -> Delta:
-    return Delta(
+def _added(bump: Bump, member: TypeExpr, tag: str | None, *, old: Union, new: Union) -> DiffFinding:
+    return DiffFinding(
         rules.UNION_MEMBER_ADDED,
         Place(type=new.name, member=str(hint(member)) if tag is None else tag),
         f"new {_noun(tag, new)}: {shown(member)}",
@@ -97,17 +109,17 @@ def _added(bump: Bump, member: TypeExpr, tag: str | None, *, old: Union, new: Un
     )
 
 
-def _retargeted(bump: Bump, old: Variant, new: Variant, place: Place) -> Delta:
-    return Delta(
+def _changed(bump: Bump, old: TypeExpr, new: TypeExpr, *, tag: str | None, union: Union) -> DiffFinding:
+    return DiffFinding(
         rules.UNION_MEMBER_CHANGED,
-        place,
-        f"is {new.target} now; before: {old.target}",
-        effect=bump.effect(Ref(old.target), Ref(new.target)),
-        source=breaks(Use.CONSTRUCT, Use.READ, Use.MATCH),
+        Place(type=union.name, member=str(hint(new)) if tag is None else tag),
+        f"is {shown(new)} now; before: {shown(old)}",
+        effect=bump.effect(old, new),
+        source=SOURCE_OK if tag is None else breaks(Use.CONSTRUCT, Use.READ, Use.MATCH),
     )
 
 
-def _others(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Delta]:
+def _others(bump: Bump, old: Union, new: Union, covered: Set[object]) -> Iterator[DiffFinding]:
     place = Place(type=new.name)
     match _other(old, covered, bump.old_name), _other(new, covered, str):
         case OtherVariant() as before, OtherVariant() as after:
@@ -115,31 +127,32 @@ def _others(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Itera
         case None, OtherVariant(target=target):
             message = f"unknown tags are kept now, as {target}"
             effect = Effect(Wire.OK, bump.backward.accepts(Ref(target), Ref(old.name)))
-            yield Delta(rules.UNION_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
+            yield DiffFinding(rules.UNION_OPENED, place, message, effect=effect, source=risks(Use.MATCH))
         case OtherVariant(target=target), None:
             message = f"unknown tags are refused now; {target} is removed"
             effect = Effect(bump.forward.accepts(Ref(target), Ref(new.name)), Wire.OK)
-            yield Delta(rules.UNION_CLOSED, place, message, effect=effect, source=_CLASS_GONE)
+            yield DiffFinding(rules.UNION_CLOSED, place, message, effect=effect, source=_CLASS_GONE)
 
 
-def _other(union: Union, covered: Set[Spelling], name: Callable[[str], str]) -> OtherVariant | None:
+def _other(union: Union, covered: Set[object], name: _Name) -> OtherVariant | None:
     """The member for unknown tags, unless it is covered."""
     found = union.other if isinstance(union, TaggedUnion) else None
-    return None if found is None or spelled(Ref(found.target), name) in covered else found
+    return None if found is None or _key(Ref(found.target), name) in covered else found
 
 
-def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVariant) -> Iterator[Delta]:
+def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVariant) -> Iterator[DiffFinding]:
     """The refused tags that belong to no member; tags of members have findings of their own."""
     known = {each.tag for union in (old, new) if isinstance(union, TaggedUnion) for each in union.variants}
-    refused, readmitted = set(after.excluded) - known, set(before.excluded) - known
-    refused, readmitted = refused - readmitted, readmitted - refused
+    refused, readmitted = (
+        {*one.excluded} - {*other.excluded} - known for one, other in ((after, before), (before, after))
+    )
     parts = [
         f"{verb} {', '.join(sorted(map(repr, tags)))}"
         for verb, tags in (("now refused:", refused), ("no longer refused:", readmitted))
         if tags
     ]
     if parts:
-        yield Delta(
+        yield DiffFinding(
             rules.UNION_EXCLUSION_CHANGED,
             Place(type=new.name),
             cut(f"tags without a member are {'; '.join(parts)}", 200),
@@ -147,42 +160,21 @@ def _exclusions(old: Union, before: OtherVariant, new: Union, after: OtherVarian
         )
 
 
-def _untagged(bump: Bump, old: Union, new: Union, covered: Set[Spelling]) -> Iterator[Delta]:
-    before = {spelled(each, bump.old_name): each for each in untagged(old)}
-    after = {spelled(each, str): each for each in untagged(new)}
-    gone = {key: each for key, each in before.items() if key not in after and key not in covered}
-    come = {key: each for key, each in after.items() if key not in before and key not in covered}
-    for member in gone.values():
-        like = next((each for each in come if _bare(come[each], str) == _bare(member, bump.old_name)), None)
-        if like is None:
-            yield _removed(bump, member, None, union=new)
-        else:
-            yield _rebound(bump, member, come.pop(like), new)
-    for member in come.values():
-        yield _added(bump, member, None, old=old, new=new)
-    yield from _order(bump, [key for key in before if key in after], after, new)
-
-
-def _bare(member: TypeExpr, name: Callable[[str], str]) -> Spelling:
-    return spelled(member, name, bounds=False, annotations=False)
-
-
-def _rebound(bump: Bump, old: TypeExpr, new: TypeExpr, union: Union) -> Delta:
-    """A member with other bounds."""
-    place, message = Place(type=union.name, member=str(hint(new))), f"is {shown(new)} now; before: {shown(old)}"
-    return Delta(rules.UNION_MEMBER_CHANGED, place, message, effect=bump.effect(old, new))
-
-
-def _order(bump: Bump, before: list[Spelling], after: dict[Spelling, TypeExpr], new: Union) -> Iterator[Delta]:
-    kept = [key for key in after if key in before]
-    if kept == before:
-        return
+def _order(bump: Bump, before: _Members, after: _Members, new: Union) -> Iterator[DiffFinding]:
+    """The order in which members without a tag are tried matters if a value fits two of them."""
+    kept = [key for key in after if key in before and key[0] is None]
     place = {key: index for index, key in enumerate(kept)}
-    swapped = [(after[one], after[other]) for one, other in combinations(before, 2) if place[one] > place[other]]
-    coverage = Coverage(bump.new)
+    swapped = [
+        (after[one], after[other])
+        for one, other in combinations((key for key in before if key in place), 2)
+        if place[one] > place[other]
+    ]
+    if not swapped:
+        return
+    coverage = Coverage(bump.new.by_name)
     overlap = any(coverage.covers(one, other) or coverage.covers(other, one) for one, other in swapped)
     verdict = Wire.LOSES if overlap else Wire.OK
-    yield Delta(
+    yield DiffFinding(
         rules.UNION_ORDER_CHANGED,
         Place(type=new.name),
         cut(f"the members are tried in another order: {', '.join(shown(after[key]) for key in kept)}", 200),

@@ -5,19 +5,23 @@ A sender may send everything that its schema admits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from acpgen.diff.default_values import DefaultValues
-from acpgen.diff.findings import Wire, worst_wire
-from acpgen.ir.defaults import replaces_misfits
+from acpgen.diff.findings import Wire
+from acpgen.ir.leniency import replaces_misfits, skips_misfits
 from acpgen.ir.model import (
     AnyJson,
     Choice,
     Const,
+    Construct,
+    Definition,
     Field,
     ListOf,
+    ListValue,
+    Literal,
     MapOf,
+    MapValue,
     Model,
     Nullable,
     Primitive,
@@ -27,6 +31,7 @@ from acpgen.ir.model import (
     TaggedUnion,
     TypeExpr,
     UntaggedUnion,
+    Value,
 )
 from acpgen.ir.order import members, untagged
 from acpgen.ir.relations import concrete, covers_scalar
@@ -46,11 +51,8 @@ class Acceptance:
     sender: Model
     reader: Model
     pairs: Mapping[str, str]
-    defaults: DefaultValues = field(init=False)
     _known: dict[tuple[str, str], Wire] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.defaults = DefaultValues(self.sender, self.reader, self.pairs)
+    _known_defaults: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def accepts(self, sent: TypeExpr, read: TypeExpr) -> Wire:
         """The verdict on all values of the type `sent`, read as the type `read`."""
@@ -73,180 +75,194 @@ class Acceptance:
         match known_sent, known_read:
             case _, AnyJson() | Nullable(AnyJson()):
                 return Wire.OK
-            case AnyJson(), _:
-                return self._anything(known_read)
             case Nullable(inner), _:
-                return worst_wire((self.accepts(_NULL, read), self.accepts(inner, read)))
+                return Wire.worst((self.accepts(_NULL, read), self.accepts(inner, read)))
             case Scalar(primitive=Primitive.NULL), Nullable():
                 return Wire.OK
             case _, Nullable(inner):
                 return self.accepts(sent, inner)
             case Ref(name), _ if isinstance(union := self.sender.by_name[name], (TaggedUnion, UntaggedUnion)):
-                return worst_wire(self.accepts(each, read) for each in members(union))
+                return Wire.worst(self.accepts(each, read) for each in members(union))
+            case Ref(name), Ref(wanted):
+                return self._object(self.sender.struct(name), self.reader.by_name[wanted])
             case _, Ref(name):
-                return self._named(known_sent, name)
+                return self._value(known_sent, self.reader.by_name[name])
             case ListOf(item=item, min_items=least), ListOf(item=wanted, min_items=needed):
                 return Wire.BREAKS if least < needed else self.accepts(item, wanted)
             case MapOf(inner), MapOf(wanted):
                 return self.accepts(inner, wanted)
             case Ref(name), MapOf(wanted):
-                return self._object_as_map(name, wanted)
+                struct = self.sender.struct(name)
+                types = [*([_ANY] if struct.keeps_extra else []), *(each.type for each in struct.fields)]
+                return Wire.worst(self.accepts(each, wanted) for each in types)
             case _, Scalar() | Const() | Choice():
                 return Wire.OK if covers_scalar(known_read, known_sent) else Wire.BREAKS
             case _:
                 return Wire.BREAKS
 
-    def _anything(self, read: TypeExpr) -> Wire:
-        """The verdict on all JSON values; a union may have a member that reads every value."""
-        match read:
-            case Nullable(inner):
-                return self.accepts(_ANY, inner)
-            case Ref(name):
-                return _best(self.accepts(_ANY, each) for each in self._untagged(name))
-            case _:
-                return Wire.BREAKS
-
-    def _untagged(self, name: str) -> tuple[TypeExpr, ...]:
-        """The types of the members without a tag of the reader's union `name`; none for a class."""
-        definition = self.reader.by_name[name]
-        return untagged(definition) if isinstance(definition, (TaggedUnion, UntaggedUnion)) else ()
-
-    def _named(self, sent: TypeExpr, name: str) -> Wire:
-        """The verdict on a value that the reader decodes as the class or union `name`."""
-        match self.reader.by_name[name]:
-            case Struct() as struct:
-                return self._struct(sent, struct)
-            case TaggedUnion() as union:
-                return self._tagged(sent, union)
-            case _:
-                return _best(self.accepts(sent, each) for each in self._untagged(name))
-
-    def _struct(self, sent: TypeExpr, struct: Struct) -> Wire:
-        match sent:
-            case MapOf(value):
-                if any(each.required for each in struct.fields):
+    def _value(self, sent: TypeExpr, read: Definition) -> Wire:
+        """The verdict on values that are no objects of a class, read as a class or union."""
+        match sent, read:
+            case MapOf(value), Struct(fields=fields):
+                if any(each.required for each in fields):
                     return Wire.BREAKS
-                return worst_wire([Wire.LOSES, *(self.accepts(value, each.type) for each in struct.fields)])
-            case Ref(name):
-                return self._objects(self.sender.struct(name), struct)
+                return Wire.worst([Wire.LOSES, *(self.accepts(value, each.type) for each in fields)])
+            case _, TaggedUnion() | UntaggedUnion():
+                found = [self.accepts(sent, each) for each in untagged(read)]
+                keeps_tag = isinstance(sent, MapOf) and isinstance(read, TaggedUnion) and read.other is not None
+                return _best([*found, Wire.LOSES if keeps_tag else Wire.BREAKS])
             case _:
                 return Wire.BREAKS
 
-    def _objects(self, sent: Struct, read: Struct) -> Wire:
+    def _object(self, sent: Struct, read: Definition) -> Wire:
+        """The verdict on objects of a class, read as a class or union."""
+        match read:
+            case Struct():
+                return self._properties(sent, read)
+            case TaggedUnion():
+                return Wire.worst(self._with_tag(each, read) for each in self._by_tag(sent, read.tag))
+            case UntaggedUnion():
+                return _best(self._as_member(sent, each) for each in untagged(read))
+            case _:
+                return Wire.BREAKS
+
+    def _as_member(self, sent: Struct, read: TypeExpr) -> Wire:
+        """The verdict on objects of a class, read as a member of a union."""
+        if sent is self.sender.by_name[sent.name]:
+            return self.accepts(Ref(sent.name), read)
+        match concrete(read, self.reader):  # a narrower form of the class has no pair
+            case AnyJson():
+                return Wire.OK
+            case Nullable(inner):
+                return self._as_member(sent, inner)
+            case Ref(name):
+                return self._object(sent, self.reader.by_name[name])
+            case _:
+                return Wire.BREAKS
+
+    def _by_tag(self, sent: Struct, key: str) -> Iterator[Struct]:
+        """The class once for each kind of tag that its objects may have, if the tag is not always the same."""
+        tag = _property(sent, key)
+        kind = concrete(tag.type, self.sender) if tag is not None else None
+        if tag is None or (tag.required and not isinstance(kind, (Choice, Nullable))):
+            yield sent
+            return
+        others = tuple(each for each in sent.fields if each is not tag)
+        inner = concrete(kind.inner, self.sender) if isinstance(kind, Nullable) else kind
+        known = (inner.value,) if isinstance(inner, Const) else inner.values if isinstance(inner, Choice) else ()
+        types: list[TypeExpr] = [Const(value) for value in known]
+        if inner is not None and not isinstance(inner, Const) and not (isinstance(inner, Choice) and not inner.open):
+            types.append(inner)
+        for each in types:
+            yield replace(sent, fields=(*others, replace(tag, type=each, required=True)))
+        if isinstance(kind, Nullable):
+            yield replace(sent, fields=(*others, replace(tag, type=_NULL)))
+        elif not tag.required:
+            yield replace(sent, fields=others)
+
+    def _with_tag(self, sent: Struct, union: TaggedUnion) -> Wire:
+        """The verdict on objects with one tag, any tag, or none."""
+        tag = _property(sent, union.tag)
+        constant = tag.type.value if tag is not None and isinstance(tag.type, Const) else None
+        verdicts = [self._as_member(sent, Ref(each.target)) for each in union.variants if each.tag == constant]
+        verdicts += [self._as_member(sent, each) for each in untagged(union)]
+        has_tag = tag is not None and tag.type != _NULL
+        if has_tag and union.other is not None and constant not in union.other.excluded:
+            verdicts.append(self._other(sent, self.reader.by_name[union.other.target]))
+        return _best(verdicts)
+
+    def _other(self, sent: Struct, read: Definition) -> Wire:
+        """The verdict on a member whose tag the reader does not know; `read` is its member for other tags."""
+        if self.pairs.get(sent.name) == read.name:
+            return Wire.OK
+        if not isinstance(read, Struct):
+            return Wire.LOSES
+        found = self._properties(sent, replace(read, rejects=None))
+        return found if read.keeps_extra else Wire.worst((found, Wire.LOSES))
+
+    def _properties(self, sent: Struct, read: Struct) -> Wire:
         if read.rejects is not None and read.rejects != sent.rejects:
             return Wire.BREAKS
         given = {each.wire: each for each in sent.fields}
-        verdicts = [self.property(given.pop(each.wire, None), each) for each in read.fields]
+        verdicts = [self._property(given.pop(each.wire, None), each) for each in read.fields]
         lost = bool(given) or sent.keeps_extra
-        return worst_wire([*verdicts, Wire.LOSES if lost and not read.keeps_extra else Wire.OK])
+        return Wire.worst([*verdicts, Wire.LOSES if lost and not read.keeps_extra else Wire.OK])
 
-    def property(self, sent: Field | None, read: Field | None) -> Wire:
-        """The verdict on a property; `sent` or `read` is None if that side does not know it."""
-        if read is None:
-            return Wire.LOSES if sent is not None else Wire.OK
+    def _property(self, sent: Field | None, read: Field) -> Wire:
+        """The verdict on a property; `sent` is None if the sender does not know it."""
         if sent is None:
             return left_out(None, read)
-        return worst_wire((left_out(sent, read), self.value(sent, read), self.absence(sent, read)))
+        return Wire.worst((left_out(sent, read), self.value(sent, read), self.absence(sent, read)))
 
     def value(self, sent: Field, read: Field) -> Wire:
         """The verdict on values of the property, with all that the reader forgives."""
         found = self.accepts(sent.type, read.type)
         if found is not Wire.BREAKS:
             return found
-        if read.leniency.default_on_null and self.accepts(_without_null(sent.type, self.sender), read.type) is Wire.OK:
+        given, wanted = _without_null(sent.type, self.sender), _without_null(read.type, self.reader)
+        if read.leniency.default_on_null and self.accepts(given, read.type) is Wire.OK:
             return Wire.LOSES
-        return Wire.LOSES if replaces_misfits(read, self.reader) or self._skips(sent, read) else Wire.BREAKS
-
-    def _skips(self, sent: Field, read: Field) -> bool:
-        """Whether only items can be misfits, and the reader skips these."""
-        if not read.leniency.skip_invalid_items:
-            return False
-        given, wanted = concrete(sent.type, self.sender), concrete(read.type, self.reader)
-        if isinstance(wanted, Nullable):
-            given, wanted = _without_null(given, self.sender), concrete(wanted.inner, self.reader)
-        same_kind = isinstance(given, (ListOf, MapOf)) and type(given) is type(wanted)
-        return same_kind and not (isinstance(wanted, ListOf) and wanted.min_items)
+        has_null = isinstance(concrete(sent.type, self.sender), Nullable)
+        is_collection = type(given) is type(wanted) and (not has_null or self.accepts(_NULL, read.type) is Wire.OK)
+        skips = is_collection and skips_misfits(read, self.reader)
+        return Wire.LOSES if skips or replaces_misfits(read, self.reader) else Wire.BREAKS
 
     def absence(self, sent: Field, read: Field) -> Wire:
         """The verdict on objects without the property: it must mean the same on both sides."""
         if sent.required or sent.default is None or read.default is None:
             return Wire.OK
-        return Wire.OK if self.defaults.same(sent.default, read.default) else Wire.LOSES
+        return Wire.OK if self.means_same(sent.default, read.default) else Wire.LOSES
 
-    def _tagged(self, sent: TypeExpr, union: TaggedUnion) -> Wire:
-        if not isinstance(sent, Ref):
-            return Wire.LOSES if isinstance(sent, MapOf) and union.other is not None else Wire.BREAKS
-        struct = self.sender.struct(sent.name)
-        tag = next((each for each in struct.fields if each.wire == union.tag), None)
-        if tag is not None and (not tag.required or isinstance(concrete(tag.type, self.sender), (Choice, Nullable))):
-            return self._by_tag(struct, tag, union)
-        constant = tag.type.value if tag is not None and isinstance(tag.type, Const) else None
-        verdicts = [self.accepts(sent, Ref(each.target)) for each in union.variants if each.tag == constant]
-        verdicts += [self.accepts(sent, each) for each in untagged(union)]
-        if constant is None and tag is not None:
-            # any tag may be sent: only the member for other tags reads them all
-            verdicts += [self.accepts(sent, Ref(union.other.target)) if union.other is not None else Wire.BREAKS]
-        elif tag is not None and union.other is not None and constant not in union.other.excluded:
-            verdicts += [self._other(struct, union.other.target)]
-        return _best(verdicts)
+    # --- Defaults: an object also has those of its class, for properties that it omits --------------------------------
 
-    def _by_tag(self, sent: Struct, tag: Field, union: TaggedUnion) -> Wire:
-        """The worst verdict on objects whose tag is optional, nullable or one of several."""
-        kind = concrete(tag.type, self.sender)
-        inner = concrete(kind.inner, self.sender) if isinstance(kind, Nullable) else kind
-        known = (inner.value,) if isinstance(inner, Const) else inner.values if isinstance(inner, Choice) else ()
-        verdicts = [self._with_tag(sent, replace(tag, type=Const(value), required=True), union) for value in known]
-        if isinstance(kind, Nullable):
-            verdicts.append(self._with_tag(sent, replace(tag, type=_NULL), union))
-        elif not tag.required:
-            verdicts.append(self._with_tag(sent, None, union))
-        if not isinstance(inner, Const) and not (isinstance(inner, Choice) and not inner.open):
-            verdicts.append(self._with_tag(sent, replace(tag, type=inner, required=True), union))
-        return worst_wire(verdicts)
-
-    def _with_tag(self, sent: Struct, tag: Field | None, union: TaggedUnion) -> Wire:
-        """The verdict on objects of the class with the tag property `tag`, or without one."""
-        others = tuple(each for each in sent.fields if each.wire != union.tag)
-        struct = replace(sent, fields=others if tag is None else (*others, tag))
-        constant = tag.type.value if tag is not None and isinstance(tag.type, Const) else None
-        verdicts = [self._object(struct, Ref(each.target)) for each in union.variants if each.tag == constant]
-        has_tag = tag is not None and tag.type != _NULL
-        if has_tag and not verdicts and union.other is not None and constant not in union.other.excluded:
-            verdicts.append(self._other(struct, union.other.target))
-        return _best([*verdicts, *(self._object(struct, each) for each in untagged(union))])
-
-    def _object(self, sent: Struct, read: TypeExpr) -> Wire:
-        """The verdict on `sent`, which is no definition of the sender, but a narrower form of one."""
-        match concrete(read, self.reader):
-            case AnyJson():
-                return Wire.OK
-            case Nullable(inner):
-                return self._object(sent, inner)
-            case Ref(name):
-                match self.reader.by_name[name]:
-                    case Struct() as struct:
-                        return self._objects(sent, struct)
-                    case TaggedUnion() as union:
-                        tag = next((each for each in sent.fields if each.wire == union.tag), None)
-                        return self._by_tag(sent, tag, union) if tag else self._with_tag(sent, None, union)
-                    case _:
-                        return _best(self._object(sent, each) for each in self._untagged(name))
+    def means_same(self, one: Value, other: Value) -> bool:
+        """Whether a default of the sender means the same as one of the reader."""
+        match one, other:
+            case Literal(mine), Literal(theirs):
+                return type(mine) is type(theirs) and mine == theirs
+            case ListValue(mine), ListValue(theirs):
+                return len(mine) == len(theirs) and all(map(self.means_same, mine, theirs))
+            case MapValue(), MapValue():
+                before, after = dict(one.items), dict(other.items)
+                return before.keys() == after.keys() and all(self.means_same(before[key], after[key]) for key in before)
+            case Construct(), Construct():
+                return self._same_objects(one, other)
             case _:
-                return Wire.BREAKS
+                return False
 
-    def _other(self, sent: Struct, target: str) -> Wire:
-        """The verdict on a member whose tag the reader does not know; `target` is its member for other tags."""
-        read = self.reader.by_name[target]
-        if not isinstance(read, Struct):
-            return Wire.LOSES
-        given = {each.wire: each for each in sent.fields}
-        verdicts = [self.property(given.get(each.wire), each) for each in read.fields]
-        return worst_wire([*verdicts, Wire.OK if read.keeps_extra else Wire.LOSES])
+    def _same_objects(self, one: Construct, other: Construct) -> bool:
+        if self.pairs.get(one.name, one.name) != other.name:
+            return False
+        key = (id(one), id(other))  # ids stay valid: the models outlive this object
+        if key not in self._known_defaults:
+            self._known_defaults[key] = True  # the answer inside of a default that contains itself
+            self._known_defaults[key] = not any(self._differences(one, other))
+        return self._known_defaults[key]
 
-    def _object_as_map(self, name: str, wanted: TypeExpr) -> Wire:
-        struct = self.sender.struct(name)
-        inner = [_ANY] if struct.keeps_extra else []
-        return worst_wire(self.accepts(each, wanted) for each in [*inner, *(each.type for each in struct.fields)])
+    def _differences(self, one: Construct, other: Construct) -> Iterator[tuple[str, Value | None, Value | None]]:
+        """The properties in which two objects differ, with both values; None for a missing value.
+
+        A property that both objects omit, and that has a default in one class only, is a finding about the class.
+        """
+        given, given_by_other = dict(one.arguments), dict(other.arguments)
+        own, others = (_defaults(model, each.name) for model, each in ((self.sender, one), (self.reader, other)))
+        for name in dict.fromkeys((*own, *others)):
+            mine, theirs = given.get(name, own.get(name)), given_by_other.get(name, others.get(name))
+            if mine is None or theirs is None:
+                if name in given or name in given_by_other:
+                    yield name, mine, theirs
+            elif not self.means_same(mine, theirs):
+                yield name, mine, theirs
+
+    def apart(self, one: Value, other: Value) -> tuple[Value, Value]:
+        """Both defaults for a message: only the properties in which they differ."""
+        if not (isinstance(one, Construct) and isinstance(other, Construct)):
+            return one, other
+        shown = list(self._differences(one, other))
+        return (
+            Construct(one.name, tuple((name, mine) for name, mine, _ in shown if mine is not None)),
+            Construct(other.name, tuple((name, theirs) for name, _, theirs in shown if theirs is not None)),
+        )
 
 
 def left_out(sent: Field | None, read: Field) -> Wire:
@@ -254,16 +270,19 @@ def left_out(sent: Field | None, read: Field) -> Wire:
     return Wire.BREAKS if read.required and (sent is None or not sent.required) else Wire.OK
 
 
+def _property(struct: Struct, wire: str) -> Field | None:
+    return next((each for each in struct.fields if each.wire == wire), None)
+
+
 def _best(verdicts: Iterable[Wire]) -> Wire:
     """The mildest of `verdicts`: one member that reads the value is enough."""
-    best = Wire.BREAKS
-    for verdict in verdicts:
-        if verdict is Wire.OK:
-            return Wire.OK
-        best = min(best, verdict, key=lambda each: each.rank)
-    return best
+    return min(verdicts, key=lambda each: each.rank, default=Wire.BREAKS)
 
 
 def _without_null(expression: TypeExpr, model: Model) -> TypeExpr:
     found = concrete(expression, model)
     return concrete(found.inner, model) if isinstance(found, Nullable) else found
+
+
+def _defaults(model: Model, name: str) -> dict[str, Value | None]:
+    return {each.name: each.default for each in model.struct(name).fields}

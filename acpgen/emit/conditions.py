@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acpgen.emit.source import Code, literal, tuple_of
-from acpgen.ir.conditions import AllOf, AnyOf, Condition, HasKeys, KeyIs, Not
+from acpgen.ir.conditions import And, Condition, HasKeys, KeyIs, Not, Or
 
 
 def test(condition: Condition) -> Code:
@@ -13,11 +13,11 @@ def test(condition: Condition) -> Code:
             return Code(" and ".join(f"{literal(key)} in data" for key in keys) or "True")
         case KeyIs(key=key, value=value):
             return Code(f"data.get({literal(key)}, {literal(value)}) == {literal(value)}")
-        case AnyOf(parts):
+        case Or(parts):
             return _any(parts)
-        case AllOf((HasKeys((present,)), KeyIs(key=key, value=value))) if present == key:
+        case And((HasKeys((present,)), KeyIs(key=key, value=value))) if present == key:
             return Code(f"data.get({literal(key)}) == {literal(value)}")
-        case AllOf(parts):
+        case And(parts):
             return _joined(" and ", parts)
         case Not(part):
             return Code(f"not ({test(part)})")
@@ -33,7 +33,7 @@ def _any(parts: tuple[Condition, ...]) -> Code:
     keys, values = set(), []
     for part in parts:
         match part:
-            case AllOf((HasKeys((present,)), KeyIs(key=key, value=str(value)))) if present == key:
+            case And((HasKeys((present,)), KeyIs(key=key, value=str(value)))) if present == key:
                 keys.add(key)
                 values.append(literal(value))
             case _:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from acpgen.emit.source import Code, hint, identifier, literal, value
 from acpgen.ir import names
-from acpgen.ir.defaults import stand_in
+from acpgen.ir.leniency import fallback, replaces_misfits
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -74,7 +74,7 @@ class Reading:
     """Build decode expressions for the types of one model."""
 
     def __init__(self, model: Model) -> None:
-        self._model = model
+        self.model = model
 
     def read(self, expression: TypeExpr, source: str) -> Code:
         """The expression that decodes `source`."""
@@ -100,7 +100,7 @@ class Reading:
             case Nullable(inner):
                 return Code(f"nullable({source}, {self.reader(inner)})")
             case Ref(name):
-                definition = self._model.by_name[name]
+                definition = self.model.by_name[name]
                 if isinstance(definition, Enum) and definition.open:  # one call less
                     return Code(f"{_READERS[definition.primitive]}({source})")
                 return Code(f"{decoder(name)}({source})")
@@ -127,14 +127,14 @@ class Reading:
 
     def _last_alias(self, name: str) -> str:
         """The last alias in the chain that starts at `name`."""
-        definition = self._model.by_name[name]
+        definition = self.model.by_name[name]
         while isinstance(definition, Alias) and isinstance(definition.type, Ref):
-            definition = self._model.by_name[definition.type.name]
+            definition = self.model.by_name[definition.type.name]
         return definition.name
 
     def resolved(self, expression: TypeExpr) -> TypeExpr:
         """The type behind aliases."""
-        return resolved(expression, self._model)
+        return resolved(expression, self.model)
 
 
 def _read_scalar(scalar: Scalar, source: str) -> Code:
@@ -241,43 +241,38 @@ class Properties:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
+        self._model = reading.model
 
     def read(self, field: Field) -> Code:
         """The expression that decodes the property `field`."""
         return self._required(field) if field.required else self._optional(field)
 
     def _required(self, field: Field) -> Code:
-        expression, key = self._reading.resolved(field.type), literal(field.wire)
-        fallback = stand_in(field, expression)
-        present = self._present(field, fallback)
-        if fallback is not None and field.leniency.default_on_null:
-            return Code(f"{value(fallback, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
+        present, replacement = self._present(field), fallback(field, self._model)
+        if replacement is not None and field.leniency.default_on_null:
+            key = literal(field.wire)
+            return Code(f"{value(replacement, module=TYPES)} if data.get({key}, UNSET) is None else {present}")
         return present
 
     def _optional(self, field: Field) -> Code:
         key = literal(field.wire)
-        present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field, field.default)
+        present = Code(f"data[{key}]") if self._takes_anything(field) else self._present(field)
         if self._is_made_if_absent(field) and not field.leniency.default_on_null:
             return present
         test = f"data.get({key}) is not None" if field.leniency.default_on_null else f"{key} in data"
         absent = "UNSET" if field.default is None else value(field.default, module=TYPES)
         return Code(f"{present} if {test} else {absent}")
 
-    def _present(self, field: Field, fallback: Value | None) -> Code:
-        """The expression for a property that is present. A lenient one that does not fit becomes `fallback`."""
+    def _present(self, field: Field) -> Code:
+        """The expression for a property that is present."""
         skips = field.leniency.skip_invalid_items
-        if self._is_lenient(field, fallback):
-            return self._lenient(field, fallback, skips=skips)
+        if replaces_misfits(field, self._model):
+            return self._lenient(field, fallback(field, self._model), skips=skips)
         return self._strict(field.type, literal(field.wire), skips=skips)
-
-    def _is_lenient(self, field: Field, fallback: Value | None) -> bool:
-        """True if a value that does not fit is replaced by `fallback`, or by UNSET, instead of an error."""
-        has_fallback = fallback is not None or not field.required
-        return field.leniency.default_on_error and has_fallback and not self._takes_anything(field)
 
     def _is_made_if_absent(self, field: Field) -> bool:
         """True if `lenient_or_made` decodes the property; it is the only reader that accepts an absent one."""
-        if field.required or not self._is_lenient(field, field.default):
+        if field.required or not replaces_misfits(field, self._model):
             return False
         match field.default, self._reading.resolved(field.type):
             case (None | Literal(), _):
@@ -305,10 +300,10 @@ class Properties:
             case _:
                 return Code(f"at(data, {key}, {read})")
 
-    def _lenient(self, field: Field, fallback: Value | None, *, skips: bool) -> Code:
-        """The call for a property that becomes `fallback`, or UNSET, if it does not fit."""
+    def _lenient(self, field: Field, replacement: Value | None, *, skips: bool) -> Code:
+        """The call for a property that becomes `replacement`, or UNSET, if it does not fit."""
         key, read = literal(field.wire), self._item_reader(field.type, skips=skips)
-        match fallback, self._reading.resolved(field.type):
+        match replacement, self._reading.resolved(field.type):
             case None, Nullable(ListOf(item=item, min_items=0)) if skips:
                 return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
             case None, Nullable(inner):
@@ -318,11 +313,11 @@ class Properties:
             case ListValue(()), ListOf(item=item, min_items=0) if skips:
                 return Code(f"lenient_list(data, {key}, {self._reading.reader(item)})")
             case Literal(), _:
-                return Code(f"lenient_or(data, {key}, {read}, {value(fallback)})")
+                return Code(f"lenient_or(data, {key}, {read}, {value(replacement)})")
             case _ if self._is_made_if_absent(field):
-                return Code(f"lenient_or_made(data, {key}, {read}, {_maker(fallback)})")
+                return Code(f"lenient_or_made(data, {key}, {read}, {_maker(replacement)})")
             case _:
-                return Code(f"lenient_or(data, {key}, {read}, {_made(fallback)})")
+                return Code(f"lenient_or(data, {key}, {read}, {_made(replacement)})")
 
     def _item_reader(self, expression: TypeExpr, *, skips: bool) -> Code:
         """A callable that decodes its argument; with `skips`, it leaves out items that do not fit."""

@@ -7,9 +7,9 @@ from acpgen.emit.protocol import gate_record
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.ir.model import (
     AnyJson,
-    Kind,
     MapOf,
     Method,
+    MethodKind,
     Model,
     Primitive,
     Ref,
@@ -40,7 +40,7 @@ class MethodView:
     @property
     def is_request(self) -> bool:
         """True for a request, false for a notification."""
-        return self.method.kind is Kind.REQUEST
+        return self.method.kind is MethodKind.REQUEST
 
     @property
     def result(self) -> TypeExpr:

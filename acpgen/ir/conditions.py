@@ -25,14 +25,14 @@ class KeyIs:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class And:
     """All parts hold."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
+class Or:
     """At least one part holds."""
 
     parts: tuple[Condition, ...]
@@ -45,7 +45,7 @@ class Not:
     part: Condition
 
 
-Condition: TypeAlias = HasKeys | KeyIs | AllOf | AnyOf | Not
+Condition: TypeAlias = HasKeys | KeyIs | And | Or | Not
 
 
 _READABLE = frozenset({"type", "description", "title", "required", "properties", "anyOf", "not", "const", "enum"})
@@ -57,7 +57,7 @@ def condition(node: Any, pointer: str, report: Report) -> Condition | None:
     if not parts:
         report.warning("unsupported-not", "acpgen cannot check this `not`: every value passes", at=pointer)
         return None
-    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
 def _parts(node: dict[str, Any], pointer: str, report: Report) -> list[Condition] | None:
@@ -71,7 +71,7 @@ def _parts(node: dict[str, Any], pointer: str, report: Report) -> list[Condition
             condition(member, join(pointer, "anyOf", index), report) for index, member in enumerate(node["anyOf"])
         ]
         known = tuple(member for member in members if member is not None)
-        parts.append(AnyOf(known) if len(known) == len(members) else None)
+        parts.append(Or(known) if len(known) == len(members) else None)
     if "not" in node:
         inner = condition(node["not"], join(pointer, "not"), report)
         parts.append(Not(inner) if inner is not None else None)
@@ -85,19 +85,19 @@ def _property(key: str, node: Any) -> Condition | None:
         return KeyIs(key=key, value=node["const"])
     if set(node) == {"not"} and (inner := _property(key, node["not"])) is not None:
         # "absent or other than the value": the reverse of "present and equal"
-        return Not(AllOf((HasKeys((key,)), inner)))
+        return Not(And((HasKeys((key,)), inner)))
     return None
 
 
 def excluded_values(found: Condition | None, key: str) -> tuple[str, ...] | None:
     """The values of `key` that `found` selects, if it tests nothing else; None otherwise."""
     match found:
-        case AnyOf(parts):
+        case Or(parts):
             lists = [excluded_values(part, key) for part in parts]
             if any(values is None for values in lists):
                 return None
             return tuple(value for values in lists if values is not None for value in values)
-        case AllOf((HasKeys((present,)), KeyIs(key=name, value=str(value)))) if present == name == key:
+        case And((HasKeys((present,)), KeyIs(key=name, value=str(value)))) if present == name == key:
             return (value,)
         case _:
             return None

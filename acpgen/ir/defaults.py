@@ -21,7 +21,6 @@ from acpgen.ir.model import (
     Literal,
     MapOf,
     MapValue,
-    Model,
     Nullable,
     Primitive,
     Ref,
@@ -32,42 +31,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Value,
 )
-from acpgen.ir.relations import resolved
 from acpgen.schema.document import join
-
-
-def stand_in(field: Field, expression: object) -> Value | None:
-    """The fallback for a required value that does not fit, if leniency allows one; None otherwise.
-
-    `expression` is the type of the property with aliases resolved.
-    """
-    if field.default is not None:
-        return field.default
-    match expression:
-        case ListOf():
-            return ListValue(())
-        case MapOf():
-            return MapValue(())
-        case Nullable():
-            return Literal(None)
-        case _:
-            return None
-
-
-def replaces_misfits(field: Field, model: Model) -> bool:
-    """Whether readers replace a value of the property that does not fit: by a default, or as if it were left out."""
-    found = resolved(field.type, model)
-    if not field.leniency.default_on_error or isinstance(found, AnyJson):
-        return False
-    return not field.required or stand_in(field, found) is not None
-
-
-def skips_misfits(field: Field, model: Model) -> bool:
-    """Whether readers skip items of the property that do not fit, however many."""
-    found = resolved(field.type, model)
-    inner = resolved(found.inner, model) if isinstance(found, Nullable) else found
-    collects = isinstance(inner, MapOf) or (isinstance(inner, ListOf) and not inner.min_items)
-    return field.leniency.skip_invalid_items and collects
 
 
 class _MisfitError(Exception):

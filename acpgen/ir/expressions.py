@@ -178,24 +178,3 @@ class Expressions:
             min_length=node.get("minLength"),
             annotations=tuple((key, node[key]) for key in _ANNOTATING if key in node),
         )
-
-
-def refines(narrow: TypeExpr, wide: TypeExpr) -> bool:
-    """True if every value of `narrow` is one of `wide`; definitions are not resolved."""
-    if narrow == wide:
-        return True
-    match wide, narrow:
-        case AnyJson(), _:
-            return True
-        case Nullable(), Nullable(inner):
-            return refines(inner, wide)
-        case Nullable(inner), _:
-            return narrow == Scalar(primitive=Primitive.NULL) or refines(narrow, inner)
-        case Scalar(is_bounded=False, primitive=primitive), Const(value):
-            return _PRIMITIVES[type(value)] is primitive
-        case Scalar(is_bounded=False), Scalar() | Choice():
-            return wide.primitive is narrow.primitive
-        case Choice(), Const(value):
-            return value in wide.values
-        case _:
-            return False

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from acpgen.ir import names
 from acpgen.ir.context import Context
-from acpgen.ir.model import Cancel, Enum, Envelope, ErrorCode, Errors, Field, Kind, Method, Ref, Role, Struct
+from acpgen.ir.model import Cancel, Enum, Envelope, ErrorCode, Errors, Field, Method, MethodKind, Ref, Role, Struct
 from acpgen.schema.document import join
-from acpgen.schema.walk import referenced_definition, walk
+from acpgen.schema.walk import own_references, schema_map, walk
 
 
 def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method, ...]) -> Envelope:
@@ -23,7 +23,7 @@ def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method
             at=batches[0],
             hint="send each message on its own",
         )
-    ids = set(_id_definitions(context))
+    ids = {name for properties in _envelopes(context) for name in own_references(properties.get("id"))}
     return Envelope(
         cancel=next((found for method in methods if (found := _cancel(context, method, ids))), None),
         null_ids=not ids or any(_takes_null(context.definitions.nodes[name]) for name in ids),
@@ -33,40 +33,28 @@ def lower_envelope(context: Context, root: dict[str, Any], methods: tuple[Method
 
 def _has_null_error_ids(context: Context) -> bool:
     """True if the id of an error response may be null, which is the default in JSON-RPC."""
-    found = [
-        [node["properties"]["id"], *(context.definitions.nodes[name] for name in _targets(node["properties"]["id"]))]
-        for envelope in context.definitions.envelopes
-        for _, node in walk(context.definitions.nodes[envelope])
-        if isinstance(node, dict) and {"id", "error"} <= node.get("properties", {}).keys()
-    ]
-    return not found or any(_takes_null(node) for nodes in found for node in nodes)
+    ids = [properties["id"] for properties in _envelopes(context) if {"id", "error"} <= properties.keys()]
+    ids += [context.definitions.nodes[name] for node in ids for name in own_references(node)]
+    return not ids or any(map(_takes_null, ids))
 
 
-def _id_definitions(context: Context) -> Iterator[str]:
-    """The definitions that are the type of request ids."""
-    for envelope in context.definitions.envelopes:
-        for pointer, node in walk(context.definitions.nodes[envelope]):
-            if pointer.endswith("/properties/id"):
-                yield from _targets(node)
-
-
-def _targets(node: Any) -> Iterator[str]:
-    for part in [node, *node.get("allOf", [])] if isinstance(node, dict) else []:
-        if (target := referenced_definition(part)) is not None:
-            yield target
+def _envelopes(context: Context) -> Iterator[Mapping[str, Any]]:
+    """The `properties` of each object in the envelopes."""
+    for name, node in context.definitions.nodes.items():
+        if name in context.definitions.envelopes:
+            yield from (schema_map(each, "properties") for _, each in walk(node))
 
 
 def _cancel(context: Context, method: Method, ids: set[str]) -> Cancel | None:
     """The method that cancels requests: a notification for both peers whose one required property is a request id."""
     params = context.lowered.get(method.params.name) if isinstance(method.params, Ref) else None
-    if method.kind is not Kind.NOTIFICATION or set(method.handlers) != set(Role) or not isinstance(params, Struct):
+    if method.kind is not MethodKind.NOTIFICATION or set(method.handlers) != set(Role):
         return None
-    required = [field for field in params.fields if field.required]
-    if len(required) != 1 or not isinstance(required[0].type, Ref):
-        return None
-    if required[0].type.name not in {context.class_name(name) for name in ids}:
-        return None
-    return Cancel(method=method.wire, key=required[0].wire)
+    id_types = {context.class_name(name) for name in ids}
+    match [field for field in params.fields if field.required] if isinstance(params, Struct) else []:
+        case [Field(wire=key, type=Ref(name))] if name in id_types:
+            return Cancel(method=method.wire, key=key)
+    return None
 
 
 def _branches(node: Any, pointer: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -79,11 +67,8 @@ def _branches(node: Any, pointer: str = "") -> Iterator[tuple[str, dict[str, Any
 
 
 def _takes_null(node: Any) -> bool:
-    return any("null" in (kind, *(kind if isinstance(kind, list) else ())) for kind in _types(node))
-
-
-def _types(node: Any) -> Iterator[Any]:
-    return (branch.get("type") for _, branch in _branches(node))
+    types = [branch.get("type") for _, branch in _branches(node)]
+    return any(each == "null" or (isinstance(each, list) and "null" in each) for each in types)
 
 
 _JSON_RPC_CODES = (
@@ -116,19 +101,11 @@ def _is_free(name: str, taken: set[str], context: Context) -> bool:
 
 
 def _error_objects(context: Context) -> Iterator[Struct]:
-    for name in context.definitions.nodes:
-        if name not in context.definitions.envelopes:
-            continue
-        for pointer, node in walk(context.definitions.nodes[name]):
-            if not pointer.endswith("/properties/error") or not isinstance(node, dict):
-                continue
-            for part in [node, *node.get("allOf", [])]:
-                target = referenced_definition(part)
-                definition = context.lowered.get(context.class_name(target)) if target else None
-                if isinstance(definition, Struct) and {"code", "message", "data"} <= {
-                    field.wire for field in definition.fields
-                }:
-                    yield definition
+    for properties in _envelopes(context):
+        for name in own_references(properties.get("error")):
+            found = context.lowered.get(context.class_name(name))
+            if isinstance(found, Struct) and {"code", "message", "data"} <= {field.wire for field in found.fields}:
+                yield found
 
 
 def _named_codes(context: Context, error: Struct) -> Iterator[ErrorCode]:

@@ -13,12 +13,12 @@ from acpgen.ir.model import (
     Definition,
     Enum,
     Field,
-    Kind,
     ListOf,
     ListValue,
     Literal,
     MapOf,
     MapValue,
+    MethodKind,
     Model,
     Nullable,
     Primitive,
@@ -44,8 +44,8 @@ def least_members(model: Model, method: str, but: str) -> MapValue:
 
     A property whose smallest value is infinite or has more than `MAX_PARTS` parts is left out.
     """
-    params = next((each.params for each in model.methods if each.wire == method and each.kind is Kind.REQUEST), None)
-    fields = _fields(params, model.by_name) if params is not None else ()
+    requests = [each for each in model.methods if each.wire == method and each.kind is MethodKind.REQUEST]
+    fields = _fields(requests[0].params, model.by_name) if requests else ()
     found = ((field.wire, _bounded(field.type, model.by_name)) for field in fields if field.required)
     return MapValue(tuple((wire, value) for wire, value in found if value is not None and wire != but))
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
-from acpgen.ir.conditions import AllOf, Condition, condition
+from acpgen.ir.conditions import And, Condition, condition
 from acpgen.ir.context import Context
 from acpgen.ir.defaults import fill_defaults
-from acpgen.ir.expressions import Expressions, refines
+from acpgen.ir.expressions import Expressions
 from acpgen.ir.jsonrpc import lower_envelope, lower_errors
 from acpgen.ir.methods import lower_methods
 from acpgen.ir.model import (
@@ -28,7 +28,8 @@ from acpgen.ir.model import (
 )
 from acpgen.ir.objects import Definitions, Property, Shape
 from acpgen.ir.order import in_dependency_order
-from acpgen.ir.unions import Unions
+from acpgen.ir.relations import Coverage
+from acpgen.ir.unions import lower_objects, lower_values
 from acpgen.ir.validate import check_model
 from acpgen.ir.vendor import check_vendor_methods
 from acpgen.schema.compose import Composed
@@ -74,7 +75,7 @@ class _Lowering:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._expressions = Expressions(context, self._named)
-        self._unions = Unions(context, self._expressions, self)
+        self._coverage = Coverage({})  # definitions are not lowered yet
 
     def definition(self, schema_name: str) -> None:
         """Lower the definition `schema_name` of the schema."""
@@ -88,7 +89,7 @@ class _Lowering:
         if not name:
             self._unnamed(pointer)
         elif self._is_object(node):
-            self.object(name, self._context.definitions.shape(node, pointer, owners), pointer)
+            self._object(name, self._context.definitions.shape(node, pointer, owners), pointer)
         else:
             self._context.define(self._scalar_like(node, pointer, name))
 
@@ -105,29 +106,23 @@ class _Lowering:
             if isinstance(node, dict) and key in node:
                 if (choice := self._expressions.choice_of(node[key])) is not None:
                     return _enum(name, choice, node[key], doc=doc, pointer=pointer, origin=origin)
-                return self._unions.of_values(name, node, key, pointer)
+                return lower_values(self._context, name, node, pointer=pointer, read=self._expressions.read)
         if isinstance(node, dict) and "enum" in node:
             listed = self._expressions.enumeration(node, pointer)
             if isinstance(listed, Choice) and None not in node["enum"]:
                 return _enum(name, listed, [], doc=doc, pointer=pointer, origin=origin)
-        inline_name = name + "Value"
-        return Alias(
-            name=name,
-            type=self._expressions.read(node, pointer, inline_name),
-            doc=doc,
-            pointer=pointer,
-            origin=origin,
-        )
+        expression = self._expressions.read(node, pointer, name + "Value")
+        return Alias(name=name, type=expression, doc=doc, pointer=pointer, origin=origin)
 
-    def object(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool = False) -> None:
+    def _object(self, name: str, shape: Shape, pointer: str) -> None:
         """Lower an object shape to a class, or to a union of classes if it has branches."""
-        keeps_extra = keeps_extra or shape.open
         if not name:
             self._unnamed(pointer)
         elif shape.branches:
-            self._unions.of_objects(name, shape, pointer, keeps_extra=keeps_extra)
+            union = lower_objects(self._context, name, shape, pointer=pointer, define=self._object)
+            self._context.define(union)
         else:
-            self._struct(name, shape, pointer, keeps_extra=keeps_extra)
+            self._context.define(self._struct(name, shape, pointer))
 
     def _unnamed(self, pointer: str) -> None:
         self._context.report.error(
@@ -137,35 +132,34 @@ class _Lowering:
             hint="give it a `title`",
         )
 
-    def _struct(self, name: str, shape: Shape, pointer: str, *, keeps_extra: bool) -> None:
+    def _struct(self, name: str, shape: Shape, pointer: str) -> Struct:
         own = [known for known in shape.owners if self._context.class_name(known) != name]
         base = self._context.definitions.base_of(tuple(own))
-        keeps = keeps_extra or self._context.options.keep_unknown
+        keeps = shape.open or self._context.options.keep_unknown
         fields = self._fields(name, shape, base)
-        self._check_extra(fields, keeps=keeps)
+        if keeps:
+            self._check_extra(fields)
         for missing in sorted(shape.required - {field.wire for field in fields}):
             self._context.report.warning(
                 "undeclared-required",
                 f"{missing!r} is required, but no property declares it; it is not checked",
                 at=pointer,
             )
-        self._context.define(
-            Struct(
-                name=name,
-                fields=fields,
-                base=self._context.class_name(base) if base else None,
-                keeps_extra=keeps,
-                rejects=self._rejects(shape),
-                doc="\n\n".join(shape.docs),
-                pointer=pointer,
-                origin=self._context.origin(pointer),
-            )
+        return Struct(
+            name=name,
+            fields=fields,
+            base=self._context.class_name(base) if base else None,
+            keeps_extra=keeps,
+            rejects=self._rejects(shape),
+            doc="\n\n".join(shape.docs),
+            pointer=pointer,
+            origin=self._context.origin(pointer),
         )
 
     def _rejects(self, shape: Shape) -> Condition | None:
         found = [condition(item.node, item.pointer, self._context.report) for item in shape.exclusions]
         parts = tuple(part for part in found if part is not None)
-        return parts[0] if len(parts) == 1 else AllOf(parts) if parts else None
+        return parts[0] if len(parts) == 1 else And(parts) if parts else None
 
     def _fields(self, owner: str, shape: Shape, base: str | None) -> tuple[Field, ...]:
         fields: dict[str, Field] = {}
@@ -183,8 +177,11 @@ class _Lowering:
             message = f"the properties {known.wire!r} and {field.wire!r} of one object map to one name, {field.name}"
             self._context.report.error("name-clash", message, at=field.pointer)
             return known
-        narrow = known if refines(known.type, field.type) else field if refines(field.type, known.type) else None
-        if narrow is None:
+        if self._coverage.covers(field.type, known.type):
+            narrow = known
+        elif self._coverage.covers(known.type, field.type):
+            narrow = field
+        else:
             message = f"the property {field.wire!r} is declared twice in one object, and neither type is narrower"
             self._context.report.error("property-clash", message, at=field.pointer, hint=f"see {known.pointer}")
             return known
@@ -230,9 +227,9 @@ class _Lowering:
             inherited=inherited,
         )
 
-    def _check_extra(self, fields: tuple[Field, ...], *, keeps: bool) -> None:
+    def _check_extra(self, fields: tuple[Field, ...]) -> None:
         for field in fields:
-            if keeps and field.name == EXTRA_FIELD:
+            if field.name == EXTRA_FIELD:
                 self._context.report.error(
                     "name-clash",
                     f"the property {field.wire!r} maps to `{EXTRA_FIELD}`, which holds unknown properties",
@@ -241,15 +238,15 @@ class _Lowering:
 
 
 def _enum(name: str, choice: Choice, nodes: list[Any], *, doc: str, pointer: str, origin: str) -> Enum:
-    described = {node["const"]: (node.get("title"), node.get("description", "")) for node in nodes if "const" in node}
-    members = []
-    for value in choice.values:
-        title, text = described.get(value, (None, ""))
-        members.append(EnumMember(value=value, title=title, doc=text))
+    described = {node["const"]: node for node in nodes if "const" in node}
+    nodes = [described.get(value, {}) for value in choice.values]
     return Enum(
         name=name,
         primitive=choice.primitive,
-        members=tuple(members),
+        members=tuple(
+            EnumMember(value=value, title=node.get("title"), doc=description(node))
+            for value, node in zip(choice.values, nodes, strict=True)
+        ),
         open=choice.open,
         doc=doc,
         pointer=pointer,

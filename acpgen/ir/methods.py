@@ -8,11 +8,10 @@ from typing import Any
 
 from acpgen.ir import names
 from acpgen.ir.context import Context
-from acpgen.ir.model import AnyJson, Kind, Method, Model, Ref, Role, TypeExpr
-from acpgen.ir.objects import references
+from acpgen.ir.model import AnyJson, Method, MethodKind, Model, Ref, Role, TypeExpr
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+from acpgen.schema.walk import definition_pointer, description, own_references, references, walk
 from acpgen.text import did_you_mean
 
 ERRORS = "error responses"
@@ -20,7 +19,7 @@ ERRORS = "error responses"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Message:
+class MessageType:
     """A kind of message: the method, "request", "response" or "notification", and the sender ("agent", …)."""
 
     method: str
@@ -33,21 +32,21 @@ class Message:
         return Role(self.sender)
 
 
-def messages(model: Model) -> Iterator[tuple[Message, TypeExpr]]:
+def messages(model: Model) -> Iterator[tuple[MessageType, TypeExpr]]:
     """All messages with the types that they carry, in the order of the methods; error responses come last."""
     for method in model.methods:
         yield from messages_of(method)
     if model.errors.object is not None:
         for role in Role:
-            yield Message(ERRORS, "response", role.value), Ref(model.errors.object)
+            yield MessageType(ERRORS, "response", role.value), Ref(model.errors.object)
 
 
-def messages_of(method: Method) -> Iterator[tuple[Message, TypeExpr]]:
+def messages_of(method: Method) -> Iterator[tuple[MessageType, TypeExpr]]:
     """The messages of `method` with the types that they carry; the peer of the handler sends the first."""
     for handler in method.handlers:
-        yield Message(method.wire, method.kind.value, handler.peer.value), method.params
-        if method.kind is Kind.REQUEST and method.result is not None:
-            yield Message(method.wire, "response", handler.value), method.result
+        yield MessageType(method.wire, method.kind.value, handler.peer.value), method.params
+        if method.kind is MethodKind.REQUEST and method.result is not None:
+            yield MessageType(method.wire, "response", handler.value), method.result
 
 
 HANDLERS: Mapping[str, tuple[Role, ...]] = {
@@ -114,7 +113,7 @@ def _sort_in(context: Context, group: _Group, name: str) -> None:
 
 
 def _group_methods(context: Context, group: _Group, *, composed: Composed, docs: Mapping[str, str]) -> Iterator[Method]:
-    for part, kind in (("Request", Kind.REQUEST), ("Notification", Kind.NOTIFICATION)):
+    for part, kind in (("Request", MethodKind.REQUEST), ("Notification", MethodKind.NOTIFICATION)):
         if part in group.parts:
             yield from _method(context, group, kind, group.parts[part], composed=composed, docs=docs)
     if "Response" in group.parts and "Request" not in group.parts:
@@ -125,7 +124,7 @@ def _group_methods(context: Context, group: _Group, *, composed: Composed, docs:
 
 
 def _method(
-    context: Context, group: _Group, kind: Kind, definition: str, *, composed: Composed, docs: Mapping[str, str]
+    context: Context, group: _Group, kind: MethodKind, definition: str, *, composed: Composed, docs: Mapping[str, str]
 ) -> Iterator[Method]:
     node, pointer = context.definitions.nodes[definition], definition_pointer(definition)
     side = node["x-side"]
@@ -142,7 +141,7 @@ def _method(
         context.report.error(
             "bad-name", f"no Python name can be made of the method {group.wire!r}", at=join(pointer, "x-method")
         )
-    if kind is Kind.NOTIFICATION and "Request" in group.parts:
+    if kind is MethodKind.NOTIFICATION and "Request" in group.parts:
         name += "_notification"
     yield Method(
         wire=group.wire,
@@ -151,7 +150,7 @@ def _method(
         side=side,
         handlers=HANDLERS[side],
         params=Ref(context.class_name(definition)),
-        result=_result(context, group) if kind is Kind.REQUEST else None,
+        result=_result(context, group) if kind is MethodKind.REQUEST else None,
         gate=composed.gates.get(group.wire),
         doc=docs.get(definition) or str(node.get("description", "")),
         pointer=pointer,
@@ -214,10 +213,9 @@ def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
     docs: dict[str, str] = {}
     for node in nodes:
         for _, child in walk({key: value for key, value in node.items() if key != "$defs"}):
-            for part in [child, *child.get("allOf", [])] if isinstance(child, dict) else []:
-                target = referenced_definition(part)
-                if target is not None and child.get("description"):
-                    docs.setdefault(target, child["description"])
+            if text := description(child):
+                for target in own_references(child):
+                    docs.setdefault(target, text)
     return docs
 
 

@@ -160,7 +160,17 @@ class Leniency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Named:
+    """The Python name of a part of the schema, its description, and its places: see the docstring of the module."""
+
+    name: str
+    doc: str
+    pointer: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field(Named):
     """A property of an object.
 
     If the key is absent, that is an error (`required`), or the value is `default` or UNSET. `inherited` fields are
@@ -168,14 +178,10 @@ class Field:
     """
 
     wire: str
-    name: str
     type: TypeExpr
     required: bool
     default: Value | None
     leniency: Leniency
-    doc: str
-    pointer: str
-    origin: str
     inherited: bool = False
 
     @property
@@ -189,17 +195,13 @@ EXTRA_FIELD = "extra"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Struct:
+class Struct(Named):
     """An object with known properties: one class. `fields` starts with the inherited ones."""
 
-    name: str
     fields: tuple[Field, ...]
     base: str | None
     keeps_extra: bool
     rejects: Condition | None
-    doc: str
-    pointer: str
-    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,20 +232,16 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaggedUnion:
+class TaggedUnion(Named):
     """A union of objects told apart by the value of the property `tag`.
 
     Tried first: the variant of the tag. Then the `fallbacks` in schema order: members without a tag, and the member
     for other tags.
     """
 
-    name: str
     tag: str
     variants: tuple[Variant, ...]
     fallbacks: tuple[Candidate | OtherVariant, ...]
-    doc: str
-    pointer: str
-    origin: str
 
     @property
     def untagged(self) -> tuple[Candidate, ...]:
@@ -257,14 +255,10 @@ class TaggedUnion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UntaggedUnion:
+class UntaggedUnion(Named):
     """A union whose members are tried in schema order."""
 
-    name: str
     members: tuple[Candidate, ...]
-    doc: str
-    pointer: str
-    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,27 +271,19 @@ class EnumMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enum:
+class Enum(Named):
     """Named constants; an open enum accepts all other values of the primitive, too."""
 
-    name: str
     primitive: Primitive
     members: tuple[EnumMember, ...]
     open: bool
-    doc: str
-    pointer: str
-    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alias:
+class Alias(Named):
     """A second name of a type."""
 
-    name: str
     type: TypeExpr
-    doc: str
-    pointer: str
-    origin: str
 
 
 Definition: TypeAlias = Struct | TaggedUnion | UntaggedUnion | Enum | Alias
@@ -306,7 +292,7 @@ Definition: TypeAlias = Struct | TaggedUnion | UntaggedUnion | Enum | Alias
 # --- Methods and the whole ------------------------------------------------------------------------------------------
 
 
-class Kind(PythonEnum):
+class MethodKind(PythonEnum):
     """The kinds of methods (JSON-RPC 2.0, sections 4 and 4.1)."""
 
     REQUEST = "request"
@@ -314,23 +300,19 @@ class Kind(PythonEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class Method(Named):
     """A method that `handlers` handle. `side` is the value of `x-side`.
 
     `gate` is the capability that the handling side must have advertised.
     """
 
     wire: str
-    name: str
-    kind: Kind
+    kind: MethodKind
     side: str
     handlers: tuple[Role, ...]
     params: TypeExpr
     result: TypeExpr | None
     gate: Gate | None
-    doc: str
-    pointer: str
-    origin: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer, referenced_definition, walk
+from acpgen.schema.walk import definition_pointer, own_references, referenced_definition, references, walk
 
 T = TypeVar("T")
 
@@ -25,17 +25,9 @@ class Property:
     owners: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One member of a `oneOf` or `anyOf`."""
-
-    node: Any
-    pointer: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exclusion:
-    """A `not` of an object."""
+@dataclass(frozen=True, slots=True)
+class Subschema:
+    """A schema inside another one: a member of a `oneOf` or `anyOf`, or a `not`."""
 
     node: Any
     pointer: str
@@ -51,8 +43,8 @@ class Shape:
     """
 
     properties: tuple[Property, ...] = ()
-    branches: tuple[tuple[Member, ...], ...] = ()
-    exclusions: tuple[Exclusion, ...] = ()
+    branches: tuple[tuple[Subschema, ...], ...] = ()
+    exclusions: tuple[Subschema, ...] = ()
     owners: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
@@ -89,11 +81,11 @@ class Definitions:
         shape = Shape(
             properties=_own_properties(node, pointer, owners),
             branches=tuple(
-                tuple(Member(node=member, pointer=join(pointer, key, index)) for index, member in enumerate(node[key]))
+                tuple(Subschema(member, join(pointer, key, index)) for index, member in enumerate(node[key]))
                 for key in ("oneOf", "anyOf")
                 if key in node
             ),
-            exclusions=(Exclusion(node=node["not"], pointer=join(pointer, "not")),) if "not" in node else (),
+            exclusions=(Subschema(node["not"], join(pointer, "not")),) if "not" in node else (),
             owners=owners[-1:],
             docs=(node["description"],) if node.get("description") else (),
             required=frozenset(node.get("required", ())),
@@ -159,12 +151,9 @@ class Definitions:
     @cached_property
     def absorbed(self) -> frozenset[str]:
         """The definitions that are the payload of one union member only: they need no class of their own."""
-        uses = Counter(
-            target for name, node in self.nodes.items() if name not in self.envelopes for target in references(node)
-        )
-        payloads = {
-            target for name, node in self.nodes.items() if name not in self.envelopes for target in _payloads(node)
-        }
+        nodes = [node for name, node in self.nodes.items() if name not in self.envelopes]
+        uses = Counter(target for node in nodes for target in references(node))
+        payloads = {target for node in nodes for target in _payloads(node)}
         return frozenset(
             name
             for name in payloads
@@ -173,10 +162,9 @@ class Definitions:
 
     def base_of(self, owners: tuple[str, ...]) -> str | None:
         """The first of `owners` with a class of its own, which can be a base."""
-        for name in owners:
-            if name not in self.absorbed and not self.definition_shape(name).branches:
-                return name
-        return None
+        return next(
+            (each for each in owners if each not in self.absorbed and not self.definition_shape(each).branches), None
+        )
 
 
 def _distinct(parts: tuple[T, ...], key: Callable[[T], str]) -> tuple[T, ...]:
@@ -185,13 +173,6 @@ def _distinct(parts: tuple[T, ...], key: Callable[[T], str]) -> tuple[T, ...]:
     for part in parts:
         found.setdefault(key(part), part)
     return tuple(found.values())
-
-
-def references(node: Any) -> Iterator[str]:
-    """The definitions that `node` refers to, once for each `$ref`."""
-    for _, child in walk(node):
-        if (name := referenced_definition(child)) is not None:
-            yield name
 
 
 def _conjuncts(node: dict[str, Any], pointer: str) -> Iterator[tuple[Any, str]]:
@@ -223,5 +204,4 @@ def _payloads(definition: Any) -> Iterator[str]:
         for key in ("oneOf", "anyOf"):
             for member in node.get(key, []):
                 if isinstance(member, dict) and ("properties" in node or "properties" in member):
-                    parts = [member, *member.get("allOf", [])]
-                    yield from (target for part in parts if (target := referenced_definition(part)) is not None)
+                    yield from own_references(member)

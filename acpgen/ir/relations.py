@@ -9,6 +9,7 @@ from acpgen.ir.model import (
     AnyJson,
     Choice,
     Const,
+    Definition,
     Enum,
     Field,
     ListOf,
@@ -25,7 +26,7 @@ from acpgen.ir.model import (
 )
 from acpgen.ir.order import members
 
-Resolved = Struct | TaggedUnion | UntaggedUnion | Scalar | Const | Choice | ListOf | MapOf | Nullable | AnyJson
+Resolved = Struct | TaggedUnion | UntaggedUnion | Scalar | Const | Choice | ListOf | MapOf | Nullable | AnyJson | Ref
 
 _DEPTH = 12
 """The depth limit of a comparison: recursive types have no end."""
@@ -45,46 +46,33 @@ def concrete(expression: TypeExpr, model: Model) -> TypeExpr:
     """The type behind aliases; an enum becomes the choice of its values."""
     found = resolved(expression, model)
     definition = model.by_name[found.name] if isinstance(found, Ref) else None
-    if isinstance(definition, Enum):
-        values = tuple(each.value for each in definition.members)
-        return Choice(primitive=definition.primitive, values=values, open=definition.open)
-    return found
+    return _choice(definition) if isinstance(definition, Enum) else found
+
+
+def _choice(enum: Enum) -> Choice:
+    return Choice(primitive=enum.primitive, values=tuple(each.value for each in enum.members), open=enum.open)
 
 
 class Coverage:
-    """Relations between the types of one model."""
+    """Relations between types. A reference to a type that is not among `definitions` stands for itself only."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._covers: dict[tuple[str, str, int], bool] = {}
-        self._disjoint: dict[tuple[str, str, int], bool] = {}
-
-    def describe(self, expression: TypeExpr) -> str:
-        """A short name of the type for messages."""
-        match expression:
-            case Ref(name):
-                return name
-            case ListOf(item=item):
-                return f"an array of {self.describe(item)}"
-            case MapOf(value):
-                return f"a map of {self.describe(value)}"
-            case Nullable(inner):
-                return f"{self.describe(inner)} or null"
-            case Scalar(primitive=primitive) | Choice(primitive=primitive):
-                return primitive.value
-            case Const(value):
-                return repr(value)
-            case AnyJson():
-                return "any JSON"
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+        self._definitions = definitions
+        # memoised: the number of paths is exponential
+        self._covers: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
+        self._disjoint: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
 
     def resolve(self, expression: TypeExpr) -> Resolved:
         """The type behind aliases; a class or union as its definition, an enum as the choice of its values."""
-        found = concrete(expression, self._model)
-        if not isinstance(found, Ref):
-            return found
-        definition = self._model.by_name[found.name]
-        assert isinstance(definition, (Struct, TaggedUnion, UntaggedUnion))
-        return definition
+        if not isinstance(expression, Ref) or expression.name not in self._definitions:
+            return expression
+        match self._definitions[expression.name]:
+            case Alias(type=target):
+                return self.resolve(target)
+            case Enum() as enum:
+                return _choice(enum)
+            case definition:
+                return definition
 
     def covers(self, wide: TypeExpr, narrow: TypeExpr, depth: int = _DEPTH) -> bool:
         """True if every value of `narrow` certainly is one of `wide`."""
@@ -92,10 +80,8 @@ class Coverage:
             return True
         if depth == 0:
             return False
-        if not (isinstance(wide, Ref) and isinstance(narrow, Ref)):
-            return self._finds_cover(wide, narrow, depth)
-        key = (wide.name, narrow.name, depth)
-        if key not in self._covers:  # memoised: the number of paths is exponential
+        key = (wide, narrow, depth)
+        if key not in self._covers:
             self._covers[key] = self._finds_cover(wide, narrow, depth)
         return self._covers[key]
 
@@ -126,6 +112,8 @@ class Coverage:
                 return isinstance(other, Struct) and self._covers_struct(one, other, depth)
             case Scalar() | Const() | Choice():
                 return covers_scalar(one, other)
+            case Ref():
+                return False
 
     def _covers_struct(self, wide: Struct, narrow: Struct, depth: int) -> bool:
         theirs = {field.wire: field for field in narrow.fields}
@@ -144,9 +132,7 @@ class Coverage:
         """True if certainly no value is of both types."""
         if depth == 0:
             return False
-        if not (isinstance(one, Ref) and isinstance(other, Ref)):
-            return self._finds_disjoint(one, other, depth)
-        key = (one.name, other.name, depth)
+        key = (one, other, depth)
         if key not in self._disjoint:
             self._disjoint[key] = self._finds_disjoint(one, other, depth)
         return self._disjoint[key]
@@ -160,7 +146,7 @@ class Coverage:
                 case Nullable(inner):
                     null = Scalar(primitive=Primitive.NULL)
                     return self.disjoint(inner, second, depth - 1) and self.disjoint(null, second, depth - 1)
-        if isinstance(left, AnyJson) or isinstance(right, AnyJson):
+        if isinstance(left, (AnyJson, Ref)) or isinstance(right, (AnyJson, Ref)):
             return False
         if _json_kind(left).isdisjoint(_json_kind(right)):
             return True

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum as PythonEnum
 
-from acpgen.ir.defaults import replaces_misfits, skips_misfits
-from acpgen.ir.methods import Message, messages
+from acpgen.ir.leniency import replaces_misfits, skips_misfits
+from acpgen.ir.methods import MessageType, messages
 from acpgen.ir.model import Alias, Definition, Enum, Model, Struct, TaggedUnion, TypeExpr, UntaggedUnion
 from acpgen.ir.order import members, references, untagged
 from acpgen.ir.relations import Coverage
@@ -25,9 +25,9 @@ class Misfit(PythonEnum):
     FORGIVEN = "forgiven"
     """Every reader replaces or skips the value, or reads it as another member of a union."""
 
-    def inside(self, inner: Misfit) -> Misfit:
-        """The effect on the message of a misfit in a part, if `self` is the effect of the part."""
-        return self if inner is Misfit.REFUSED else inner
+    def inside(self, outer: Misfit) -> Misfit:
+        """The effect of a misfit in a part: forgiven if the reader of the part (`self`) or one around it forgives."""
+        return Misfit.FORGIVEN if Misfit.FORGIVEN in (self, outer) else Misfit.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class TypeUsage:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._coverage = Coverage(model)
+        self._coverage = Coverage(model.by_name)
         self._from = {each.name: tuple(self._edges(each)) for each in model.definitions}
         self._to: defaultdict[str, list[_Edge]] = defaultdict(list)
         for edges in self._from.values():
@@ -111,9 +111,9 @@ class TypeUsage:
         caught = any(each != member and self._coverage.covers(each, member) for each in others)
         return Misfit.FORGIVEN if caught else Misfit.REFUSED
 
-    def misfits(self) -> Mapping[str, Mapping[Message, Misfit]]:
+    def misfits(self) -> Mapping[str, Mapping[MessageType, Misfit]]:
         """The messages that carry each definition, with the effect of a misfit: REFUSED if any path refuses it."""
-        found: dict[str, dict[Message, Misfit]] = {}
+        found: dict[str, dict[MessageType, Misfit]] = {}
         # a loop, not recursion: definitions may form a chain longer than Python's stack
         todo = [(message, name, Misfit.REFUSED) for message, each in messages(self._model) for name in references(each)]
         while todo:
@@ -121,7 +121,7 @@ class TypeUsage:
             known = found.setdefault(name, {})
             if known.get(message) not in (Misfit.REFUSED, misfit):
                 known[message] = misfit
-                todo += [(message, each.target, misfit.inside(each.misfit)) for each in self._from[name]]
+                todo += [(message, each.target, each.misfit.inside(misfit)) for each in self._from[name]]
         return found
 
     def of(self, name: str) -> Uses:

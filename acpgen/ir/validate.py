@@ -7,10 +7,13 @@ from itertools import combinations
 
 from acpgen.diagnostics import Report
 from acpgen.ir import names
-from acpgen.ir.defaults import stand_in
+from acpgen.ir.leniency import can_fall_back
 from acpgen.ir.model import (
     Alias,
+    AnyJson,
     Candidate,
+    Choice,
+    Const,
     Definition,
     Enum,
     Field,
@@ -19,6 +22,7 @@ from acpgen.ir.model import (
     Model,
     Nullable,
     Ref,
+    Scalar,
     Struct,
     TaggedUnion,
     TypeExpr,
@@ -48,14 +52,14 @@ def check_model(model: Model, report: Report) -> None:
     _check_names(model, report)
     _check_gates(model, report)
     _check_readings(model, report)
-    coverage = Coverage(model)
+    coverage = Coverage(model.by_name)
     for definition in model.definitions:
         match definition:
             case definition if _is_too_wide(definition, report):
                 pass
             case Struct():
                 for field in definition.fields:
-                    _check_leniency(field, coverage, report)
+                    _check_leniency(field, model, report)
             case UntaggedUnion(members=candidates):
                 _check_candidates(definition, candidates, coverage, report)
             case TaggedUnion():
@@ -147,10 +151,9 @@ def _readings(expression: TypeExpr, known: Mapping[str, int]) -> int:
             return 1
 
 
-def _check_leniency(field: Field, coverage: Coverage, report: Report) -> None:
-    falls_back = field.leniency.default_on_error or field.leniency.default_on_null
-    has_default = not field.required or stand_in(field, coverage.resolve(field.type)) is not None
-    if falls_back and not has_default and not field.inherited:
+def _check_leniency(field: Field, model: Model, report: Report) -> None:
+    is_lenient = field.leniency.default_on_error or field.leniency.default_on_null
+    if is_lenient and not can_fall_back(field, model) and not field.inherited:
         report.warning(
             "leniency-without-default",
             f"{field.wire!r} is required and has no default to fall back to; it is decoded strictly",
@@ -160,7 +163,7 @@ def _check_leniency(field: Field, coverage: Coverage, report: Report) -> None:
 
 def _check_candidates(union: Definition, candidates: Sequence[Candidate], coverage: Coverage, report: Report) -> None:
     for earlier, later in combinations(candidates, 2):
-        one, other = coverage.describe(earlier.type), coverage.describe(later.type)
+        one, other = _described(earlier.type), _described(later.type)
         if coverage.covers(earlier.type, later.type):
             report.warning(
                 "unreachable-member",
@@ -174,3 +177,22 @@ def _check_candidates(union: Definition, candidates: Sequence[Candidate], covera
                 f"{union.name}: a value may fit both {one} and {other}; it becomes {one}, which comes first",
                 at=union.pointer,
             )
+
+
+def _described(expression: TypeExpr) -> str:
+    """A short name of the type for messages."""
+    match expression:
+        case Ref(name):
+            return name
+        case ListOf(item=item):
+            return f"an array of {_described(item)}"
+        case MapOf(value):
+            return f"a map of {_described(value)}"
+        case Nullable(inner):
+            return f"{_described(inner)} or null"
+        case Scalar(primitive=primitive) | Choice(primitive=primitive):
+            return primitive.value
+        case Const(value):
+            return repr(value)
+        case AnyJson():
+            return "any JSON"

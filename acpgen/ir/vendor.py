@@ -7,7 +7,7 @@ from collections import defaultdict
 from acpgen.diagnostics import Report
 from acpgen.ir import names
 from acpgen.ir.methods import messages_of
-from acpgen.ir.model import Kind, Method, Ref
+from acpgen.ir.model import Method, MethodKind, Ref
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
 
@@ -43,7 +43,7 @@ def _check_side(method: Method, senders: defaultdict[str, set[str]], report: Rep
     """Compare with the gate: the side that handles a request announces it."""
     announced = senders[names.class_name(method.gate.root)] if method.gate else set()
     handlers = {role.value for role in method.handlers}
-    if method.kind is Kind.REQUEST and announced and not announced & handlers:
+    if method.kind is MethodKind.REQUEST and announced and not announced & handlers:
         report.warning(
             "vendor-side",
             f"{method.wire!r} is handled by the {' and '.join(handlers)}, and waits for a capability that the"

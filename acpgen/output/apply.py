@@ -18,8 +18,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
+from acpgen.output.checks import check_folders_writable
 from acpgen.output.paths import LOCK_NAME, STAGE_PREFIX, missing_folders, real_root
-from acpgen.output.plan import Change, Kind, Plan, check_folders_writable, compare
+from acpgen.output.plan import Change, Kind, Plan, compare
 
 _LEFTOVER_SECONDS = 3600.0
 """Age from which a staged file counts as left behind. Without a lock, a younger one may be in use."""

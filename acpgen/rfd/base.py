@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from acpgen.ir.model import Role
@@ -22,7 +22,6 @@ from acpgen.schema.walk import (
     referenced_definition,
     schema_list,
     schema_map,
-    walk,
 )
 
 _HANDSHAKE = "initialize"
@@ -69,34 +68,27 @@ class Slot:
     root: str
     path: tuple[str, ...]
     owner: str
-    node: Any
     sender: str | None
 
 
 def capability_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
     """All properties below the params and the result of the handshake, up to a limit."""
-    return islice(_all_slots(definitions), _MAX_SLOTS)
+    roots = [name for name, node in definitions.items() if schema_map({"": node}, "").get("x-method") == _HANDSHAKE]
+    slots = (_slots(name, definitions, root=name, path=(), sender=_sender(name, definitions)) for name in roots)
+    return islice(chain.from_iterable(slots), _MAX_SLOTS)
 
 
-def _all_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
-    for name, node in definitions.items():
-        if isinstance(node, dict) and node.get("x-method") == _HANDSHAKE:
-            sender = _sender(node.get("x-side"), is_response=name.endswith("Response"))
-            yield from _slots(name, definitions, root=name, path=(), sender=sender)
-
-
-def _sender(side: object, *, is_response: bool) -> str | None:
-    roles = [role.value for role in Role]
-    if side not in roles:
-        return None
-    return str(side) if is_response else roles[1 - roles.index(str(side))]
+def _sender(message: str, definitions: Mapping[str, Any]) -> str | None:
+    """The side that sends a message of the handshake: `x-side` is the one that handles the method."""
+    handler = next((role for role in Role if role.value == definitions[message].get("x-side")), None)
+    return handler and (handler if message.endswith("Response") else handler.peer).value
 
 
 def _slots(
     owner: str, definitions: Mapping[str, Any], *, root: str, path: tuple[str, ...], sender: str | None
 ) -> Iterator[Slot]:
     for holder, wire, node in properties_of(owner, definitions):
-        yield Slot(root=root, path=(*path, wire), owner=holder, node=node, sender=sender)
+        yield Slot(root=root, path=(*path, wire), owner=holder, sender=sender)
         target = single_reference(node)
         if target in definitions and len(path) < _MAX_DEPTH:
             yield from _slots(str(target), definitions, root=root, path=(*path, wire), sender=sender)
@@ -116,29 +108,9 @@ def properties_of(name: str, definitions: Mapping[str, Any]) -> list[tuple[str, 
     ]
 
 
-def required_of(name: str, definitions: Mapping[str, Any]) -> set[str]:
-    """The required properties of a definition, inherited ones included."""
-    parts = layers(definitions[name], definition_pointer(name), definitions)
-    return {wire for _, layer in parts for wire in schema_list(layer, "required") if isinstance(wire, str)}
-
-
 def single_reference(node: Any) -> str | None:
     """The definition that `node` refers to, apart from null; None if there is none or a choice."""
     return next((name for _, layer in layers(node, "", {}) if (name := referenced_definition(layer))), None)
-
-
-def error_object(definitions: Mapping[str, Any]) -> str | None:
-    """The definition of `error` in a JSON-RPC response."""
-    for node in definitions.values():
-        for pointer, child in walk(node):
-            if pointer.endswith("/properties/error") and (name := single_reference(child)) in definitions:
-                wires = {wire for _, wire, _ in properties_of(str(name), definitions)}
-                if {"code", "message"} <= wires:
-                    return name
-    return None
-
-
-# --- Layout ----------------------------------------------------------------------------------------------------------
 
 
 def styled(node: Any) -> Any:
@@ -191,15 +163,7 @@ def described(node: Any, doc: str) -> Any:
     return {"description": doc, **({"allOf": [node]} if "$ref" in node else node)}
 
 
-# --- Names -----------------------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=2_000)
 def lower_words(text: str) -> tuple[str, ...]:
     """The words of a name in lower case."""
     return tuple(word.lower() for word in words(text))
-
-
-def names_of(path: Sequence[str]) -> frozenset[tuple[str, ...]]:
-    """The words of all methods that a capability at `path` enables by its name: those of each end of the path."""
-    return frozenset(lower_words(".".join(path[start:])) for start in range(len(path)))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from acpgen.diagnostics import Location
-from acpgen.rfd.blocks import Block, Findings, line_range
+from acpgen.diagnostics import Location, Report
+from acpgen.rfd.blocks import Block, line_range
 from acpgen.text import cut
 
 if TYPE_CHECKING:
@@ -17,18 +16,13 @@ if TYPE_CHECKING:
 
 MAX_CODE = 32 * 1024
 """The limit for one block, in bytes: error recovery takes quadratic time. Blocks of real texts stay below 4 KB."""
-_DECLARATIONS = frozenset({"interface_declaration", "type_alias_declaration", "enum_declaration"})
+_DECLARATIONS = frozenset({"interface_declaration", "type_alias_declaration"})
 _WRAPPERS = frozenset({"export_statement", "ambient_declaration"})
 
 _ELISION = re.compile(
     r"\.\.\.|…|\b(?:existing|other|remaining) (?:fields|properties|members|variants|values)", re.IGNORECASE
 )
-_ELLIPSIS = re.compile(
-    rb"(?P<skip>\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?|`[^`]*`?|//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?)"
-    rb"|\.\.\.(?P<ends>[ \t]*[;,\n|}])?"
-)
-_ELLIPSES = frozenset({"...", ".."})
-"""The original text of the two placeholders, `___` and `__;`."""
+_ELLIPSIS_LINE = re.compile(rb"(?m)^([ \t]*)\.\.\.(?=[ \t]*[;,]?[ \t]*$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,28 +53,33 @@ class Code:
         last = max(start.row, end.row - (end.column == 0))
         return range(self.block.first + start.row, self.block.first + last + 1)
 
+    def report_unread(self, node: Node, why: str, report: Report) -> None:
+        """Report a node that is not read."""
+        lines = self.range(node)
+        message = f"{line_range(lines.start, lines[-1])} not read: `{self.excerpt(node)}` {why}"
+        hint = "add what it says to the draft where it matters"
+        report.warning("rfd-typescript", message, at=self.location(node), hint=hint)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Declaration:
-    """An interface, type alias or enum. `doc` is the comment before it, `trailing` the one behind it in its line."""
+    """An interface or type alias. `doc` is the documentation before it."""
 
     name: str
     node: Node
     doc: str
-    trailing: str
     code: Code
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Item:
-    """A node with the comments before it, and the one behind it in its line."""
+    """A node with the documentation before it."""
 
     node: Node
     doc: str
-    trailing: str = ""
 
 
-def read_declarations(block: Block, findings: Findings) -> list[Declaration]:
+def read_declarations(block: Block, report: Report) -> list[Declaration]:
     """Parse the declarations in a block; report all other lines."""
     # imported here because they belong to the extra `rfd`
     from tree_sitter import Language, Parser
@@ -89,70 +88,41 @@ def read_declarations(block: Block, findings: Findings) -> list[Declaration]:
     data = block.text.encode()
     if len(data) > MAX_CODE:
         message = f"{line_range(block.first, block.last)} not read: more than {MAX_CODE // 1024} KiB of TypeScript"
-        findings.warn("rfd-typescript", message, block.location(0))
+        report.warning("rfd-typescript", message, at=block.location(0))
         return []
     code = Code(block=block, data=data, lines=data.split(b"\n"))
-    root = Parser(Language(language_typescript())).parse(_ELLIPSIS.sub(_placeholder, data)).root_node
+    # a line of `...` is not valid TypeScript: it is parsed as a comment, of the same length to keep all positions
+    root = Parser(Language(language_typescript())).parse(_ELLIPSIS_LINE.sub(rb"\1// ", data)).root_node
     items, _ = items_of(root.children, code)
-    pairs = [(item, _declaration(item, code)) for item in items if item.node.type != "empty_statement"]
-    for is_unread, group in groupby(pairs, key=lambda pair: pair[1] is None):
-        if is_unread:
-            _report_unread([item.node for item, _ in group], code, findings)
-    if not pairs:
-        findings.note("rfd-value", "no declarations in this block", block.location(0))
-    return [declaration for _, declaration in pairs if declaration is not None]
-
-
-def _placeholder(match: re.Match[bytes]) -> bytes:
-    """A name in the place of `...`, which is not valid TypeScript; the same length keeps all positions."""
-    if match["skip"] is not None:
-        return match[0]
-    return b"___" + match["ends"] if match["ends"] else b"__;"
+    found = []
+    for item in items:
+        if declaration := _declaration(item, code):
+            found.append(declaration)
+        elif item.node.type != "empty_statement":
+            what = "is not a valid interface or type alias without type parameters"
+            code.report_unread(item.node, what, report)
+    return found
 
 
 def items_of(nodes: Iterable[Node], code: Code) -> tuple[list[Item], bool]:
-    """The nodes with the comments about each, and whether `...` or a comment stands for more of them."""
-    nodes = list(nodes)
+    """The nodes with the `/** */` comment before each, and whether another comment stands for more of them."""
     found: list[Item] = []
-    before: list[str] = []
-    is_elided = False
-    for index, node in enumerate(nodes):
+    doc, is_elided = "", False
+    for node in nodes:
         if node.type == "comment":
             text = code.text(node)
-            if _ELISION.search(text) and not text.startswith("/**"):
-                is_elided = True
-            elif not _is_trailing(nodes, index):
-                before.append(text)
-            elif found and nodes[index - 1].type != "{":
-                found[-1].trailing = found[-1].trailing or _doc([text])
-        elif node.is_named or node.is_missing:
-            if code.text(node) in _ELLIPSES:
-                is_elided = True
+            if text.startswith("/**"):
+                doc = _doc(text)
             else:
-                found.append(Item(node, _doc(before)))
-            before = []
+                is_elided = is_elided or _ELISION.search(text) is not None
+        elif node.is_named or node.is_missing:
+            found.append(Item(node, doc))
+            doc = ""
     return found, is_elided
 
 
-def _is_trailing(nodes: list[Node], index: int) -> bool:
-    """Whether the comment `nodes[index]` ends a line that begins with something else."""
-    node = nodes[index]
-    starts_line = index == 0 or nodes[index - 1].end_point.row < node.start_point.row
-    ends_line = index + 1 == len(nodes) or nodes[index + 1].start_point.row > node.end_point.row
-    return ends_line and not starts_line
-
-
-def _doc(comments: Iterable[str]) -> str:
-    """The text of the last comment for documentation, else of all comments."""
-    texts = [(raw.startswith("/**"), _comment_text(raw)) for raw in comments]
-    docs = [text for is_doc, text in texts if is_doc]
-    return docs[-1] if docs else " ".join(text for _, text in texts if text)
-
-
-def _comment_text(raw: str) -> str:
-    if raw.startswith("//"):
-        return raw.lstrip("/").strip()
-    lines = (line.strip().lstrip("*").strip() for line in raw[2:].removesuffix("*/").split("\n"))
+def _doc(comment: str) -> str:
+    lines = (line.strip().lstrip("*").strip() for line in comment[2:].removesuffix("*/").split("\n"))
     return " ".join(line for line in lines if line)
 
 
@@ -167,18 +137,7 @@ def _declaration(item: Item, code: Code) -> Declaration | None:
     body = node.child_by_field_name("body")
     if any(child.is_error or child.is_missing for child in node.children) or (body and body.children[-1].is_missing):
         return None
-    return Declaration(name=code.text(name), node=node, doc=item.doc, trailing=item.trailing, code=code)
-
-
-def _report_unread(nodes: list[Node], code: Code, findings: Findings) -> None:
-    first, last = code.range(nodes[0]).start, code.range(nodes[-1])[-1]
-    findings.warn(
-        "rfd-typescript",
-        f"{line_range(first, last)} not read: `{code.excerpt(nodes[0])}` is not a valid interface, type alias or enum"
-        " without type parameters",
-        code.location(nodes[0]),
-        hint="add what it says to the draft where it matters",
-    )
+    return Declaration(name=code.text(name), node=node, doc=item.doc, code=code)
 
 
 def types_of(node: Node) -> list[Node]:

@@ -1,4 +1,4 @@
-"""Read the JSON values in the blocks of an RFD, with comments in them; recognise schemas and messages."""
+"""Read the JSON values in the blocks of an RFD, with comments in them; recognise messages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-from acpgen.diagnostics import InputError, Location
-from acpgen.rfd.blocks import Block, Findings, line_range
-from acpgen.schema.document import Document, join, parse_document
+from acpgen.diagnostics import InputError, Location, Report
+from acpgen.rfd.blocks import Block, line_range
+from acpgen.schema.document import Document, parse_document
 
 _COMMENT = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"?|//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -19,11 +18,7 @@ _MAX_VALUES = 50
 _MAX_NAME = 200
 """The limit for the name of a method, in characters."""
 _DECODER = json.JSONDecoder()
-
-_TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
-_STRUCTURE = frozenset(
-    {"properties", "items", "const", "enum", "$ref", "anyOf", "oneOf", "allOf", "additionalProperties"}
-)
+_SCHEMA = re.compile(r'"(?:properties|items|enum|anyOf|oneOf|allOf)"\s*:\s*[{\[]|"type"\s*:\s*"(?:object|string)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,7 +53,7 @@ class Piece:
         return self.comments.get(self.location(pointer).line, "")
 
 
-def read_pieces(block: Block, findings: Findings) -> Iterator[Piece]:
+def read_pieces(block: Block, report: Report) -> Iterator[Piece]:
     """Read the objects in a block; report values of other types, and the first error."""
     text, comments = _without_comments(block)
     position, count = _skip(text, 0), 0
@@ -66,40 +61,37 @@ def read_pieces(block: Block, findings: Findings) -> Iterator[Piece]:
         count += 1
         try:
             if count > _MAX_VALUES:
-                raise json.JSONDecodeError(f"more than {_MAX_VALUES} values in one block", text, position)
+                raise ValueError(f"more than {_MAX_VALUES} values in one block")
             value, end = _DECODER.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            _report(block, findings, f"not JSON: {error.msg}", block.location(error.pos))
-            return
         except (ValueError, RecursionError) as error:
-            _report(block, findings, f"not JSON: {str(error)[:100]}", block.location(position))
+            offset, why = position, str(error)[:100]
+            if isinstance(error, json.JSONDecodeError):
+                offset, why = error.pos, error.msg
+            _report_error(block, report, f"not JSON: {why}", at=block.location(offset))
             return
         if isinstance(value, dict):
-            yield from _piece(block, findings, text=text[:end], start=position, comments=comments)
+            yield from _piece(block, report, text=text[:end], start=position, comments=comments)
         else:
-            has_schema = isinstance(value, list) and any(map(looks_like_schema, value))
-            report_value(block.location(position), findings, count=int(has_schema))
+            report_value(text[position:end], block.location(position), report)
         position = _skip(text, end)
-        if text.startswith(",", position):
-            position = _skip(text, position + 1)
 
 
-def _piece(block: Block, findings: Findings, *, text: str, start: int, comments: Mapping[int, str]) -> Iterator[Piece]:
+def _piece(block: Block, report: Report, *, text: str, start: int, comments: Mapping[int, str]) -> Iterator[Piece]:
     # blanks in the place of earlier values keep the positions right
     padded = re.sub(r"[^\n]", " ", text[:start]) + text[start:]
     try:
         document = parse_document(padded.encode(), label=block.source.label, origin=block.source.label)
     except InputError as error:
         for found in error.diagnostics:
-            _report(block, findings, found.message, block.location(start))
+            _report_error(block, report, found.message, at=block.location(start))
         return
     yield Piece(block=block, document=document, comments=comments)
 
 
-def _report(block: Block, findings: Findings, message: str, location: Location) -> None:
+def _report_error(block: Block, report: Report, message: str, *, at: Location) -> None:
     where = line_range(block.first, block.last)
     hint = "only comments may be added to JSON: write out the parts that `...` stands for"
-    findings.warn("rfd-bad-json", f"cannot read the block in {where}: {message}", location, hint=hint)
+    report.warning("rfd-bad-json", f"cannot read the block in {where}: {message}", at=at, hint=hint)
 
 
 def _without_comments(block: Block) -> tuple[str, Mapping[int, str]]:
@@ -121,79 +113,23 @@ def _skip(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def looks_like_schema(node: Any) -> bool:
-    """Whether a value looks like a JSON Schema."""
-    if not isinstance(node, dict):
-        return False
-    stated = node.get("type")
-    kinds = stated if isinstance(stated, list) else [stated]
-    is_typed = bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
-    has_structure = bool(_STRUCTURE & node.keys()) and not any(
-        isinstance(node.get(key, {}), str) for key in ("properties", "items")
-    )
-    is_plain = node.keys() <= {"type", "description", "title", "format"}
-    return (is_typed and (has_structure or is_plain)) or (has_structure and stated is None)
+def report_value(text: str, location: Location, report: Report) -> None:
+    """Report a value that adds nothing to the draft; a warning if it looks like a schema."""
+    message = "this value adds nothing to the draft"
+    if _SCHEMA.search(text):
+        hint = "where it is the schema of a definition, put it under its name into `$defs` of the draft"
+        report.warning("rfd-value", f"{message}, but looks like a schema without a name", at=location, hint=hint)
+    else:
+        report.note("rfd-value", message, at=location)
 
 
-def report_unused(piece: Piece, findings: Findings) -> None:
-    """Report an object that adds nothing to the draft; a warning if there are schemas in it."""
-    found = list(_find_schemas(piece.root, ()))
-    report_value(piece.location(join("", *found[0]) if found else ""), findings, count=len(found))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """An example of a request or a notification."""
 
-
-def _find_schemas(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    """The paths of the outermost values that look like schemas; `parse_document` has bounded the depth."""
-    if looks_like_schema(node):
-        yield path
-        return
-    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    for key, child in items:
-        yield from _find_schemas(child, (*path, key))
-
-
-def report_value(location: Location, findings: Findings, *, count: int) -> None:
-    """Report a value that adds nothing to the draft; `count` is the number of schemas in it."""
-    if count == 0:
-        findings.note("rfd-value", "this value adds nothing to the draft", location)
-        return
-    what = "a schema" if count == 1 else f"{count} schemas, the first of them here,"
-    findings.warn(
-        "rfd-value",
-        f"this value has {what} without a definition's name: not in the draft",
-        location,
-        hint="where it is a definition, put it under its name into `$defs` of the draft",
-    )
-
-
-# --- Messages --------------------------------------------------------------------------------------------------------
-
-
-class MessageKind(Enum):
-    """The kinds of JSON-RPC messages."""
-
-    REQUEST = "request"
-    NOTIFICATION = "notification"
-    RESULT = "result"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Message:
-    """An example of a message; `method` is None for a response without a request before it."""
-
-    kind: MessageKind
-    method: str | None
-    piece: Piece
-
-    @property
-    def is_call(self) -> bool:
-        """Whether it is a request or a notification."""
-        return self.kind in (MessageKind.REQUEST, MessageKind.NOTIFICATION)
-
-    @property
-    def location(self) -> Location:
-        """The location of the first bracket."""
-        return self.piece.location("")
+    method: str
+    is_request: bool
+    location: Location
 
 
 def is_message(root: Mapping[str, Any]) -> bool:
@@ -201,16 +137,19 @@ def is_message(root: Mapping[str, Any]) -> bool:
     return "jsonrpc" in root or (isinstance(root.get("method"), str) and ("params" in root or "id" in root))
 
 
-def read_messages(pieces: Iterable[Piece]) -> Iterator[Message]:
-    """The messages in the order of the text; a response belongs to the last request with its id."""
+def read_calls(messages: Iterable[Piece], report: Report) -> list[Call]:
+    """The requests and notifications among messages; each message gets a note."""
+    calls: list[Call] = []
     asked: dict[str, str] = {}
-    for piece in pieces:
-        root, key, method = piece.root, repr(piece.root.get("id")), piece.root.get("method")
+    for piece in messages:
+        key, method, location = repr(piece.root.get("id")), piece.root.get("method"), piece.location("")
         if isinstance(method, str) and 0 < len(method) <= _MAX_NAME:
-            kind = MessageKind.REQUEST if "id" in root else MessageKind.NOTIFICATION
-            if kind is MessageKind.REQUEST:
+            is_request = "id" in piece.root
+            if is_request:
                 asked[key] = method
-            yield Message(kind=kind, method=method, piece=piece)
+            calls.append(Call(method=method, is_request=is_request, location=location))
+            text = f"a {'request' if is_request else 'notification'} of {method}"
         else:
-            kind = MessageKind.ERROR if "error" in root else MessageKind.RESULT
-            yield Message(kind=kind, method=asked.get(key), piece=piece)
+            text = f"a response to {asked.get(key, 'a request that is not shown')}"
+        report.note("rfd-example", f"an example: {text}", at=location)
+    return calls

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.schema.equality import canonical, json_text
-from acpgen.schema.walk import layers, referenced_definition, schema_list, schema_map
+from acpgen.schema.walk import layers, own_references, schema_list, schema_map
 
 _KEYS = ("oneOf", "anyOf")
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
@@ -99,6 +99,7 @@ def _read_union(key: str, members: list[Any], wanted: Mapping[str, Any], definit
 
 
 def _likeness(union: Union, addition: Any, wanted: Mapping[str, Any]) -> tuple[bool, int]:
+    """The sort key of unions by how well `addition` fits: by its tag or constant, then the one with most constants."""
     kinds = Counter(union.identity(member)[0] for member in union.members)
     return (union.tag in wanted or union.identity(addition)[0] == "value", kinds["value"])
 
@@ -119,11 +120,9 @@ def _consts(parts: list[dict[str, Any]], required: set[str]) -> Iterator[tuple[s
 
 def _untagged_name(member: dict[str, Any]) -> str:
     """The identity of a member without a tag: its definition, else its title, else its shape."""
-    for part in (member, *schema_list(member, "allOf")):
-        if (name := referenced_definition(part)) is not None:
-            return name
     title = member.get("title")
-    return title if isinstance(title, str) else json_text(canonical(member))
+    shape = title if isinstance(title, str) else json_text(canonical(member))
+    return next(own_references(member), shape)
 
 
 def type_of_constant(value: Any) -> str:

@@ -1,24 +1,19 @@
-"""The schemas and extension fragments that come with acpgen.
-
-Their readers are imported late: listing the files does not need them.
-"""
+"""The schemas and extension fragments that come with acpgen."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from acpgen.diagnostics import InputError, input_error
 from acpgen.schema.data import data_folder
+from acpgen.schema.document import Document, read_document
+from acpgen.schema.facts import NO_FACTS, Facts, fitting_facts, read_facts, ungated
+from acpgen.schema.fragment import Fragment, load_fragment
+from acpgen.schema.walk import schema_map
 from acpgen.text import did_you_mean
-
-if TYPE_CHECKING:
-    from acpgen.schema.document import Document
-    from acpgen.schema.facts import Facts
-    from acpgen.schema.fragment import Fragment
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PROTOCOL = re.compile(r"v(\d+)")
@@ -61,20 +56,19 @@ def _parts(text: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in text.split("."))
 
 
-def list_releases(data: Path | None = None) -> tuple[Release, ...]:
-    """The bundled releases by protocol, oldest first; `data` replaces the data folder of acpgen."""
-    folder = data or data_folder()
+def list_releases() -> tuple[Release, ...]:
+    """The bundled releases by protocol, oldest first."""
     releases = [
         Release(protocol=int(match[1]), name=path.parent.name, schema=path, facts=path.parent / "facts.json")
-        for path in folder.glob("schema/v*/*/schema.json")
+        for path in data_folder().glob("schema/v*/*/schema.json")
         if (match := _PROTOCOL.fullmatch(path.parts[-3]))
     ]
     return tuple(sorted(releases, key=lambda release: (release.protocol, version_key(release.name))))
 
 
-def find_release(protocol: int, release: str | None = None, *, data: Path | None = None) -> Release:
+def find_release(protocol: int, release: str | None = None) -> Release:
     """The bundled release of that name, or the newest; raises `InputError` with the list of releases."""
-    releases = list_releases(data)
+    releases = list_releases()
     candidates = [known for known in releases if known.protocol == protocol]
     if not candidates:
         protocols = ", ".join(str(known) for known in sorted({known.protocol for known in releases}))
@@ -95,23 +89,18 @@ def find_release(protocol: int, release: str | None = None, *, data: Path | None
 
 def load_release(release: Release) -> Document:
     """The schema of `release`; raises `InputError` if it cannot be read."""
-    from acpgen.schema.document import read_document
-
     return read_document(release.schema, label=release.label, origin=release.origin)
 
 
-def newest_release(protocol: int, *, data: Path | None = None) -> Release | None:
+def newest_release(protocol: int) -> Release | None:
     """The newest bundled release of a protocol; None if there is none."""
-    return next((known for known in reversed(list_releases(data)) if known.protocol == protocol), None)
+    return next((known for known in reversed(list_releases()) if known.protocol == protocol), None)
 
 
 def load_facts(release: Release) -> Facts:
     """The facts about `release`; empty if it has no facts file."""
-    from acpgen.schema.document import read_document
-    from acpgen.schema.facts import Facts, read_facts
-
     if not release.facts.exists():
-        return Facts()
+        return NO_FACTS
     return read_facts(read_document(release.facts, label=release.facts_label, origin=release.origin).root)
 
 
@@ -120,19 +109,17 @@ def known_facts(base: Document, protocol: int, release: Release | None) -> tuple
 
     A schema that is not bundled gets the facts of the newest release of its protocol, as far as they fit.
     """
-    from acpgen.schema.facts import Facts, fitting_facts, ungated
-
     if release is not None:
         return load_facts(release), []
     newest = newest_release(protocol)
-    known = load_facts(newest) if newest is not None else Facts()
+    known = load_facts(newest) if newest is not None else NO_FACTS
     kept = fitting_facts(base.root, known)
     return kept, ungated(base.root, known, kept)
 
 
-def _fragment_files(protocol: int, data: Path | None) -> dict[tuple[str, str], Path]:
+def _fragment_files(protocol: int) -> dict[tuple[str, str], Path]:
     """The bundled fragment files of a protocol by id and revision, in this order, oldest revision first."""
-    folder = (data or data_folder()) / "schema" / "extensions" / f"v{protocol}"
+    folder = data_folder() / "schema" / "extensions" / f"v{protocol}"
     found = {(path.stem.partition("@")[0], path.stem.partition("@")[2]): path for path in folder.glob("*@*.json")}
     return {key: found[key] for key in sorted(found, key=lambda key: (key[0], version_key(key[1])))}
 
@@ -140,26 +127,16 @@ def _fragment_files(protocol: int, data: Path | None) -> dict[tuple[str, str], P
 def fragment_specs(protocol: int | None = None) -> tuple[str, ...]:
     """The bundled fragments of a protocol, or of all, as `NAME@REVISION`."""
     protocols = {release.protocol for release in list_releases()} if protocol is None else {protocol}
-    return tuple("@".join(key) for each in sorted(protocols) for key in _fragment_files(each, None))
+    return tuple("@".join(key) for each in sorted(protocols) for key in _fragment_files(each))
 
 
-def bundled_fragments(protocol: int, *, data: Path | None = None) -> tuple[Fragment, ...]:
+def bundled_fragments(protocol: int) -> tuple[Fragment, ...]:
     """All bundled fragments of a protocol by id, oldest revision first."""
-    from acpgen.schema.fragment import load_fragment
-
-    return tuple(load_fragment(path, label=_label(path)) for path in _fragment_files(protocol, data).values())
+    return tuple(load_fragment(path, label=_label(path)) for path in _fragment_files(protocol).values())
 
 
 def _label(path: Path) -> str:
     return Path(*path.parts[-4:]).as_posix()
-
-
-def find_fragment(spec: str, protocol: int, *, data: Path | None = None) -> Fragment:
-    """The fragment that `locate_fragment` finds; raises `InputError` for one that is malformed, too."""
-    path, label = locate_fragment(spec, protocol, data=data)
-    from acpgen.schema.fragment import load_fragment
-
-    return load_fragment(path, label=label)
 
 
 def is_path(spec: str) -> bool:
@@ -172,18 +149,18 @@ def is_bare(spec: str) -> bool:
     return not is_path(spec) and "@" not in spec
 
 
-def locate_fragment(spec: str, protocol: int, *, data: Path | None = None) -> tuple[Path, str]:
+def locate_fragment(spec: str, protocol: int) -> tuple[Path, str]:
     """The fragment file for `spec`, and its label: a path, or a bundled id with `@REVISION` or the newest revision.
 
     Raises `InputError` for an id that is not bundled, with the most similar one.
     """
     if is_path(spec):
         return Path(spec), spec
-    files = _fragment_files(protocol, data)
+    files = _fragment_files(protocol)
     name, _, revision = spec.partition("@")
     revisions = [known for identity, known in files if identity == name]
     if not revisions:
-        raise _unknown_fragment(name, protocol, names=sorted({identity for identity, _ in files}), data=data)
+        raise _unknown_fragment(name, protocol, names=sorted({identity for identity, _ in files}))
     wanted = revision or revisions[-1]
     if wanted not in revisions:
         raise input_error(
@@ -195,11 +172,11 @@ def locate_fragment(spec: str, protocol: int, *, data: Path | None = None) -> tu
     return path, _label(path)
 
 
-def _unknown_fragment(name: str, protocol: int, *, names: list[str], data: Path | None) -> InputError:
+def _unknown_fragment(name: str, protocol: int, *, names: list[str]) -> InputError:
     elsewhere = [
         str(known)
-        for known in sorted({release.protocol for release in list_releases(data)} - {protocol})
-        if any(identity == name for identity, _ in _fragment_files(known, data))
+        for known in sorted({release.protocol for release in list_releases()} - {protocol})
+        if any(identity == name for identity, _ in _fragment_files(known))
     ]
     if elsewhere:
         hint = f"it exists for protocol {', '.join(elsewhere)}"
@@ -210,27 +187,13 @@ def _unknown_fragment(name: str, protocol: int, *, names: list[str], data: Path 
 
 def revisions_of(name: str, protocol: int) -> tuple[str, ...]:
     """The bundled revisions of the extension `name`, oldest first."""
-    return tuple(revision for identity, revision in _fragment_files(protocol, None) if identity == name)
+    return tuple(revision for identity, revision in _fragment_files(protocol) if identity == name)
 
 
 def releases_defining(name: str, protocol: int) -> tuple[str, ...]:
     """The bundled releases of a protocol whose schema has the definition `name`, oldest first."""
-    from acpgen.schema.walk import schema_map
-
     return tuple(
         release.name
         for release in list_releases()
         if release.protocol == protocol and name in schema_map(load_release(release).root, "$defs")
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Catalogue:
-    """The catalogue for hints: revisions of an extension, and releases with a definition."""
-
-    revisions_of: Callable[[str, int], tuple[str, ...]] = revisions_of
-    releases_defining: Callable[[str, int], tuple[str, ...]] = releases_defining
-
-
-BUNDLED = Catalogue()
-"""The catalogue of the bundled files, read only when a hint is needed."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.schema.document import join
-from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, walk
+from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, schema_map, walk
 from acpgen.text import MOST_HINTS, did_you_mean
 
 MAX_CHAIN = 50
@@ -116,18 +116,18 @@ def check_dialect(root: dict[str, Any], report: Report, in_extension: InExtensio
     Later stages rely on it: without errors, every keyword has a legal value, every `$ref` leads to a definition of
     this document, and there are no cycles.
     """
-    definitions = root.get("$defs")
-    if not _is_schema_map(definitions) or not definitions:
+    definitions = schema_map(root, "$defs")
+    if not definitions or not _is_schema_map(definitions):
         report.error("no-definitions", "the schema has no `$defs`", at="", hint="is this an ACP schema?")
         return
     for pointer, node in walk(root):
         if isinstance(node, dict):
             _check_keywords(node, pointer, report, in_extension)
-            _check_reference(node, pointer, definitions or {}, report)
+            _check_reference(node, pointer, definitions, report)
         elif not isinstance(node, bool):
             report.error("bad-schema", "a schema is an object, true or false", at=pointer)
     if not report.errors:
-        _check_cycles(definitions or {}, report)
+        _check_cycles(definitions, report)
 
 
 def _check_keywords(node: dict[str, Any], pointer: str, report: Report, in_extension: InExtension) -> None:
@@ -190,30 +190,27 @@ def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
     edges = {name: list(dict.fromkeys(_structural(node))) for name, node in definitions.items()}
     done: dict[str, int] = {}  # the value: the length of the longest chain of references that starts there
     for start in definitions:
-        path: list[str] = []
-        stack = [(start, iter(edges[start]))] if start not in done else []
-        path.extend(name for name, _ in stack)
-        while stack:
-            name, rest = stack[-1]
+        # a loop, not recursion: a chain may be longer than Python's stack
+        path = {start: iter(edges[start])} if start not in done else {}
+        while path:
+            name, rest = next(reversed(path.items()))
             target = next(rest, None)
             if target is None:
+                del path[name]
                 done[name] = 1 + max((done.get(each, 0) for each in edges[name]), default=0)
                 if done[name] == MAX_CHAIN:
                     message = f"a chain of {MAX_CHAIN} or more references starts here"
                     report.error("too-deep", message, at=definition_pointer(name))
-                stack.pop()
-                path.pop()
             elif target in path:
-                circle = " → ".join([*path[path.index(target) :], target])
+                names = list(path)
                 report.error(
                     "ref-cycle",
-                    f"the definition contains itself: {circle}",
+                    f"the definition contains itself: {' → '.join([*names[names.index(target) :], target])}",
                     at=definition_pointer(target),
                     hint="let one of them refer to the other in a property",
                 )
             elif target not in done:
-                stack.append((target, iter(edges[target])))
-                path.append(target)
+                path[target] = iter(edges[target])
 
 
 def _structural(node: Any) -> Iterator[str]:

@@ -7,11 +7,12 @@ import math
 import re
 from bisect import bisect
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from acpgen.diagnostics import Location, input_error
+from acpgen.diagnostics import Location, Report, input_error
 from acpgen.text import digest
 
 
@@ -57,7 +58,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Document:
     """A JSON document with the text that it was read from.
 
@@ -70,11 +71,10 @@ class Document:
     text: str
     root: dict[str, Any]
     digest: str
-    _places: Places = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        """The places in the text, looked up on demand."""
-        object.__setattr__(self, "_places", Places(self.label, self.text))
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.label, self.text)
 
     def location(self, pointer: str) -> Location:
         """The place of the value at `pointer`, or of its last part that exists.
@@ -82,6 +82,10 @@ class Document:
         Places are looked up when a diagnostic needs them: a run without diagnostics pays nothing.
         """
         return self._places.find(pointer)
+
+    def report(self) -> Report:
+        """A new report for pointers into this document."""
+        return Report(locate=lambda pointer: (self.location(pointer), pointer))
 
 
 class Places:
@@ -104,14 +108,17 @@ class Places:
                 if token not in self._children[offset]:
                     break
                 offset = self._children[offset][token]
-            self._found[pointer] = self._location(offset)
+            self._found[pointer] = self.at(offset)
         return self._found[pointer]
 
-    def _location(self, offset: int) -> Location:
+    def at(self, offset: int) -> Location:
+        """The place of the character at `offset`."""
         if not self._lines:
             self._lines = [0, *(match.end() for match in re.finditer("\n", self._text))]
         line = bisect(self._lines, offset)
-        return _location_in_line(self._label, self._text, offset, line=line, start=self._lines[line - 1])
+        start = self._lines[line - 1]
+        excerpt, _, _ = self._text[start : start + _EXCERPT].partition("\n")
+        return Location(self._label, line, offset - start + 1, excerpt.rstrip())
 
 
 def _skip_space(text: str, offset: int) -> int:
@@ -141,16 +148,6 @@ def _offsets_of_children(text: str, offset: int) -> dict[str, int]:
     return found
 
 
-def _location(label: str, text: str, offset: int) -> Location:
-    start = text.rfind("\n", 0, offset) + 1
-    return _location_in_line(label, text, offset, line=text.count("\n", 0, offset) + 1, start=start)
-
-
-def _location_in_line(label: str, text: str, offset: int, *, line: int, start: int) -> Location:
-    excerpt, _, _ = text[start : start + _EXCERPT].partition("\n")
-    return Location(label, line, offset - start + 1, excerpt.rstrip())
-
-
 def read_document(path: Path, *, label: str, origin: str) -> Document:
     """Read the JSON object in the file `path`; raises `InputError` for anything else."""
     return parse_document(read_bytes(path, label=label), label=label, origin=origin)
@@ -163,10 +160,15 @@ def read_bytes(path: Path, *, label: str) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise input_error("file-unreadable", f"cannot read {label}: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        size = f"{MAX_BYTES // 1024**2} MiB"
-        raise input_error("file-too-large", f"{label} is larger than {size}", hint="is this a schema?")
+    check_size(len(data), label)
     return data
+
+
+def check_size(size: int, label: str) -> None:
+    """Raise `InputError` for an input file with more than `MAX_BYTES` bytes."""
+    if size > MAX_BYTES:
+        limit = f"{MAX_BYTES // 1024**2} MiB"
+        raise input_error("file-too-large", f"{label} is larger than {limit}", hint="is this a schema?")
 
 
 def parse_document(data: bytes, *, label: str, origin: str) -> Document:
@@ -183,6 +185,8 @@ def parse_document(data: bytes, *, label: str, origin: str) -> Document:
 
 
 def _parse(text: str, label: str) -> Any:
+    places = Places(label, text)
+
     def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) != len(pairs):
@@ -191,14 +195,14 @@ def _parse(text: str, label: str) -> Any:
             raise input_error(
                 "duplicate-name",
                 f"the name {json.dumps(twice)} occurs twice in one object",
-                location=_location(label, text, _offset_of_duplicate(text)),
+                location=places.at(_offset_of_duplicate(text)),
             )
         return members
 
     def refuse(token: str, why: str) -> NoReturn:
         offset = next(match.start() for match in _TOKEN.finditer(text) if match[0] == token)
         shown = token if len(token) <= _SHOWN_DIGITS else f"{token[:_SHOWN_DIGITS]}…"
-        raise input_error("bad-json", f"{shown} {why}", location=_location(label, text, offset))
+        raise input_error("bad-json", f"{shown} {why}", location=places.at(offset))
 
     def no_constant(name: str) -> NoReturn:
         refuse(name, "is not JSON")
@@ -218,7 +222,7 @@ def _parse(text: str, label: str) -> Any:
             text, object_pairs_hook=no_duplicates, parse_constant=no_constant, parse_float=finite, parse_int=whole
         )
     except json.JSONDecodeError as error:
-        raise input_error("bad-json", f"not JSON: {error.msg}", location=_location(label, text, error.pos)) from None
+        raise input_error("bad-json", f"not JSON: {error.msg}", location=places.at(error.pos)) from None
     except RecursionError:
         raise _too_deep(label) from None
 

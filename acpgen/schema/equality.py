@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from acpgen.schema.document import join
@@ -56,36 +55,24 @@ def same_shape(one: Any, other: Any) -> bool:
     return json_text(canonical(one)) == json_text(canonical(other))
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The outermost difference between two shapes: the place, and the value of each."""
-
-    pointer: str
-    one: str
-    other: str
-
-    def __str__(self) -> str:
-        where = f"at {self.pointer}: " if self.pointer else ""
-        return f"{where}{self.one} against {self.other}"
-
-
-def difference(one: Any, other: Any) -> Difference:
-    """The difference between two schemas of different shape, for a message."""
+def difference(one: Any, other: Any) -> str:
+    """The outermost difference between two schemas of different shape, for a message: the place, and both values."""
     return _difference(canonical(one), canonical(other), "")
 
 
-def _difference(one: Any, other: Any, pointer: str) -> Difference:
+def _difference(one: Any, other: Any, pointer: str) -> str:
+    first, second = _excerpt(one), _excerpt(other)
     match one, other:
         case dict(), dict():
             unequal = sorted(key for key in one.keys() | other.keys() if _entry(one, key) != _entry(other, key))
             if len(unequal) == 1 and unequal[0] in one and unequal[0] in other:
                 return _difference(one[unequal[0]], other[unequal[0]], join(pointer, unequal[0]))
-            return Difference(pointer, _excerpt_of(one, unequal), _excerpt_of(other, unequal))
+            first, second = _excerpt_of(one, unequal), _excerpt_of(other, unequal)
         case list(), list() if len(one) == len(other):
             indexes = [index for index in range(len(one)) if json_text(one[index]) != json_text(other[index])]
             if len(indexes) == 1:
                 return _difference(one[indexes[0]], other[indexes[0]], join(pointer, indexes[0]))
-    return Difference(pointer, _excerpt(one), _excerpt(other))
+    return f"at {pointer}: {first} against {second}" if pointer else f"{first} against {second}"
 
 
 def _entry(node: dict[str, Any], key: str) -> str | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from acpgen.diagnostics import Report
 from acpgen.schema.gates import Gate, check_gates, read_gates
-from acpgen.schema.walk import definition_pointer, find_property, layers, schema_map
+from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +64,14 @@ def check_negotiation(root: dict[str, Any], negotiation: Negotiation, report: Re
 
 
 def _check_method(negotiation: Negotiation, definitions: Mapping[str, Any], report: Report) -> None:
-    methods = {
-        str(node["x-method"]): name
-        for name, node in definitions.items()
-        if isinstance(node, dict) and "x-method" in node and name.endswith("Request")
-    }
-    params = methods.get(negotiation.method)
+    requests = {method: name for name, method in methods_of(definitions) if name.endswith("Request")}
+    params = requests.get(negotiation.method)
     if params is None:
         report.error(
             "negotiation-method",
             f"the version is negotiated by the request {negotiation.method!r}, which the schema does not have",
             at="",
-            hint=did_you_mean(negotiation.method, methods),
+            hint=did_you_mean(negotiation.method, requests),
         )
     else:
         _check_property(params, negotiation.version, "integer", definitions=definitions, report=report)
@@ -113,6 +111,9 @@ class Facts:
     negotiation: Negotiation | None = None
 
 
+NO_FACTS = Facts()
+
+
 def read_facts(raw: Mapping[str, Any]) -> Facts:
     """The facts from their notation in JSON."""
     negotiation = raw.get("negotiation")
@@ -124,35 +125,31 @@ def read_facts(raw: Mapping[str, Any]) -> Facts:
 
 def fitting_facts(root: dict[str, Any], facts: Facts) -> Facts:
     """The facts of another release that also hold in the schema `root`."""
-    gates = {
-        method: replace(gate, paths=paths)
-        for method, gate in facts.gates.items()
-        if (paths := tuple(path for path in gate.paths if _holds(root, method, replace(gate, paths=(path,)))))
-    }
+    gates = {}
+    for method, gate in facts.gates.items():
+        single = [replace(gate, paths=(path,)) for path in gate.paths]
+        paths = tuple(each.paths[0] for each in single if _holds(check_gates, root, {method: each}))
+        if paths:
+            gates[method] = replace(gate, paths=paths)
     return Facts(gates=gates, negotiation=_fitting_negotiation(root, facts.negotiation))
 
 
-def _holds(root: dict[str, Any], method: str, gate: Gate) -> bool:
+def _holds(check: Callable[[dict[str, Any], T, Report], None], root: dict[str, Any], facts: T) -> bool:
+    """True if `check` reports no error for these facts."""
     report = Report()
-    check_gates(root, {method: gate}, report)
+    check(root, facts, report)
     return not report.errors
 
 
 def _fitting_negotiation(root: dict[str, Any], negotiation: Negotiation | None) -> Negotiation | None:
     if negotiation is None:
         return None
-    if negotiation.unsupported is not None:
-        report = Report()
-        check_unsupported(root, negotiation.unsupported, report)
-        if report.errors:
-            negotiation = replace(negotiation, unsupported=None)
-    report = Report()
-    check_negotiation(root, negotiation, report)
-    return None if report.errors else negotiation
+    if negotiation.unsupported is not None and not _holds(check_unsupported, root, negotiation.unsupported):
+        negotiation = replace(negotiation, unsupported=None)
+    return negotiation if _holds(check_negotiation, root, negotiation) else None
 
 
 def ungated(root: dict[str, Any], known: Facts, kept: Facts) -> list[str]:
     """The methods of `root` that have a gate in `known` but none in the facts that were kept."""
-    nodes = schema_map(root, "$defs").values()
-    methods = {node["x-method"] for node in nodes if isinstance(node, dict) and "x-method" in node}
-    return sorted(methods & (known.gates.keys() - kept.gates.keys()))
+    stated = {method for _, method in methods_of(schema_map(root, "$defs"))}
+    return sorted(stated & (known.gates.keys() - kept.gates.keys()))

@@ -1,22 +1,114 @@
-"""Choose the revision of a bundled extension for a bare name: the newest that fits the schema."""
+"""Judge whether extensions fit a schema, and choose the revision for a bare name: the newest that fits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.schema.bundled import bundled_fragments, is_bare, list_releases, load_facts, load_release, locate_fragment
-from acpgen.schema.compose import summarise
+from acpgen.schema.bundled import (
+    bundled_fragments,
+    is_bare,
+    list_releases,
+    load_facts,
+    load_release,
+    locate_fragment,
+)
+from acpgen.schema.compose import Composed, compose
 from acpgen.schema.document import Document
+from acpgen.schema.facts import NO_FACTS, Facts
 from acpgen.schema.fragment import Fragment
-from acpgen.schema.gates import Gate
+from acpgen.schema.walk import definition_pointer, methods_of, references, schema_map
 
-_FITTING = ("applies", "superseded")
-"""The statuses of a fragment that can be composed with a schema, the better one first."""
+_INCOMPLETE = frozenset({"fragment-missing", "fragment-requires"})
+"""The errors about definitions and extensions that are not there; all others are conflicts."""
 
 
-def choose_fragment(spec: str, base: Document, *, protocol: int, gates: Mapping[str, Gate]) -> tuple[Path, str]:
+class Verdict(Enum):
+    """The ways in which an extension fits a schema, or does not."""
+
+    APPLIES = "applies"
+    SUPERSEDED = "superseded"
+    """The schema has all of it already."""
+    LACKS = "lacks a definition"
+    CONFLICTS = "conflicts"
+
+    @property
+    def fits(self) -> bool:
+        """True if the extension can be composed with the schema."""
+        return self in (Verdict.APPLIES, Verdict.SUPERSEDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The effect of a fragment on a schema. `reasons` are messages: conflicts, superseded parts, parts left out."""
+
+    fragment: Fragment
+    methods: tuple[str, ...]
+    definitions: tuple[str, ...]
+    changed: tuple[str, ...]
+    verdict: Verdict
+    reasons: tuple[str, ...]
+
+
+def fit(
+    base: Document,
+    fragment: Fragment,
+    *,
+    protocol: int,
+    facts: Facts = NO_FACTS,
+    others: Sequence[Fragment] = (),
+) -> Fit:
+    """The effect of `fragment` on `base`, together with the fragments among `others` that it requires."""
+    needed = _required(fragment, others)
+    composed = compose(base, [fragment, *needed], protocol=protocol, facts=facts)
+    merged = composed.merged[fragment.spec]
+    methods = {method for name, method in methods_of(fragment.definitions) if name in merged.definitions}
+    errors, lost = merged.report.errors, _lost_references(composed, fragment)
+    if any(found.code not in _INCOMPLETE for found in errors):
+        verdict = Verdict.CONFLICTS
+    elif lost or any(found.code == "fragment-missing" for found in errors):
+        verdict = Verdict.LACKS
+    else:
+        verdict = Verdict.SUPERSEDED if merged.is_superseded else Verdict.APPLIES
+    reasons = sorted(errors or merged.report.found, key=lambda found: found.sort_key)
+    return Fit(
+        fragment=fragment,
+        methods=tuple(sorted(methods)),
+        definitions=tuple(sorted(merged.definitions)),
+        changed=tuple(sorted(merged.changed)),
+        verdict=verdict,
+        reasons=(*(found.message for found in reasons), *lost),
+    )
+
+
+def _lost_references(composed: Composed, fragment: Fragment) -> list[str]:
+    """A message for each missing definition that the additions of `fragment` refer to."""
+    changes = [change for _, change in composed.merged[fragment.spec].targets()]
+    added = [*fragment.definitions.values(), *(node for change in changes for node in change.added)]
+    names = {name for schema in added for name in references(schema)}
+    return [
+        f"{fragment.origin} refers to {definition_pointer(name)}, which {composed.base.origin} does not have"
+        for name in sorted(names - schema_map(composed.root, "$defs").keys())
+    ]
+
+
+def _required(fragment: Fragment, others: Sequence[Fragment]) -> list[Fragment]:
+    """The fragments among `others` that `fragment` requires, directly or not, one revision each."""
+    found: dict[str, Fragment] = {}
+    names = list(fragment.requires)
+    while names:
+        name = names.pop()
+        match = next((each for each in others if name in (each.id, each.spec)), None)
+        if match is not None and match.id not in found and match.id != fragment.id:
+            found[match.id] = match
+            names += match.requires
+    return list(found.values())
+
+
+def choose_fragment(spec: str, base: Document, *, protocol: int, facts: Facts) -> tuple[Path, str]:
     """The fragment file for `spec`, and its label; for a bare name, the newest revision that fits `base`.
 
     Raises `InputError` for a name that is not bundled, and if no revision fits.
@@ -25,17 +117,12 @@ def choose_fragment(spec: str, base: Document, *, protocol: int, gates: Mapping[
     revisions = [each for each in reversed(fragments) if each.id == spec]
     if not revisions:
         return locate_fragment(spec, protocol)
-    verdicts = [_verdict(each, base, protocol=protocol, gates=gates, others=fragments) for each in revisions]
-    for wanted in _FITTING:
-        if wanted in verdicts:
-            return locate_fragment(revisions[verdicts.index(wanted)].spec, protocol)
+    fits = [fit(base, each, protocol=protocol, facts=facts, others=fragments) for each in revisions]
+    for wanted in (Verdict.APPLIES, Verdict.SUPERSEDED):
+        for found in fits:
+            if found.verdict is wanted:
+                return locate_fragment(found.fragment.spec, protocol)
     raise _none_fits(spec, base, revisions, fragments)
-
-
-def _verdict(
-    fragment: Fragment, base: Document, *, protocol: int, gates: Mapping[str, Gate], others: Sequence[Fragment]
-) -> str:
-    return summarise(base, fragment, protocol=protocol, gates=gates, others=others).verdict
 
 
 def _none_fits(name: str, base: Document, revisions: Sequence[Fragment], others: Sequence[Fragment]) -> InputError:
@@ -49,16 +136,10 @@ def _none_fits(name: str, base: Document, revisions: Sequence[Fragment], others:
 
 def _releases(fragment: Fragment, others: Sequence[Fragment]) -> list[str]:
     """The bundled releases that `fragment` can be composed with."""
-    return [
-        f"v{release.protocol}/{release.name}"
-        for release in list_releases()
-        if release.protocol in fragment.protocols
-        and _verdict(
-            fragment,
-            load_release(release),
-            protocol=release.protocol,
-            gates=load_facts(release).gates,
-            others=others,
-        )
-        in _FITTING
-    ]
+    found = []
+    for release in list_releases():
+        if release.protocol in fragment.protocols:
+            base, facts = load_release(release), load_facts(release)
+            if fit(base, fragment, protocol=release.protocol, facts=facts, others=others).verdict.fits:
+                found.append(f"v{release.protocol}/{release.name}")
+    return found

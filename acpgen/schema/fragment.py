@@ -9,12 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
+from acpgen.diagnostics import Report
 from acpgen.schema.data import data_folder
 from acpgen.schema.document import Document, join, read_document
 from acpgen.schema.gates import Gate, gate_pointer, gated_twice, read_gates
 from acpgen.schema.walk import schema_map
 from acpgen.text import did_you_mean
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 
 _START = "<fill in: "
 
@@ -42,9 +45,7 @@ def find_marks(node: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
         yield from find_marks(child, join(pointer, key))
 
 
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
-
+_FORMAT = "fragment-format"
 _MESSAGE_LENGTH = 200
 
 
@@ -80,7 +81,6 @@ class Fragment:
     id: str
     revision: str
     title: str
-    description: str | None
     rfd: str | None
     status: str
     protocols: tuple[int, ...]
@@ -109,9 +109,10 @@ def load_fragment(source: Path | Document, *, label: str | None = None) -> Fragm
     if isinstance(source, Path):
         name = label or source.as_posix()
         source = read_document(source, label=name, origin=name)
-    problems = list(_unfilled(source)) or list(dict.fromkeys(_problems(source))) or list(_contradictions(source))
-    if problems:
-        raise InputError(problems)
+    report = source.report()
+    for check in (_check_marks, _check_format, _check_consistency):
+        check(source.root, report)
+        report.raise_errors()
     return _read(source)
 
 
@@ -132,7 +133,6 @@ def _read(document: Document) -> Fragment:
         id=root["id"],
         revision=root["revision"],
         title=root["title"],
-        description=root.get("description"),
         rfd=root.get("rfd"),
         status=root["status"],
         protocols=tuple(int(protocol) for protocol in root["protocols"]),
@@ -155,17 +155,11 @@ def _read_change(change: Mapping[str, Any]) -> Change:
     )
 
 
-def _unfilled(document: Document) -> Iterator[Diagnostic]:
-    """An error for each mark that is left in a draft."""
-    for at, wanted in find_marks(document.root):
-        yield Diagnostic(
-            code="fragment-draft",
-            severity=Severity.ERROR,
-            message=f"this is a draft; fill in {wanted[:_MESSAGE_LENGTH]}",
-            location=document.location(at),
-            pointer=at,
-            hint="replace `<fill in: …>` with the missing part",
-        )
+def _check_marks(root: dict[str, Any], report: Report) -> None:
+    """Report the marks that are left in a draft."""
+    for at, wanted in find_marks(root):
+        message = f"this is a draft; fill in {wanted[:_MESSAGE_LENGTH]}"
+        report.error("fragment-draft", message, at=at, hint="replace `<fill in: …>` with the missing part")
 
 
 @cache
@@ -174,16 +168,16 @@ def fragment_schema() -> Any:
     return json.loads((data_folder() / "schema" / "fragment.schema.json").read_text(encoding="utf-8"))
 
 
-def _problems(document: Document) -> Iterator[Diagnostic]:
-    """The problems that the JSON Schema of the fragment format finds; some may be found more than once."""
+def _check_format(root: dict[str, Any], report: Report) -> None:
+    """Report the problems that the JSON Schema of the fragment format finds."""
     # imported late: the import takes as long as a small build
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-    for error in Draft202012Validator(fragment_schema()).iter_errors(document.root):
-        yield from _diagnostics(document, error)
+    for error in Draft202012Validator(fragment_schema()).iter_errors(root):
+        _report_problem(error, report)
 
 
-def _diagnostics(document: Document, error: ValidationError) -> Iterator[Diagnostic]:
+def _report_problem(error: ValidationError, report: Report) -> None:
     at = join("", *error.absolute_path)
     described = error.schema.get("description")
     match error.validator:
@@ -191,50 +185,34 @@ def _diagnostics(document: Document, error: ValidationError) -> Iterator[Diagnos
             for name in error.validator_value:
                 if name not in error.instance:
                     hint = error.schema.get("properties", {}).get(name, {}).get("description")
-                    yield _problem(document, at, f"`{name}` is missing", hint=hint)
+                    report.error(_FORMAT, f"`{name}` is missing", at=at, hint=hint)
         case "additionalProperties":
             known = list(schema_map(error.schema, "properties"))
-            for name in error.instance:
-                if name not in known:
-                    yield _unknown_name(document, join(at, name), name, known)
+            for name in [name for name in error.instance if name not in known]:
+                hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+                report.error(_FORMAT, f"unknown property {_short(name)}", at=join(at, name), hint=hint)
         case "type":
             expected = " or ".join(
                 [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
             )
-            yield _problem(document, at, f"expected {expected}, found {_short(error.instance)}", hint=described)
+            report.error(_FORMAT, f"expected {expected}, found {_short(error.instance)}", at=at, hint=described)
         case "pattern" | "const" | "enum":
-            yield _problem(document, at, f"{_short(error.instance)} is not allowed here", hint=described)
+            report.error(_FORMAT, f"{_short(error.instance)} is not allowed here", at=at, hint=described)
         case _:
-            yield _problem(document, at, error.message[:_MESSAGE_LENGTH], hint=described)
+            report.error(_FORMAT, error.message[:_MESSAGE_LENGTH], at=at, hint=described)
 
 
-def _unknown_name(document: Document, at: str, name: str, known: list[str]) -> Diagnostic:
-    hint = did_you_mean(name, known) or f"there are: {', '.join(known)}"
-    return _problem(document, at, f"unknown property {_short(name)}", hint=hint)
-
-
-def _contradictions(document: Document) -> Iterator[Diagnostic]:
-    """The checks that a JSON Schema cannot express."""
-    root = document.root
+def _check_consistency(root: dict[str, Any], report: Report) -> None:
+    """Report the problems that a JSON Schema cannot find."""
     for index, required in enumerate(root.get("requires", ())):
         if required.partition("@")[0] == root["id"]:
-            yield _problem(document, join("/requires", index), "the fragment requires itself")
+            report.error(_FORMAT, "the fragment requires itself", at=join("/requires", index))
     for name, change in root.get("changes", {}).items():
         if list(change) == ["optional"]:
-            yield _problem(document, join("/changes", name), "the change changes nothing")
+            report.error(_FORMAT, "the change changes nothing", at=join("/changes", name))
     for gate_root, method in gated_twice(root.get("gates", {})):
-        yield _problem(document, gate_pointer(gate_root, method), f"{_short(method)} has a gate at another definition")
-
-
-def _problem(document: Document, at: str, message: str, *, hint: str | None = None) -> Diagnostic:
-    return Diagnostic(
-        code="fragment-format",
-        severity=Severity.ERROR,
-        message=message,
-        location=document.location(at),
-        pointer=at,
-        hint=hint,
-    )
+        message = f"{_short(method)} has a gate at another definition"
+        report.error(_FORMAT, message, at=gate_pointer(gate_root, method))
 
 
 def _short(value: Any) -> str:

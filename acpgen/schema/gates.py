@@ -8,14 +8,14 @@ from typing import Any
 
 from acpgen.diagnostics import Report
 from acpgen.schema.document import join
-from acpgen.schema.walk import definition_pointer, find_property, layers, schema_map
+from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
 
 _LEAVES = frozenset({"boolean", "object", "array"})
 """The types whose values can open a gate: true, an object (even an empty one), an array that is not empty."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Gate:
     """A gate: it is open if any of `paths`, property names below the definition `root`, leads to a value that says yes.
 
@@ -25,17 +25,6 @@ class Gate:
     root: str
     paths: tuple[tuple[str, ...], ...]
     pointer: str = field(default="", compare=False)
-
-    def __eq__(self, other: object) -> bool:
-        """A key for equality: the order of the paths has no effect."""
-        return isinstance(other, Gate) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[str, frozenset[tuple[str, ...]]]:
-        return (self.root, frozenset(self.paths))
 
     def __str__(self) -> str:
         return " or ".join(".".join(path) for path in self.paths) + f" of {self.root}"
@@ -49,12 +38,13 @@ def gate_pointer(root: str, method: str) -> str:
 def read_gates(gates: Mapping[str, Mapping[str, str | list[str]]], *, pointers: bool = False) -> dict[str, Gate]:
     """Read the gates by method from JSON; with `pointers`, each keeps its place.
 
-    A method under two roots gets the last one: check for that with `gated_twice` first.
+    Paths are sorted: their order has no effect. A method under two roots gets the last one: check for that with
+    `gated_twice` first.
     """
     return {
         method: Gate(
             root,
-            tuple(tuple(path.split(".")) for path in ([paths] if isinstance(paths, str) else paths)),
+            tuple(sorted(tuple(path.split(".")) for path in ([paths] if isinstance(paths, str) else paths))),
             gate_pointer(root, method) if pointers else "",
         )
         for root, methods in gates.items()
@@ -75,14 +65,14 @@ def gated_twice(gates: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]
 def check_gates(root: dict[str, Any], gates: Mapping[str, Gate], report: Report) -> None:
     """Report every gate whose method or capability the composed schema `root` does not define."""
     definitions = schema_map(root, "$defs")
-    methods = {node["x-method"] for node in definitions.values() if isinstance(node, dict) and "x-method" in node}
+    stated = {method for _, method in methods_of(definitions)}
     for method, gate in sorted(gates.items()):
-        if method not in methods:
+        if method not in stated:
             report.error(
                 "gate-method",
                 f"a gate is stated for the method {method!r}, which the schema does not have",
                 at=gate.pointer,
-                hint=did_you_mean(method, map(str, methods)),
+                hint=did_you_mean(method, stated),
             )
         elif gate.root not in definitions:
             report.error(

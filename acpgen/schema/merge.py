@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from acpgen.diagnostics import Diagnostic, Severity
+from acpgen.diagnostics import Report
+from acpgen.schema import bundled
 from acpgen.schema.alternatives import Union, find_union
-from acpgen.schema.bundled import Catalogue
-from acpgen.schema.document import Document, join, split
+from acpgen.schema.document import Document, join, resolve, split
 from acpgen.schema.equality import difference, same_shape
 from acpgen.schema.fragment import Change, Fragment
 from acpgen.schema.gates import Gate, gate_pointer
@@ -22,251 +22,227 @@ _KINDS = ("Request", "Response", "Notification")
 
 
 @dataclass(slots=True, kw_only=True)
-class Log:
-    """The result for one fragment. `superseded`: a pointer into it, a name for the part, the origin that has the part.
+class Merged:
+    """One fragment as it was merged into a schema; `report` takes pointers into the fragment.
 
-    `missing` are definitions to change that do not exist; the optional ones among them are `left_out`.
+    `definitions` and `gates` were added, the definitions in `changed` were changed, those in `missing` do not exist.
+    `superseded` are the parts that the schema has already, each with its origin there.
     """
 
     fragment: Fragment
-    errors: list[Diagnostic] = field(default_factory=list)
-    superseded: list[tuple[str, str, str]] = field(default_factory=list)
-    added: list[str] = field(default_factory=list)
-    methods: set[str] = field(default_factory=set)
+    report: Report
     definitions: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
+    gates: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
-    left_out: list[str] = field(default_factory=list)
+    superseded: list[tuple[Part, str]] = field(default_factory=list)
+
+    @property
+    def is_superseded(self) -> bool:
+        """True if the schema has all of the fragment already."""
+        return bool(self.superseded) and not (self.definitions or self.changed or self.gates)
+
+    def targets(self) -> Iterator[tuple[str, Change]]:
+        """The changes to definitions that exist."""
+        return ((name, change) for name, change in self.fragment.changes.items() if name not in self.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a fragment: its pointer there, and its name in messages."""
+
+    merged: Merged
+    at: str
+    name: str
+
+    @property
+    def source(self) -> Source:
+        """The place of the part in its file."""
+        return self.merged.fragment.document, self.at
 
 
 @dataclass(slots=True, kw_only=True)
 class Merger:
-    """The state of a composition. `root` is replaced, never changed: the inputs stay as they are."""
+    """The state of a composition. `root` is replaced, never changed: the inputs stay as they are.
+
+    `merged` has an entry for each fragment by its spec; only those in `admitted` take part in the steps.
+    """
 
     base: Document
-    root: dict[str, Any]
     protocol: int
     gates: dict[str, Gate]
-    catalogue: Catalogue
-    origins: Origins
-    fragments: list[Fragment] = field(default_factory=list)
-    logs: dict[str, Log] = field(default_factory=dict)
-    defaults: dict[Addition, tuple[Any, Source]] = field(default_factory=dict)
+    root: dict[str, Any] = field(init=False)
+    origins: Origins = field(init=False)
+    merged: dict[str, Merged] = field(default_factory=dict, init=False)
+    admitted: list[Merged] = field(default_factory=list, init=False)
+    _defaults: dict[Addition, tuple[Any, Source]] = field(default_factory=dict, init=False)
 
-    @classmethod
-    def start(cls, base: Document, *, protocol: int, gates: Mapping[str, Gate], catalogue: Catalogue) -> Merger:
-        """The state that holds only the base."""
-        return cls(
-            base=base,
-            root=base.root,
-            protocol=protocol,
-            gates=dict(gates),
-            catalogue=catalogue,
-            origins=Origins(base),
-        )
+    def __post_init__(self) -> None:
+        """Start with the base alone."""
+        self.root = self.base.root
+        self.origins = Origins(self.base)
 
-    def admit(self, fragment: Fragment) -> None:
-        """Let `fragment` take part in the steps that follow."""
-        self.fragments.append(fragment)
-        self._log(fragment)
+    def of(self, fragment: Fragment) -> Merged:
+        """The state of `fragment`."""
+        return self.merged.setdefault(fragment.spec, Merged(fragment=fragment, report=fragment.document.report()))
 
-    def error(self, fragment: Fragment, code: str, message: str, *, at: str, hint: str | None = None) -> None:
-        """Record an error; `at` is a pointer into `fragment`."""
-        found = Diagnostic(
-            code=code,
-            severity=Severity.ERROR,
-            message=message,
-            location=fragment.document.location(at),
-            pointer=at,
-            hint=hint,
-        )
-        self.log_error(fragment, found)
-
-    def log_error(self, fragment: Fragment, found: Diagnostic) -> None:
-        """Record an error that `fragment` is the cause of."""
-        self._log(fragment).errors.append(found)
-
-    def add_definitions(self, fragment: Fragment) -> None:
-        """Add the new definitions of the fragments."""
-        for name, node in fragment.definitions.items():
-            at, pointer = join("/$defs", name), definition_pointer(name)
-            what = f"the definition {name}"
+    def add_definitions(self, merged: Merged) -> None:
+        """Add the new definitions of the fragment."""
+        for name, node in merged.fragment.definitions.items():
+            part, pointer = Part(merged, join("/$defs", name), f"the definition {name}"), definition_pointer(name)
             rival = self._same_message(name, node)
             if name in self._definitions:
-                self._compare(fragment, at, what, pointer=pointer, present=self._definitions[name], wanted=node)
+                self._compare(part, pointer, node)
             elif rival is not None:
-                what = f"the definition {name} of the method {node['x-method']} (called {rival} there)"
-                self._conflict(
-                    fragment, at, what, pointer=definition_pointer(rival), present=self._definitions[rival], wanted=node
-                )
+                text = f"{part.name} of the method {node['x-method']} (called {rival} there)"
+                self._conflict(Part(merged, part.at, text), definition_pointer(rival), node)
             else:
-                self._put(pointer, node, (fragment.document, at))
-                log = self._log(fragment)
-                log.added.append(what)
-                log.definitions.add(name)
-                if isinstance(node, dict) and isinstance(node.get("x-method"), str):
-                    log.methods.add(node["x-method"])
+                self._put(pointer, node, part.source)
+                merged.definitions.add(name)
 
-    def check_targets(self, fragment: Fragment) -> None:
-        """Report changes to definitions that do not exist; later steps skip them."""
-        for name, change in fragment.changes.items():
-            if name in self._definitions:
-                continue
-            self._log(fragment).missing.add(name)
-            if change.optional:
-                self._log(fragment).left_out.append(name)
-                continue
-            releases = ", ".join(self.catalogue.releases_defining(name, self.protocol))
-            of_protocol = f"of protocol {self.protocol}"
-            self.error(
-                fragment,
+    def check_targets(self, merged: Merged) -> None:
+        """Find the changes to definitions that do not exist: an error, unless the change is optional."""
+        fragment = merged.fragment
+        for name in fragment.changes.keys() - self._definitions.keys():
+            merged.missing.add(name)
+        errors = [name for name, change in fragment.changes.items() if name in merged.missing and not change.optional]
+        for index, name in enumerate(errors):
+            merged.report.error(
                 "fragment-missing",
                 f"{fragment.origin} changes {definition_pointer(name)}, which {self.base.origin} does not have",
                 at=join("/changes", name),
-                hint=(
-                    f"releases {of_protocol} that have it: {releases}"
-                    if releases
-                    else self._meant(fragment, name) or f"no bundled release {of_protocol} has it"
-                ),
+                hint=self._whereabouts(name, suggests=index < MOST_HINTS),
             )
 
-    def _meant(self, fragment: Fragment, name: str) -> str | None:
-        """A hint for a missing definition; None after the first `MOST_HINTS` of them."""
-        return did_you_mean(name, self._definitions) if len(self._log(fragment).missing) <= MOST_HINTS else None
+    def _whereabouts(self, name: str, *, suggests: bool) -> str:
+        """A hint for a missing definition: the releases that have it, or with `suggests` a similar name."""
+        releases = ", ".join(bundled.releases_defining(name, self.protocol))
+        if releases:
+            return f"releases of protocol {self.protocol} that have it: {releases}"
+        meant = did_you_mean(name, self._definitions) if suggests else None
+        return meant or f"no bundled release of protocol {self.protocol} has it"
 
-    def replace_definitions(self, fragment: Fragment) -> None:
+    def replace_definitions(self, merged: Merged) -> None:
         """Replace definitions that have the shape which the fragment expects."""
-        for name, change in self._targets(fragment):
+        for name, change in merged.targets():
             if change.replacement is None:
                 continue
-            at, pointer = join("/changes", name, "replace"), definition_pointer(name)
-            present, replacement, what = self._definitions[name], change.replacement, f"the definition {name}"
-            if same_shape(present, replacement.result):
-                self._supersede(fragment, join(at, "with"), what, pointer=pointer)
-            elif same_shape(present, replacement.expect):
-                self._put(pointer, replacement.result, (fragment.document, join(at, "with")))
-                self._changed(fragment, name, what)
+            at, pointer, what = join("/changes", name, "replace"), definition_pointer(name), f"the definition {name}"
+            part, present = Part(merged, join(at, "with"), what), self._definitions[name]
+            if same_shape(present, change.replacement.result):
+                self._supersede(part, pointer)
+            elif same_shape(present, change.replacement.expect):
+                self._put(pointer, change.replacement.result, part.source)
+                merged.changed.add(name)
             else:
                 # report the difference from the expected shape: the result differs on purpose
-                at, what = join(at, "expect"), f"{what} as expected"
-                self._conflict(fragment, at, what, pointer=pointer, present=present, wanted=replacement.expect)
+                expected = Part(merged, join(at, "expect"), f"{what} as expected")
+                self._conflict(expected, pointer, change.replacement.expect)
 
-    def add_properties(self, fragment: Fragment) -> None:
+    def add_properties(self, merged: Merged) -> None:
         """Add properties to definitions that exist."""
-        for name, change in self._targets(fragment):
+        for name, change in merged.targets():
             for wire, node in change.properties.items():
                 at = join("/changes", name, "properties", wire)
-                self._add_property(fragment, name, wire, node=node, at=at)
+                self._add_property(Part(merged, at, f"the property {wire} of {name}"), name, wire, node)
 
-    def _add_property(self, fragment: Fragment, name: str, wire: str, *, node: Any, at: str) -> None:
-        target, what = definition_pointer(name), f"the property {wire} of {name}"
-        definition = self._definitions[name]
+    def _add_property(self, part: Part, name: str, wire: str, node: Any) -> None:
+        definition, target = self._definitions[name], definition_pointer(name)
         found = find_property(definition, target, wire, self._definitions)
         if found is not None:
-            self._compare(fragment, at, what, pointer=found[0], present=found[1], wanted=node)
+            self._compare(part, found[0], node)
         elif not _takes_properties(definition):
-            self._conflict(fragment, at, what, pointer=target, present=definition, wanted=node)
+            self._conflict(part, target, node)
         else:
-            self._put(join(target, "properties", wire), node, (fragment.document, at))
-            self._changed(fragment, name, what)
+            self._put(join(target, "properties", wire), node, part.source)
+            part.merged.changed.add(name)
             if isinstance(node, dict) and "default" in node:
-                source = (fragment.document, join(at, "default"))
-                self.defaults[target, wire] = (node["default"], source)
+                document, at = part.source
+                self._defaults[target, wire] = (node["default"], (document, join(at, "default")))
 
-    def add_required(self, fragment: Fragment) -> None:
+    def add_required(self, merged: Merged) -> None:
         """Require properties of definitions that exist."""
-        for name, change in self._targets(fragment):
+        for name, change in merged.targets():
             pointer = definition_pointer(name)
             for index, wire in enumerate(change.required):
-                at = join("/changes", name, "required", index)
-                definition, what = self._definitions[name], f"the requirement of {wire} in {name}"
-                parts = layers(definition, pointer, self._definitions)
-                present = [place for place, part in parts if wire in schema_list(part, "required")]
+                part = Part(merged, join("/changes", name, "required", index), f"the requirement of {wire} in {name}")
+                parts = layers(self._definitions[name], pointer, self._definitions)
+                present = [place for place, layer in parts if wire in schema_list(layer, "required")]
                 if present:
-                    self._supersede(fragment, at, what, pointer=join(present[0], "required"))
-                elif find_property(definition, pointer, wire, self._definitions) is None:
-                    message = f"{fragment.origin} requires {wire!r}, which is no property of {name}"
-                    self.error(fragment, "fragment-required", message, at=at, hint="add it under `properties`")
+                    self._supersede(part, join(present[0], "required"))
+                elif find_property(self._definitions[name], pointer, wire, self._definitions) is None:
+                    message = f"{merged.fragment.origin} requires {wire!r}, which is no property of {name}"
+                    merged.report.error("fragment-required", message, at=part.at, hint="add it under `properties`")
                 else:
-                    self._append(join(pointer, "required"), wire, (fragment.document, at))
-                    self._changed(fragment, name, what)
+                    self._append(join(pointer, "required"), wire, part.source)
+                    merged.changed.add(name)
 
-    def add_members(self, fragment: Fragment) -> None:
+    def add_members(self, merged: Merged) -> None:
         """Add members to the unions and enumerations that exist."""
-        for name, change in self._targets(fragment):
+        for name, change in merged.targets():
             for index, member in enumerate(change.members):
-                self._add_member(fragment, name, member, at=join("/changes", name, "members", index))
+                at = join("/changes", name, "members", index)
+                union = find_union(self._definitions[name], member, self._definitions)
+                if union is None:
+                    self._add_enum_value(merged, at, name, member)
+                else:
+                    what = f"the member {union.identity(member)[1]} of {name}"
+                    self._add_member(Part(merged, at, what), name, union, member)
 
-    def _add_member(self, fragment: Fragment, name: str, member: Any, *, at: str) -> None:
-        definition, pointer = self._definitions[name], definition_pointer(name)
-        union = find_union(definition, member, self._definitions)
-        if union is None:
-            self._add_enum_value(fragment, name, member, at=at)
+    def _add_member(self, part: Part, name: str, union: Union, member: Any) -> None:
+        array, known = join(definition_pointer(name), union.key), union.find(member)
+        if known is not None:
+            self._compare(part, join(array, known), member)
             return
-        what, index = f"the member {union.identity(member)[1]} of {name}", union.find(member)
-        array = join(pointer, union.key)
-        if index is not None:
-            place, present = join(array, index), union.members[index]
-            self._compare(fragment, at, what, pointer=place, present=present, wanted=member)
-            return
-        self._insert_member(union, member, array=array, source=(fragment.document, at))
-        self._changed(fragment, name, what)
-
-    def _insert_member(self, union: Union, member: Any, *, array: str, source: Source) -> None:
         index, length = union.index_for(member), len(union.members)
         self._set(array, [*union.members[:index], member, *union.members[index:]])
-        self.origins.insert(array, length=length, index=index, source=source)
+        self.origins.insert(array, length=length, index=index, source=part.source)
         exclusion, open_index = union.exclusion(member), union.open_index()
         if exclusion is not None and open_index is not None:
             moved = open_index + (open_index >= index)
-            self._append(join(array, moved, "not", "anyOf"), exclusion, source)
+            self._append(join(array, moved, "not", "anyOf"), exclusion, part.source)
+        part.merged.changed.add(name)
 
-    def _add_enum_value(self, fragment: Fragment, name: str, member: Any, *, at: str) -> None:
+    def _add_enum_value(self, merged: Merged, at: str, name: str, member: Any) -> None:
         """Add the constant of `member` to an enumeration that is written with the keyword `enum`."""
-        definition, pointer = self._definitions[name], definition_pointer(name)
-        values = schema_list(definition, "enum")
+        pointer = definition_pointer(name)
+        values = schema_list(self._definitions[name], "enum")
         if not values or not isinstance(member, dict) or "const" not in member:
-            what = f"a member of {name} (which is not a union there)"
-            self._conflict(fragment, at, what, pointer=pointer, present=definition, wanted=member)
+            self._conflict(Part(merged, at, f"a member of {name} (which is not a union there)"), pointer, member)
             return
-        what = f"the value {member['const']!r} of {name}"
-        if member["const"] in values:
-            self._supersede(fragment, at, what, pointer=join(pointer, "enum", values.index(member["const"])))
+        value = member["const"]
+        if value in values:
+            part = Part(merged, at, f"the value {value!r} of {name}")
+            self._supersede(part, join(pointer, "enum", values.index(value)))
         else:
-            self._append(join(pointer, "enum"), member["const"], (fragment.document, join(at, "const")))
-            self._changed(fragment, name, what)
+            self._append(join(pointer, "enum"), value, (merged.fragment.document, join(at, "const")))
+            merged.changed.add(name)
 
-    def add_gates(self, fragment: Fragment) -> None:
+    def add_gates(self, merged: Merged) -> None:
         """Add the gates of methods."""
-        for method, gate in fragment.gates.items():
-            at, known = gate_pointer(gate.root, method), self.gates.get(method)
-            what = f"the gate of {method}"
+        for method, gate in merged.fragment.gates.items():
+            part, known = Part(merged, gate_pointer(gate.root, method), f"the gate of {method}"), self.gates.get(method)
             if known is None:
                 self.gates[method] = gate
-                self.origins.put(gate.pointer, (fragment.document, at))
-                self._log(fragment).added.append(what)
+                self.origins.put(gate.pointer, part.source)
+                merged.gates.add(method)
             elif known == gate:
-                self._supersede(fragment, at, what, pointer=known.pointer)
+                self._supersede(part, known.pointer)
             else:
-                document = self.origins.find(known.pointer)[0]
-                message = f"{fragment.spec} and {document.origin} disagree on {what}: {gate} against {known}"
-                self.error(fragment, "fragment-conflict", message, at=at, hint=self._way_out(fragment, document))
+                document, _ = self.origins.find(known.pointer)
+                self._disagree(part, document, place="", difference=f"{gate} against {known}")
 
     def grow_defaults(self) -> None:
         """Add new properties with defaults to the default literals."""
-        added = {addition: value for addition, (value, _) in self.defaults.items()}
+        added = {addition: value for addition, (value, _) in self._defaults.items()}
         for growth in list(grown_defaults(self.root, added)):
             self._set(growth.pointer, growth.value)
             for pointer, addition in growth.entries:
-                self.origins.put(pointer, self.defaults[addition][1])
+                self.origins.put(pointer, self._defaults[addition][1])
 
     @property
     def _definitions(self) -> Mapping[str, Any]:
         return schema_map(self.root, "$defs")
-
-    def _targets(self, fragment: Fragment) -> Iterator[tuple[str, Change]]:
-        missing = self._log(fragment).missing
-        return ((name, change) for name, change in fragment.changes.items() if name not in missing)
 
     def _same_message(self, name: str, node: Any) -> str | None:
         """The existing definition that describes the same message as the new definition `name`, if there is one."""
@@ -274,34 +250,37 @@ class Merger:
         known = self._definitions.items() if message else ()
         return next((other for other, present in known if _message(other, present) == message), None)
 
-    def _log(self, fragment: Fragment) -> Log:
-        return self.logs.setdefault(fragment.spec, Log(fragment=fragment))
+    def _supersede(self, part: Part, pointer: str) -> None:
+        part.merged.superseded.append((part, self.origins.find(pointer)[0].origin))
 
-    def _changed(self, fragment: Fragment, name: str, what: str) -> None:
-        log = self._log(fragment)
-        log.added.append(what)
-        log.changed.add(name)
-
-    def _supersede(self, fragment: Fragment, at: str, what: str, *, pointer: str) -> None:
-        self._log(fragment).superseded.append((at, what, self.origins.find(pointer)[0].origin))
-
-    def _compare(self, fragment: Fragment, at: str, what: str, *, pointer: str, present: Any, wanted: Any) -> None:
-        if same_shape(present, wanted):
-            self._supersede(fragment, at, what, pointer=pointer)
+    def _compare(self, part: Part, pointer: str, wanted: Any) -> None:
+        """Compare `wanted` with the schema at `pointer`: the part is superseded, or in conflict."""
+        if same_shape(resolve(self.root, pointer), wanted):
+            self._supersede(part, pointer)
         else:
-            self._conflict(fragment, at, what, pointer=pointer, present=present, wanted=wanted)
+            self._conflict(part, pointer, wanted)
 
-    def _conflict(self, fragment: Fragment, at: str, what: str, *, pointer: str, present: Any, wanted: Any) -> None:
+    def _conflict(self, part: Part, pointer: str, wanted: Any) -> None:
         document, place = self.origins.find(pointer)
-        message = f"{fragment.spec} and {document.origin} ({place}) disagree on {what}: {difference(wanted, present)}"
-        self.error(fragment, "fragment-conflict", message, at=at, hint=self._way_out(fragment, document))
+        found = difference(wanted, resolve(self.root, pointer))
+        self._disagree(part, document, place=f" ({place})", difference=found)
+
+    def _disagree(self, part: Part, document: Document, *, place: str, difference: str) -> None:
+        fragment = part.merged.fragment
+        part.merged.report.error(
+            "fragment-conflict",
+            f"{fragment.spec} and {document.origin}{place} disagree on {part.name}: {difference}",
+            at=part.at,
+            hint=self._way_out(fragment, document),
+        )
 
     def _way_out(self, fragment: Fragment, document: Document) -> str:
-        rivals = [fragment, *(each for each in self.fragments if each.document is document and each is not fragment)]
+        known = [merged.fragment for merged in self.admitted]
+        rivals = [fragment, *(each for each in known if each.document is document and each is not fragment)]
         others = [
             f"{each.id}@{revision}"
             for each in rivals
-            for revision in self.catalogue.revisions_of(each.id, self.protocol)
+            for revision in bundled.revisions_of(each.id, self.protocol)
             if revision != each.revision
         ]
         leave = f"leave out the extension {' or '.join(each.id for each in rivals)}"
@@ -312,11 +291,8 @@ class Merger:
         self.origins.put(pointer, source)
 
     def _append(self, array: str, value: Any, source: Source) -> None:
-        *parents, last = split(array)
-        node: Any = self.root
-        for token in parents:
-            node = node[int(token)] if isinstance(node, list) else node[token]
-        present = node.get(last, [])
+        parent, _, key = array.rpartition("/")
+        present = resolve(self.root, parent).get(key, [])
         if isinstance(present, list):
             self._set(array, [*present, value])
             self.origins.put(join(array, len(present)), source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -10,17 +9,6 @@ from acpgen.schema.document import Document, join
 
 Source: TypeAlias = tuple[Document, str]
 """A document and a pointer into it."""
-
-
-def find_source(sources: Mapping[str, Source], base: Document, pointer: str) -> Source:
-    """The source of `pointer` into the composed schema: that of its longest recorded prefix, else the base."""
-    prefix = pointer
-    while prefix:
-        if prefix in sources:
-            document, start = sources[prefix]
-            return document, start + pointer[len(prefix) :]
-        prefix = prefix.rpartition("/")[0]
-    return base, pointer
 
 
 @dataclass(slots=True)
@@ -31,23 +19,32 @@ class Origins:
     sources: dict[str, Source] = field(default_factory=dict)
 
     def find(self, pointer: str) -> Source:
-        """The document and pointer that the value at `pointer` comes from."""
-        return find_source(self.sources, self.base, pointer)
+        """The source of the value at `pointer`: that of its longest recorded prefix, else the base."""
+        prefix = pointer
+        while prefix:
+            if prefix in self.sources:
+                document, start = self.sources[prefix]
+                return document, start + pointer[len(prefix) :]
+            prefix = prefix.rpartition("/")[0]
+        return self.base, pointer
 
     def put(self, pointer: str, source: Source) -> None:
         """Record that the value at `pointer`, with all its parts, comes from `source`."""
-        for inner in [known for known in self.sources if known.startswith(pointer + "/")]:
-            del self.sources[inner]
+        self._pop_below(pointer)
         self.sources[pointer] = source
 
     def insert(self, array: str, *, length: int, index: int, source: Source) -> None:
         """Record that an element from `source` was inserted at `index` of an array of `length` elements."""
-        moved = {join(array, old + (old >= index)): self.find(join(array, old)) for old in range(length)}
+        # read all before the first is moved
+        elements = [self.find(join(array, old)) for old in range(length)]
+        parts = [self._pop_below(join(array, old)) for old in range(length)]
         for old in range(length):
-            start = join(array, old) + "/"
-            for inner in [known for known in self.sources if known.startswith(start)]:
-                moved[join(array, old + (old >= index)) + inner[len(start) - 1 :]] = self.sources[inner]
-        for inner in [known for known in self.sources if known.startswith(array + "/")]:
-            del self.sources[inner]
-        self.sources.update(moved)
+            moved = join(array, old + (old >= index))
+            self.sources[moved] = elements[old]
+            self.sources.update({moved + rest: known for rest, known in parts[old].items()})
         self.sources[join(array, index)] = source
+
+    def _pop_below(self, pointer: str) -> dict[str, Source]:
+        """Remove the sources of all parts of the value at `pointer`; the keys are the rests of their pointers."""
+        inner = [known for known in self.sources if known.startswith(pointer + "/")]
+        return {known[len(pointer) :]: self.sources.pop(known) for known in inner}

@@ -51,6 +51,27 @@ def referenced_definition(node: Any) -> str | None:
     return None
 
 
+def references(node: Any) -> Iterator[str]:
+    """The definitions that `node` and its subschemas refer to, once for each `$ref`."""
+    for _, child in walk(node):
+        if (name := referenced_definition(child)) is not None:
+            yield name
+
+
+def own_references(node: Any) -> Iterator[str]:
+    """The definitions that `node` refers to, itself or in its `allOf`."""
+    for part in (node, *schema_list(node, "allOf")):
+        if (name := referenced_definition(part)) is not None:
+            yield name
+
+
+def methods_of(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The definitions that have an `x-method`, each with that method."""
+    for name, node in definitions.items():
+        if isinstance(node, dict) and isinstance(node.get("x-method"), str):
+            yield name, node["x-method"]
+
+
 def definition_pointer(name: str) -> str:
     """The JSON pointer of the definition `name`."""
     return join("", "$defs", name)

@@ -1,4 +1,4 @@
-"""Describe a type or method of a model, from the composed schema and the model."""
+"""Descriptions of types and methods, from the composed schema and the model. They are the data of the JSON form."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from acpgen.diagnostics import input_error
-from acpgen.emit.signatures import Signatures
+from acpgen.diagnostics import Location, input_error
+from acpgen.emit.signatures import Signature, Signatures
 from acpgen.emit.source import field_hint, hint, literal, value
 from acpgen.ir import names
 from acpgen.ir.model import (
@@ -18,6 +18,7 @@ from acpgen.ir.model import (
     Const,
     Definition,
     Enum,
+    EnumMember,
     Field,
     Method,
     Model,
@@ -31,52 +32,108 @@ from acpgen.ir.model import (
 from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
 from acpgen.ir.relations import resolved
-from acpgen.ir.usage import TypeUsage, Uses
+from acpgen.ir.usage import NO_USES, TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
-from acpgen.schema.gates import Gate
 from acpgen.schema.walk import definition_pointer, schema_map
-from acpgen.show.description import (
-    Description,
-    FieldEntry,
-    GateEntry,
-    MemberEntry,
-    MethodEntry,
-    Origin,
-    SchemaEntry,
-    TypeEntry,
-)
 from acpgen.text import cut, did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
-class Untyped:
-    """A definition of the schema for which the package has no type."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The base or extension that brought something, and the place in its file.
+
+    `extension` is the user's name for an extension. `place` is None for something without a place of its own.
+    """
 
     name: str
+    extension: str | None
+    place: Location | None
+    pointer: str
 
 
-Subject: TypeAlias = Definition | Method | Untyped
+@dataclass(frozen=True, slots=True)
+class GateEntry:
+    """The capability that a method needs; `origin` is None if the base has it."""
+
+    text: str
+    origin: Origin | None
 
 
-def find(name: str, composed: Composed, model: Model) -> list[Subject]:
-    """All meanings of `name`: a type by its Python or schema name, and methods by wire name or handler.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldEntry:
+    """An attribute. `default` is source code, or None if required. `opens` are the methods that need it."""
 
-    Raises `InputError` with the nearest name if there are none.
+    name: str
+    wire: str
+    hint: str
+    default: str | None
+    inherited_from: str | None
+    doc: str
+    origin: Origin
+    opens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberEntry:
+    """A member of a union, with its tag if it has one."""
+
+    hint: str
+    tag: str | None
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEntry:
+    """A part of the composed schema."""
+
+    pointer: str
+    schema: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeEntry:
+    """A type, or a definition without one (`signature` is None).
+
+    `extended_by` are the extensions that change it. `gates` are the capabilities of the methods that carry it, if all
+    of these need one.
     """
-    found: list[Subject] = []
-    definitions = schema_map(composed.root, "$defs")
-    python_name = names.class_name(name) if name in definitions else name
-    if python_name in model.by_name:
-        found.append(model.by_name[python_name])
-    elif name in definitions:
-        found.append(Untyped(name))
-    found += [method for method in model.methods if name in (method.wire, method.name)]
-    if not found:
-        methods = (each for method in model.methods for each in (method.wire, method.name))
-        hint = did_you_mean(name, {*model.by_name, *definitions, *methods}) or "`acpgen methods` lists the methods"
-        raise input_error("unknown-name", f"{cut(name)!r} is no type and no method here", hint=hint)
-    return found
+
+    name: str
+    kind: str
+    signature: Signature | None = None
+    doc: str
+    fields: tuple[FieldEntry, ...] = ()
+    members: tuple[MemberEntry, ...] = ()
+    tag: str | None = None
+    values: tuple[EnumMember, ...] = ()
+    schema: SchemaEntry
+    origin: Origin
+    extended_by: tuple[Origin, ...]
+    gates: tuple[str, ...] = ()
+    uses: Uses = NO_USES
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodEntry:
+    """A method. `handlers` and `callers` are roles, `params` and `result` type hints."""
+
+    wire: str
+    name: str
+    kind: str
+    handlers: tuple[str, ...]
+    callers: tuple[str, ...]
+    params: str
+    result: str | None
+    signatures: tuple[Signature, ...]
+    doc: str
+    schema: tuple[SchemaEntry, ...]
+    origin: Origin
+    gate: GateEntry | None
+
+
+Description: TypeAlias = TypeEntry | MethodEntry
 
 
 class Describer:
@@ -89,15 +146,24 @@ class Describer:
         self._usage = TypeUsage(model)
         self._definitions = schema_map(composed.root, "$defs")
 
-    def describe(self, subject: Subject) -> Description:
-        """The description of `subject`."""
-        match subject:
-            case Method():
-                return self._method(subject)
-            case Untyped(name=name):
-                return self._untyped(name)
-            case _:
-                return self._type(subject)
+    def describe(self, name: str) -> list[Description]:
+        """All meanings of `name`: a type by its Python or schema name, and methods by wire name or handler.
+
+        Raises `InputError` with the nearest name if there are none.
+        """
+        found: list[Description] = []
+        python_name = names.class_name(name) if name in self._definitions else name
+        if python_name in self._model.by_name:
+            found.append(self._type(self._model.by_name[python_name]))
+        elif name in self._definitions:
+            found.append(self._untyped(name))
+        found += [self._method(method) for method in self._model.methods if name in (method.wire, method.name)]
+        if not found:
+            methods = (each for method in self._model.methods for each in (method.wire, method.name))
+            near = did_you_mean(name, {*self._model.by_name, *self._definitions, *methods})
+            message, listing = f"{cut(name)!r} is no type and no method here", "`acpgen methods` lists the methods"
+            raise input_error("unknown-name", message, hint=near or listing)
+        return found
 
     # --- Types ------------------------------------------------------------------------------------------------------
 
@@ -118,7 +184,7 @@ class Describer:
             extended_by=tuple(self._extended_by(definition.pointer)),
             gates=_gates(uses),
             uses=uses,
-            note=None if definition.name in self._defined else note,
+            note=None if definition.name in map(names.class_name, self._definitions) else note,
         )
 
     def _untyped(self, name: str) -> TypeEntry:
@@ -126,7 +192,7 @@ class Describer:
         return TypeEntry(
             name=name,
             kind="definition",
-            doc=str(schema.node.get("description", "")) if isinstance(schema.node, dict) else "",
+            doc=str(schema.schema.get("description", "")) if isinstance(schema.schema, dict) else "",
             schema=schema,
             origin=self._origin(schema.pointer),
             extended_by=tuple(self._extended_by(schema.pointer)),
@@ -142,11 +208,6 @@ class Describer:
         if heirs:
             return f"its properties are those of {', '.join(heirs)}"
         return "it adds nothing to the types that refer to it"
-
-    @cached_property
-    def _defined(self) -> frozenset[str]:
-        """The Python names of the definitions of the schema."""
-        return frozenset(map(names.class_name, self._definitions))
 
     def _fields(self, definition: Definition) -> Iterator[FieldEntry]:
         if not isinstance(definition, Struct):
@@ -193,6 +254,7 @@ class Describer:
     # --- Methods ----------------------------------------------------------------------------------------------------
 
     def _method(self, method: Method) -> MethodEntry:
+        gate = method.gate
         parts = [*references(method.params), *(references(method.result) if method.result is not None else ())]
         return MethodEntry(
             wire=method.wire,
@@ -206,16 +268,13 @@ class Describer:
             doc=method.doc,
             schema=tuple(self._schema(self._model.by_name[name].pointer) for name in dict.fromkeys(parts)),
             origin=self._origin(method.pointer),
-            gate=self._gate(method.gate) if method.gate is not None else None,
+            gate=None if gate is None else GateEntry(str(gate), self._origin(gate.pointer) if gate.pointer else None),
         )
-
-    def _gate(self, gate: Gate) -> GateEntry:
-        return GateEntry(text=str(gate), origin=self._origin(gate.pointer) if gate.pointer else None)
 
     # --- Places -----------------------------------------------------------------------------------------------------
 
     def _schema(self, pointer: str) -> SchemaEntry:
-        return SchemaEntry(pointer=pointer, node=resolve(self._composed.root, pointer))
+        return SchemaEntry(pointer, resolve(self._composed.root, pointer))
 
     def _origin(self, pointer: str) -> Origin:
         name = self._composed.origin(pointer)
@@ -227,25 +286,20 @@ class Describer:
         """The parts below `pointer` that an extension brought, without the parts of such parts."""
         own = {self._composed.origin(pointer), self._composed.base.origin}
         outer = ""
-        for inner, (document, _) in sorted(self._composed.sources.items()):
+        for inner, (document, _) in sorted(self._composed.origins.sources.items()):
             is_part = inner.startswith(pointer + "/") and not (outer and inner.startswith(outer + "/"))
             if is_part and document.origin not in own:
                 outer = inner
                 yield self._origin(inner)
 
 
+_KINDS = {Struct: "class", TaggedUnion: "tagged union", UntaggedUnion: "union", Alias: "alias"}
+
+
 def _kind(definition: Definition) -> str:
-    match definition:
-        case Struct():
-            return "class"
-        case TaggedUnion():
-            return "tagged union"
-        case UntaggedUnion():
-            return "union"
-        case Enum(open=is_open):
-            return "open enum" if is_open else "closed enum"
-        case Alias():
-            return "alias"
+    if isinstance(definition, Enum):
+        return "open enum" if definition.open else "closed enum"
+    return _KINDS[type(definition)]
 
 
 def _default(field: Field) -> str | None:

@@ -11,16 +11,8 @@ from typing import Any
 from acpgen.diagnostics import Location
 from acpgen.emit.source import wrapped
 from acpgen.ir.model import EnumMember
-from acpgen.ir.usage import Carrier, Step
-from acpgen.show.description import (
-    Description,
-    FieldEntry,
-    MemberEntry,
-    MethodEntry,
-    Origin,
-    SchemaEntry,
-    TypeEntry,
-)
+from acpgen.ir.usage import Step
+from acpgen.show.describe import Description, FieldEntry, MemberEntry, MethodEntry, Origin, SchemaEntry, TypeEntry
 from acpgen.text import printable
 
 LINES = 1000
@@ -132,7 +124,7 @@ def _value(value: EnumMember) -> Iterator[str]:
 
 
 def _schema(schema: SchemaEntry) -> Iterator[str]:
-    text = json.dumps(schema.node, indent=2, ensure_ascii=False)
+    text = json.dumps(schema.schema, indent=2, ensure_ascii=False)
     yield from _section(f"Schema, {schema.pointer}", text.split("\n"))
 
 
@@ -147,14 +139,11 @@ def _uses(entry: TypeEntry) -> Iterator[str]:
         if names:
             yield from wrap(f"{kind}: {', '.join(names)}", _LIST, subsequent_indent="  ", break_long_words=False)
     for carrier in uses.messages:
-        yield f"{_message(carrier)}: {' → '.join(map(_step, carrier.way))}"
+        gate = f", needs {carrier.gate}" if carrier.gate is not None else ""
+        way = " → ".join(map(_step, carrier.way))
+        yield f"{carrier.method}, {carrier.part} from the {carrier.sender}{gate}: {way}"
     if entry.signature is not None and not uses.messages:
         yield "no message carries it"
-
-
-def _message(carrier: Carrier) -> str:
-    gate = f", needs {carrier.gate}" if carrier.gate is not None else ""
-    return f"{carrier.method}, {carrier.part} from the {carrier.sender}{gate}"
 
 
 def _step(step: Step) -> str:
@@ -174,8 +163,6 @@ def _plain(value: Any) -> Any:
     match value:
         case Location():
             return {"file": value.file, "line": value.line, "column": value.column}
-        case SchemaEntry(pointer=pointer, node=node):
-            return {"pointer": pointer, "schema": node}
         case tuple():
             return [_plain(each) for each in value]
         case _ if is_dataclass(value):

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.schema.document import MAX_BYTES
+from acpgen.schema.document import check_size
 
 _TIMEOUT = 30.0
 _QUIET = {"LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
@@ -61,9 +61,7 @@ def _resolve(name: str) -> str | None:
 
 
 def _content(spec: str, blob: str) -> bytes:
-    if int(_git("cat-file", "-s", blob)) > MAX_BYTES:
-        size = f"{MAX_BYTES // 1024**2} MiB"
-        raise input_error("file-too-large", f"{spec} is larger than {size}", hint="is this a schema?")
+    check_size(int(_git("cat-file", "-s", blob)), spec)
     return _git("cat-file", "blob", blob)
 
 

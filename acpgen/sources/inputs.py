@@ -139,7 +139,7 @@ def _locate_bare(spec: str, schema: InputFile, protocol: int, release: Release |
 
     origin = _origin(protocol, release, schema)
     base = read_document(schema.path, label=schema.label, origin=origin)
-    return choose_fragment(spec, base, protocol=protocol, gates=known_facts(base, protocol, release)[0].gates)
+    return choose_fragment(spec, base, protocol=protocol, facts=known_facts(base, protocol, release)[0])
 
 
 def _input(path: Path, label: str, name: str) -> InputFile:

@@ -80,9 +80,10 @@ class _Input:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Head:
-    """The inputs and options in a manifest."""
+class _Package:
+    """The inputs and options in the manifest of a package. `label` is the name of the manifest in messages."""
 
+    label: str
     version: str
     protocol: int
     schema: _Input
@@ -90,37 +91,26 @@ class _Head:
     options: Options
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Manifest:
-    """The manifest of a package, with its parsed head."""
-
-    file: File
-    head: _Head
-
-
-Found: TypeAlias = Release | File | _Manifest
+Found: TypeAlias = Release | File | _Package
 """The possible meanings of a spec."""
 
 
-def read_files(specs: Iterable[str]) -> Files:
-    """Read files, each given as a path or `REV:PATH`. Raises `InputError` for one that cannot be read."""
-    found = (_read(spec) for spec in specs)
+def read_files(specs: Iterable[str], *, optional: Iterable[str] = ()) -> Files:
+    """Read files, each given as a path or `REV:PATH`.
+
+    Raises `InputError` for one that cannot be read; of `optional`, such files are left out.
+    """
+    found = []
+    for spec in optional:
+        with suppress(InputError):
+            found.append(_read(spec))
+    found += map(_read, specs)
     return {file.digest: file for file in found}
 
 
 def is_release(spec: str) -> bool:
     """Whether a spec has the form of a bundled release, `vN/NAME`."""
     return _RELEASE.fullmatch(spec) is not None
-
-
-def read_candidates(specs: Iterable[str]) -> Files:
-    """Read the same, but leave out files that cannot be read."""
-    found: dict[str, File] = {}
-    for spec in specs:
-        with suppress(InputError):
-            file = _read(spec)
-            found[file.digest] = file
-    return found
 
 
 def resolve_both(
@@ -138,8 +128,7 @@ def resolve_both(
     valid.
     """
     found = _all((lambda: _locate(old, protocol), lambda: _locate(new, protocol)))
-    known_protocols = [known for each in found if (known := _protocol_of(each)) is not None]
-    number = protocol or (known_protocols[0] if known_protocols else DEFAULT_PROTOCOL)
+    number = protocol or next((each.protocol for each in found if not isinstance(each, File)), DEFAULT_PROTOCOL)
     first, second = _all(
         partial(_resolve, spec, each, protocol=number, extensions=more, files=files or {})
         for spec, each, more in zip((old, new), found, extensions, strict=True)
@@ -158,36 +147,16 @@ def _all(calls: Iterable[Callable[[], T]]) -> list[T]:
     return results
 
 
-def resolve(
-    spec: str, *, protocol: int | None = None, extensions: Sequence[str] = (), files: Files | None = None
-) -> Subject:
-    """Resolve one spec, as `resolve_both` does for two."""
-    number = protocol or DEFAULT_PROTOCOL
-    return _resolve(spec, _locate(spec, protocol), protocol=number, extensions=extensions, files=files or {})
-
-
-def _protocol_of(found: Found) -> int | None:
-    match found:
-        case Release(protocol=protocol):
-            return protocol
-        case _Manifest(head=head):
-            return head.protocol
-        case File():
-            return None
-
-
 def _resolve(spec: str, found: Found, *, protocol: int, extensions: Sequence[str], files: Files) -> Subject:
+    options = None
     match found:
         case Release():
             loaded = Loaded(base=load_release(found), fragments=(), protocol=found.protocol, release=found)
-            return _extended(Subject(spec=spec, loaded=loaded, options=None), extensions)
-        case _Manifest(head=head):
-            loaded = _built_from(found, files)
-            return _extended(Subject(spec=spec, loaded=loaded, options=head.options), extensions)
+        case _Package():
+            loaded, options = _built_from(found, files), found.options
         case File():
-            base = _document(found, protocol)
-            loaded = Loaded(base=base, fragments=(), protocol=protocol, release=None)
-            return _extended(Subject(spec=spec, loaded=loaded, options=None), extensions)
+            loaded = Loaded(base=_document(found, protocol), fragments=(), protocol=protocol, release=None)
+    return Subject(spec=spec, loaded=_extended(loaded, extensions), options=options)
 
 
 def _document(file: File, protocol: int) -> Document:
@@ -198,26 +167,23 @@ def _document(file: File, protocol: int) -> Document:
     return found
 
 
-def _extended(subject: Subject, extensions: Sequence[str]) -> Subject:
-    """Add extensions to the subject, without those that it has already."""
-    loaded = subject.loaded
+def _extended(loaded: Loaded, extensions: Sequence[str]) -> Loaded:
+    """Add extensions to an input, without those that it has already."""
     known = {fragment.document.digest for fragment in loaded.fragments}
-    gates = known_facts(loaded.base, loaded.protocol, loaded.release)[0].gates
-    files = [choose_fragment(each, loaded.base, protocol=loaded.protocol, gates=gates) for each in extensions]
-    given = load_fragments(files)
-    added = tuple(fragment for fragment in given if fragment.document.digest not in known)
-    return replace(subject, loaded=replace(loaded, fragments=(*loaded.fragments, *added)))
+    facts, _ = known_facts(loaded.base, loaded.protocol, loaded.release)
+    files = [choose_fragment(each, loaded.base, protocol=loaded.protocol, facts=facts) for each in extensions]
+    added = tuple(fragment for fragment in load_fragments(files) if fragment.document.digest not in known)
+    return replace(loaded, fragments=(*loaded.fragments, *added))
 
 
 # --- Specs -----------------------------------------------------------------------------------------------------------
 
 
 def _locate(spec: str, protocol: int | None) -> Found:
-    if _is_file(Path(spec)):
-        return _recognised(File(label=spec, data=read_bytes(Path(spec), label=spec)))
-    if _is_file(Path(spec) / LOCK_NAME):
-        label = (Path(spec) / LOCK_NAME).as_posix()
-        return _recognised(File(label=label, data=read_bytes(Path(label), label=label)))
+    for path in (Path(spec), Path(spec) / LOCK_NAME):
+        if _is_file(path):
+            label = spec if path == Path(spec) else path.as_posix()
+            return _recognised(File(label=label, data=read_bytes(path, label=label)))
     if match := _RELEASE.fullmatch(spec):
         return find_release(int(match[1]), match[2])
     if ":" in spec:
@@ -232,7 +198,7 @@ def _locate(spec: str, protocol: int | None) -> Found:
 def _recognised(file: File) -> Found:
     """Recognise a file: a manifest, the schema of a bundled release, or another schema."""
     if is_manifest(file.data):
-        return _Manifest(file=file, head=_read_head(file))
+        return _read_package(file)
     for release in list_releases():
         if read_bytes(release.schema, label=release.label) == file.data:
             return release
@@ -269,30 +235,30 @@ def _unknown(spec: str, *, protocols: list[int]) -> InputError:
 # --- Manifests ------------------------------------------------------------------------------------------------------
 
 
-def _built_from(manifest: _Manifest, files: Files) -> Loaded:
-    head, where = manifest.head, manifest.file.label
-    base, release = _schema(head, where, files)
-    fragments = tuple(_fragment(each, head, where=where, files=files) for each in head.extensions)
-    return Loaded(base=base, fragments=fragments, protocol=head.protocol, release=release)
+def _built_from(package: _Package, files: Files) -> Loaded:
+    base, release = _schema(package, files)
+    fragments = tuple(_fragment(each, package, files) for each in package.extensions)
+    return Loaded(base=base, fragments=fragments, protocol=package.protocol, release=release)
 
 
-def _read_head(file: File) -> _Head:
+def _read_package(file: File) -> _Package:
     """Parse the inputs and options in a manifest. Raises `InputError` if they are not there."""
     folder = file.label.removesuffix(LOCK_NAME).rstrip("/") or "."
     head = parse_manifest(file.data, folder).head
     try:
-        return _parse_head(head)
+        return _parse_head(head, file.label)
     except (KeyError, TypeError, AttributeError):
         message = f"{file.label} lacks the inputs of the package"
         raise input_error("manifest-broken", message, hint="build it again") from None
 
 
-def _parse_head(head: Mapping[str, Any]) -> _Head:
+def _parse_head(head: Mapping[str, Any], label: str) -> _Package:
     """Parse a head. Raises `KeyError`, `TypeError` or `AttributeError` for one that acpgen did not write."""
     if not isinstance(head["protocol"], int):
         raise TypeError(head["protocol"])
     chosen = head.get("options", {})
-    return _Head(
+    return _Package(
+        label=label,
         version=str(head.get("acpgen", "")),
         protocol=head["protocol"],
         schema=_input(head["schema"]),
@@ -307,46 +273,41 @@ def _input(raw: Mapping[str, Any]) -> _Input:
     return _Input(name=raw["name"], digest=raw["sha256"])
 
 
-def _schema(head: _Head, where: str, files: Files) -> tuple[Document, Release | None]:
-    is_known = False
+def _schema(package: _Package, files: Files) -> tuple[Document, Release | None]:
+    wanted, is_known = package.schema, False
     for release in list_releases():
-        if f"v{release.protocol}/{release.name}" == head.schema.name and release.protocol == head.protocol:
+        if f"v{release.protocol}/{release.name}" == wanted.name and release.protocol == package.protocol:
             bundled = load_release(release)
             is_known = True
-            if bundled.digest == head.schema.digest:
+            if bundled.digest == wanted.digest:
                 return bundled, release
-    if head.schema.digest in files:
-        return _document(files[head.schema.digest], head.protocol), None
-    raise _missing("schema", head.schema, head, where=where, is_known=is_known)
+    if wanted.digest in files:
+        return _document(files[wanted.digest], package.protocol), None
+    raise _missing("schema", wanted, package, is_known=is_known)
 
 
-def _fragment(wanted: _Input, head: _Head, *, where: str, files: Files) -> Fragment:
-    is_known = False
+def _fragment(wanted: _Input, package: _Package, files: Files) -> Fragment:
+    located = None
     # a name from a manifest is untrusted, and must not become a path
     if _BUNDLED_FRAGMENT.fullmatch(wanted.name):
-        try:
-            path, label = locate_fragment(wanted.name, head.protocol)
-        except InputError:
-            pass
-        else:
-            is_known = True
-            if digest(read_bytes(path, label=label)) == wanted.digest:
-                return load_fragment(path, label=label)
+        with suppress(InputError):
+            located = locate_fragment(wanted.name, package.protocol)
+    if located and digest(read_bytes(located[0], label=located[1])) == wanted.digest:
+        return load_fragment(located[0], label=located[1])
     if wanted.digest in files:
         file = files[wanted.digest]
         return load_fragment(parse_document(file.data, label=file.label, origin=file.label), label=file.label)
-    raise _missing("extension", wanted, head, where=where, is_known=is_known)
+    raise _missing("extension", wanted, package, is_known=located is not None)
 
 
-def _missing(what: str, wanted: _Input, head: _Head, *, where: str, is_known: bool) -> InputError:
+def _missing(what: str, wanted: _Input, package: _Package, *, is_known: bool) -> InputError:
+    why, way_out = "it is not bundled", ""
     if is_known:
         why = f"acpgen {acpgen.__version__} bundles another file under this name"
-        instead = f", compare with {wanted.name} itself" if what == "schema" else ""
-        way_out = f"{instead}, or use acpgen {head.version}" if head.version != acpgen.__version__ else instead
-    else:
-        why, way_out = "it is not bundled", ""
+        way_out = f", compare with {wanted.name} itself" if what == "schema" else ""
+        way_out += f", or use acpgen {package.version}" if package.version != acpgen.__version__ else ""
     return input_error(
         "manifest-input",
-        f"{where} was built from the {what} {wanted.name!r} with the SHA-256 {wanted.digest}; {why}",
+        f"{package.label} was built from the {what} {wanted.name!r} with the SHA-256 {wanted.digest}; {why}",
         hint=f"give that file with --source PATH, or with --source REV:PATH from git{way_out}",
     )

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from .dispatch import ConnectionClosed
 from .errors import InternalError, ParseError, RequestError
-from .limits import is_light, measure, weigh
+from .limits import MAX_DEPTH, is_light, is_too_deep, measure, weigh
 from .log import PROGRAM_ENDS, PeerLog, logger, one_line
 from .options import ConnectionOptions
 from .tasks import Tasks
@@ -63,6 +63,8 @@ class Link:
         if not is_light(line, limit) and (weight := weigh(line)) > limit:
             text = f"estimated at {weight} bytes of memory; the limit is {limit} (max_in_flight_bytes)"
             raise MessageTooLarge(text, start=line[:MAX_START])
+        if is_too_deep(line):
+            raise MessageTooLarge(f"nested more than {MAX_DEPTH} deep", start=line[:MAX_START])
         try:
             message = self.options.loads(line)
             return message, measure(line, message)

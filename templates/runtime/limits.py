@@ -1,11 +1,17 @@
-"""The memory that messages take, and the id of a message that is too large to be parsed."""
+"""The memory and the nesting of messages before they are parsed, and the id of a message that is too large for that."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from itertools import accumulate
 from sys import getsizeof
 from typing import Any, Final, Literal, NamedTuple
+
+MAX_DEPTH: Final = 200
+"""The deepest nesting of arrays and objects in a message. Python parses more, and then fails or takes seconds where a
+value is compared, printed or written: how much more depends on its version."""
 
 _MOST: Final = 64
 """The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""
@@ -17,11 +23,15 @@ _COST: Final = {b"{": 232, b"{}": -168, b"[": 96, b":": 100, b",": 64}
 _WIDER: Final = {**_COST, b":": 128, b",": 80}
 """The same if strings may not be ASCII: each of these takes at least 24 bytes more."""
 
-_REST: Final = bytes(byte for byte in range(256) if byte not in b'{}[:,"')
+_REST: Final = bytes(byte for byte in range(256) if byte not in b'{}[]:,"')
 _ESCAPE: Final = re.compile(rb"\\u")
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
 _WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
 """First bytes of characters that make a string take four bytes for each of its characters."""
+
+_NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{}[]")
+_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
+"""As signed bytes, 1 for an opening bracket and -1 for a closing one."""
 
 _CHUNK: Final = 2**16
 
@@ -63,16 +73,45 @@ def _width(line: bytes) -> int:
     return 2 if not is_ascii or (escaped and _ESCAPE.search(line)) else 1
 
 
+def is_too_deep(line: bytes) -> bool:
+    """True if `line` is nested more than `MAX_DEPTH` deep."""
+    if len(line) <= 2 * MAX_DEPTH or not _has_many_brackets(line):
+        return False
+    level = 0
+    for signs in _outside_strings(line):
+        levels = [*accumulate(memoryview(signs.translate(_STEPS, _NO_BRACKET)).cast("b"), initial=level)]
+        if max(levels) > MAX_DEPTH:
+            return True
+        level = levels[-1]
+    return False
+
+
+def _has_many_brackets(line: bytes) -> bool:
+    """True if more than `MAX_DEPTH` brackets open. Few lines have as many; `find` is faster in texts than `count`."""
+    left = MAX_DEPTH
+    for bracket in (b"[", b"{"):
+        at = line.find(bracket)
+        while at >= 0:
+            if not left:
+                return True
+            left -= 1
+            at = line.find(bracket, at + 1)
+    return False
+
+
 def _structure(line: bytes, costs: dict[bytes, int]) -> int:
-    """The bytes for all but characters. After escapes are removed, each quote begins or ends a string."""
-    signs = line.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _REST)
-    total, inside = 0, 0
+    """The bytes for all but characters."""
+    return sum(signs.count(sign) * cost for signs in _outside_strings(line) for sign, cost in costs.items())
+
+
+def _outside_strings(line: bytes) -> Iterator[bytes]:
+    """The brackets, colons and commas outside of strings. Without escapes, each quote begins or ends a string."""
+    signs = line.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _REST).replace(b'""', b"")
+    inside = 0
     for start in range(0, len(signs), _CHUNK):  # splitting it as a whole would take more memory than is estimated
         pieces = signs[start : start + _CHUNK].split(b'"')
-        outside = b"".join(pieces[inside::2])
-        total += sum(outside.count(sign) * cost for sign, cost in costs.items())
+        yield b"".join(pieces[inside::2])
         inside ^= (len(pieces) - 1) % 2
-    return total
 
 
 class Head(NamedTuple):

@@ -1,1 +1,1 @@
-"""Fidelity, shown by means of its own: values made from the schema, an independent validator, and mutations."""
+"""Fidelity, shown independently of acpgen: values made from the schema, an independent validator, and mutations."""

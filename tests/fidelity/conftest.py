@@ -1,4 +1,4 @@
-"""Count what was run, and say so at the end."""
+"""Count the checks, and print the counts at the end."""
 
 from __future__ import annotations
 

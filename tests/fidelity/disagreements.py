@@ -65,7 +65,7 @@ DISAGREEMENTS = (
     ),
     Disagreement(
         name="an empty array stands in for a required one that is lenient, be it too short",
-        reason="x-deserialize-default-on-error prescribes it: the message is kept, and the hook is told of the drop",
+        reason="x-deserialize-default-on-error prescribes it: the message is kept, and the hook gets the drop",
         relax=_with_empty_stand_in,
         schema=schema_of(
             Thing={

@@ -39,7 +39,7 @@ class _Draw:
         return self._random.random() < share
 
     def node(self, depth: int, *nodes: Any) -> Any:
-        """A value that fits all `nodes`, or nearly so: `not` and patterns are left to whoever asks."""
+        """A value that fits all `nodes`, or nearly so: `not` and patterns are left to the caller."""
         layers = self._random.choice(self._schema.choices(*nodes))
         if says_nothing(layers):
             return self.json(depth)

@@ -16,7 +16,7 @@ EXAMPLES = 25 if DEEP else 3
 """Values a definition for the round trip."""
 SPOILED = 12 if DEEP else 2
 """Values a definition that are spoiled."""
-MUTANTS = 40 if DEEP else 20
+MUTANTS = 40 if DEEP else 10
 """Mutants of each of these."""
 
 

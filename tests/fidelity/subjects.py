@@ -11,8 +11,9 @@ from typing import Any
 from acpgen.config import Sources
 from acpgen.ir.model import Options
 from acpgen.pipeline import load
-from acpgen.schema.bundled import find_fragment, find_release, list_releases, load_facts
+from acpgen.schema.bundled import find_release, list_releases, load_facts
 from acpgen.schema.compose import compose
+from acpgen.schema.facts import NO_FACTS
 from acpgen.schema.walk import definition_pointer
 from acpgen.sources.inputs import find_inputs
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
@@ -21,7 +22,7 @@ from tests.fidelity.making import Maker
 from tests.fidelity.mutating import Mutator
 from tests.fidelity.schemas import Layers, Schema, mapped, properties_of, required_of
 from tests.published import available
-from tests.support import DEEP, Packages, fitting_fragments, model_of, protocol_of
+from tests.support import DEEP, Packages, bundled_fragment, fitting_fragments, model_of, protocol_of
 
 """Whether to take every published schema and many more values."""
 OPTIONS = {"": Options(), "-kept-opened": Options(keep_unknown=True, open=True)}
@@ -41,7 +42,7 @@ class Subject:
 
     @cached_property
     def root(self) -> dict[str, Any]:
-        """The composed schema, with the variants that open unions have besides."""
+        """The composed schema, with the additional variants of open unions."""
         root = composed_root(self.sources)
         return {**root, "$defs": opened(root["$defs"])} if self.options.open else root
 
@@ -91,9 +92,9 @@ def composed_root(sources: Sources) -> dict[str, Any]:
     """The schema that `sources` compose to."""
     inputs = find_inputs(sources)
     loaded = load(inputs)
-    gates = load_facts(inputs.release).gates if inputs.release else {}
+    facts = load_facts(inputs.release) if inputs.release else NO_FACTS
     release = inputs.release.name if inputs.release else None
-    composed = compose(loaded.base, loaded.fragments, protocol=inputs.protocol, release=release, gates=gates)
+    composed = compose(loaded.base, loaded.fragments, protocol=inputs.protocol, release=release, facts=facts)
     return composed.root
 
 
@@ -183,7 +184,7 @@ def bundled_subjects() -> Iterator[Subject]:
         fitting = fitting_fragments(release)
         yield Subject(label=f"{label}+all", sources=Sources(**known, extensions=fitting))
         for spec in fitting:
-            if DEEP or find_fragment(spec, release.protocol).status == "draft":
+            if DEEP or bundled_fragment(spec, release.protocol).status == "draft":
                 yield Subject(label=f"{label}+{spec}", sources=Sources(**known, extensions=(spec,)))
 
 

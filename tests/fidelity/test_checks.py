@@ -66,7 +66,6 @@ def _without_odd_names(value: Any) -> Any:
     return {key: item for key, item in value.items() if key} if isinstance(value, dict) else value
 
 
-@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault: str, packages: Packages, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +86,5 @@ def run(acp: ModuleType) -> None:
                 check.verdict(mutant)
 
 
-@pytest.mark.slow
 def test_nothing_is_found_where_nothing_was_planted(packages: Packages) -> None:
     run(SUBJECT.package(packages))

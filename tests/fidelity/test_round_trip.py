@@ -17,7 +17,7 @@ from tests.fidelity.subjects import SUBJECTS, Subject, chosen_types
 from tests.published import FILES, published
 from tests.support import DEEP, Packages
 
-pytestmark = [pytest.mark.full, pytest.mark.slow]
+pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)

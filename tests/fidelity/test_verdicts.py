@@ -1,4 +1,4 @@
-"""Valid values, spoiled: generated code takes and refuses what an independent validator does, but for what is meant."""
+"""Mutated values: generated code accepts and refuses what an independent validator does, with listed exceptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from tests.fidelity.subjects import SUBJECTS, Subject, chosen_types, relaxed
 from tests.support import Packages
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_mutants_get_the_verdict_of_the_validator(subject: Subject, packages: Packages, tally: Counter[str]) -> None:
     acp = subject.package(packages)
@@ -46,7 +45,7 @@ def spoiling(check: Check) -> Callable[[Any, int], None]:
 
 @pytest.mark.parametrize("known", DISAGREEMENTS, ids=lambda known: known.name)
 def test_each_accepted_disagreement_is_still_one(known: Disagreement, packages: Packages) -> None:
-    """Whoever mends one has to take it out of the table."""
+    """A disagreement that is fixed has to be removed from the table."""
     exact, ours = Schema(known.schema), Schema(relaxed(known.schema, [known]))
     assert not exact.is_valid("Thing", known.value)
     assert ours.is_valid("Thing", known.value)
@@ -56,7 +55,7 @@ def test_each_accepted_disagreement_is_still_one(known: Disagreement, packages: 
 
 
 def test_a_variant_with_its_tag_goes_before_one_that_forgives_nothing(packages: Packages) -> None:
-    """The validator would take either; what the keyword of the first prescribes, happens."""
+    """The validator would accept either; the keyword of the first decides."""
     acp = packages(Sources())
     drops: list[object] = []
     raw = {"type": "terminal", "id": "a", "name": "n", "_meta": 1}

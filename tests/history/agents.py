@@ -124,7 +124,7 @@ def written(body: str) -> str:
     return f"{head}\n\n\n{body.strip()}\n\n\nif __name__ == '__main__':\n    run_agent({agent})\n"
 
 
-# --- Who talks to it ------------------------------------------------------------------------------------------------
+# --- The client -----------------------------------------------------------------------------------------------------
 
 TEXT = "What did you say?"
 INFO = {"name": "a client", "version": "1"}

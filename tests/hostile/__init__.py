@@ -1,1 +1,1 @@
-"""Schemas and fragments that mean harm: whatever they hold, they give a diagnostic or a package like any other."""
+"""Hostile schemas and fragments: each gives a diagnostic, or a package like any other."""

@@ -19,7 +19,7 @@ from tests.hostile.texts import EFFECT, PARTS
 from tests.hostile.vocabulary import strangers
 from tests.support import package_files, schema_of, write_package
 
-pytestmark = [pytest.mark.full, pytest.mark.slow]
+pytestmark = pytest.mark.full
 
 Events = frozenset[tuple[str, str, str]]
 

@@ -21,7 +21,7 @@ from acpgen.ir import names
 from tests.hostile.subject import STRING, obj
 from tests.support import Packages, import_folder, model_of, package_files, schema_of, write_package
 
-pytestmark = [pytest.mark.full, pytest.mark.slow]
+pytestmark = pytest.mark.full
 
 CLEAN = Sources()
 PARTS = ("Request", "Response", "Notification")
@@ -125,7 +125,7 @@ def _check_unshadowed(package: ModuleType, files: Mapping[str, str], taken: set[
 
 @pytest.mark.parametrize("side", ["agent", "client"])
 def test_methods_with_the_names_of_the_role_classes(side: str, packages: Packages) -> None:
-    """A method never takes the place of an attribute that a role class, or a stub, has of itself."""
+    """A method never takes the place of an attribute that a role class, or a stub, already has."""
     empty = packages.of(schema_of(Thing=STRING))
     base, stub = (empty.Agent, empty.RemoteAgent) if side == "agent" else (empty.Client, empty.RemoteClient)
     attributes = {names.snake(name) for kind in (base, stub) for name in dir(kind)}

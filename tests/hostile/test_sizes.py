@@ -19,7 +19,6 @@ from tests.support import DEEP, REPOSITORY, schema_of
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.slow,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and sizes of processes are those of Linux"),
 ]
 

@@ -26,10 +26,10 @@ from tests.hostile.texts import SURROGATES, texts
 from tests.hostile.vocabulary import strangers
 from tests.support import DEEP, import_folder, model_of, write_package
 
-pytestmark = [pytest.mark.full, pytest.mark.slow]
+pytestmark = pytest.mark.full
 
 HOSTILE = settings(
-    max_examples=500 if DEEP else 30,
+    max_examples=500 if DEEP else 15,
     derandomize=True,
     deadline=None,
     database=None,

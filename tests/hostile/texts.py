@@ -1,4 +1,4 @@
-"""Texts that would like to be code, made by hypothesis: harmless words among what a writer has to escape."""
+"""Texts that look like code, made by hypothesis: harmless words among what a writer has to escape."""
 
 from __future__ import annotations
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 TYPESCRIPT = "@agentclientprotocol/sdk@2.4.0"
 PYTHON = "agent-client-protocol==0.12.1"
@@ -19,17 +20,28 @@ class MissingPeerError(Exception):
     """A peer cannot be had on this machine."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def _locked(folder: Path) -> Generator[None, None, None]:
-    """Keep other workers out, which may want to install the same."""
-    try:
-        import fcntl
-    except ImportError as error:
-        raise MissingPeerError("a system with file locks") from error
+    """Keep other workers out, which may want to install the same. Closing the file releases the lock."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (folder / "lock").open("w") as file:
+        _lock(file)
         yield
+
+
+def _lock(file: TextIO) -> None:
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return
+    import msvcrt
+
+    for _ in range(INSTALL_SECONDS // 10):
+        with contextlib.suppress(OSError):  # it gives up after ten seconds
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+            return
+    raise MissingPeerError("another process to end that installs the same")
 
 
 def _run(*command: str | Path, cwd: Path) -> None:
@@ -68,7 +80,7 @@ def typescript(home: Path) -> tuple[tuple[str, ...], Path]:
 def python(home: Path) -> tuple[tuple[str, ...], Path]:
     """The same for the Python SDK, in an environment of its own."""
     folder = home / f"python-{sys.version_info[0]}.{sys.version_info[1]}"
-    interpreter = folder / "venv" / "bin" / "python"
+    interpreter = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries=1", PYTHON)
     install(folder, PYTHON, (sys.executable, "-m", "venv", folder / "venv"), pip)
     return (str(interpreter),), folder

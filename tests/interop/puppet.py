@@ -1,4 +1,4 @@
-"""Our side of every pair: an agent or a client that keeps what it gets, and says what it is told to.
+"""Our side of every pair: an agent or a client that records what it receives, and sends what a test scripts.
 
 The test drives it by `control`: in its own process, or through `_interop/…` requests of the peer. The puppets of the
 peers understand the same orders.

@@ -1,19 +1,24 @@
-"""What takes more than one message: errors, cancelling, whole turns, with the official SDKs."""
+"""Our packages and the official SDKs: every message with its content, errors, cancelling, whole turns.
+
+It is one module, because starting the pairs takes most of its time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from itertools import filterfalse
 
 import pytest
 
+from acpgen.ir.model import TaggedUnion
+from tests.interop.gaps import GAPS
 from tests.interop.pairs import SETUPS, Json, OurAgent, Pair, Setup
-from tests.interop.theatre import BOTH_WAYS, EVERY, FENCE, VALUES, Theatre, matches, other
+from tests.interop.theatre import BOTH_WAYS, EVERY, FENCE, SIDES, VALUES, Theatre, matches, other
 from tests.interop.values import SESSION, TEXT, Exchange
-
-pytestmark = pytest.mark.slow
-
+from tests.support import Packages
+from tests.test_dataclasses import SOURCES, model_for
 
 # --- Errors ---------------------------------------------------------------------------------------------------------
 
@@ -115,7 +120,7 @@ def test_cancel_in_the_middle_of_a_prompt(theatre: Theatre, setup: Setup) -> Non
 @EVERY
 @BOTH_WAYS
 def test_cancelling_a_request(theatre: Theatre, setup: Setup, caller: str) -> None:
-    """Whoever cancels in our packages does not wait for the answer; the TypeScript SDK does."""
+    """In our packages, a caller that cancels does not wait for the response; in the TypeScript SDK it does."""
 
     async def scenario(pair: Pair) -> None:
         asked = question(setup, caller)
@@ -222,3 +227,73 @@ def test_our_agent_ends_with_its_client(theatre: Theatre, setup: Setup) -> None:
     assert isinstance(pair, OurAgent)
     assert pair.exit == 0
     assert "our agent has begun" in theatre.stderr(setup).read_text(encoding="utf-8")
+
+
+# --- Exchanges ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setup", "exchange"),
+    [pytest.param(setup, each, id=f"{setup}-{each}") for setup in SETUPS for each in VALUES[setup.version].EXCHANGES],
+)
+def test_exchange(theatre: Theatre, setup: Setup, exchange: Exchange) -> None:
+    async def scenario(pair: Pair) -> None:
+        await pair.reset(**{exchange.method: {"result": exchange.result}})
+        outcome = await pair.say(exchange.caller, exchange.method, exchange.params)
+        if exchange.result is None:
+            assert outcome == {}, outcome
+            await pair.say(exchange.caller, FENCE, {})
+        else:
+            assert "result" in outcome, outcome
+            assert matches(outcome["result"], exchange.result), ("result", outcome["result"])
+        messages = [each for each in await pair.seen(other(exchange.caller)) if each.get("method") != FENCE]
+        assert [each.get("method") for each in messages] == [exchange.method], messages
+        assert matches(messages[0]["params"], exchange.params), ("params", messages[0]["params"])
+
+    theatre.play(setup, str(exchange), scenario)
+
+
+@EVERY
+def test_initialize(theatre: Theatre, setup: Setup) -> None:
+    async def scenario(pair: Pair) -> None:
+        expected = VALUES[setup.version].INITIALIZE
+        outcome, [message] = theatre.initialized(setup)
+        assert matches(outcome["result"], expected.result), outcome
+        assert message["method"] == expected.method
+        assert matches(message["params"], expected.params), message
+
+    theatre.play(setup, "initialize", scenario)
+
+
+@pytest.mark.parametrize("version", VALUES)
+def test_the_exchanges_have_every_method_and_every_update(packages: Packages, version: int) -> None:
+    acp, values = packages(SOURCES[version]), VALUES[version]
+    said = {values.INITIALIZE.method, *(each.method for each in values.EXCHANGES)}
+    elsewhere = {"$/cancel_request", "session/cancel"}
+    assert said | elsewhere == acp.AGENT_METHODS.keys() | acp.CLIENT_METHODS.keys()
+    texts = json.dumps([each.params for each in values.EXCHANGES])
+    for union in ("SessionUpdate", "ContentBlock", "ToolCallContent"):
+        definition = model_for(SOURCES[version]).by_name[union]
+        assert isinstance(definition, TaggedUnion)
+        tags = [variant.tag for variant in definition.variants]
+        assert len(tags) > 2
+        assert [tag for tag in tags if f'"{definition.tag}": "{tag}"' not in texts] == []
+
+
+def test_no_gap_is_for_nothing() -> None:
+    flows = {str(each) for values in VALUES.values() for each in values.EXCHANGES}
+    flows |= {"initialize: version 7", *(f"$/cancel_request: {side}" for side in SIDES)}
+    for gap in GAPS:
+        assert [flow for flow in flows if re.fullmatch(gap.flow, flow)], gap
+        assert [setup for setup in SETUPS if re.fullmatch(gap.peer, str(setup))], gap
+
+
+@EVERY
+def test_a_version_of_the_future(theatre: Theatre, setup: Setup) -> None:
+    async def scenario(_: Pair) -> None:
+        outcome, [message] = theatre.initialized(setup)
+        assert message["params"]["protocolVersion"] == 7, message
+        assert outcome["result"]["protocolVersion"] == setup.version
+
+    theatre.play(setup, "initialize: version 7", scenario, version=7)
+    theatre.drop(setup)

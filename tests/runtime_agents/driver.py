@@ -23,7 +23,7 @@ async def main(policy: str, command: str) -> None:
 
 
 if __name__ == "__main__":
-    # who starts the tests in the background has them, and all that they start, ignore Ctrl-C
+    # tests that run in the background, and all that they start, inherit that Ctrl-C is ignored
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         asyncio.run(main(*sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""What is hardly an agent: `odd.py BEHAVIOUR`. It writes to the diary once it is ready, if it gets that far."""
+"""Processes that misbehave: `odd.py BEHAVIOUR`. Each writes to the diary once it is ready, if it gets that far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent that does what it is told: a prompt names a method of `Puppet` and its argument."""
+"""An agent that tests control: a prompt names a method of `Puppet` and its argument."""
 
 from __future__ import annotations
 
