@@ -27,7 +27,7 @@ def only_code(value: Any) -> str:
 
 
 def make_environment() -> Environment:
-    """The environment of the templates. All of them have `header`; the filters make `Code` of values."""
+    """The environment of the templates. All of them have `header`, and `up`, the package of the runtime; the filters make `Code`."""
     environment = Environment(
         loader=FileSystemLoader(data_folder() / "templates"),
         undefined=StrictUndefined,

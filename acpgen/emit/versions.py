@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from acpgen.diagnostics import input_error
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.source import Code, identifier, listed, literal
-from acpgen.ir.model import Kind, Method, Model, Ref, Role
+from acpgen.ir.model import Method, MethodKind, Model, Ref, Role
 
 
 def folder(model: Model) -> Code:
@@ -32,7 +32,7 @@ def check_together(models: Sequence[Model]) -> None:
 def negotiating(model: Model) -> Method | None:
     """The request that negotiates the version, if there is one."""
     how = model.negotiation
-    requests = (method for method in model.methods if method.kind is Kind.REQUEST)
+    requests = (method for method in model.methods if method.kind is MethodKind.REQUEST)
     return next((method for method in requests if how is not None and method.wire == how.method), None)
 
 
