@@ -9,6 +9,7 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -60,12 +61,12 @@ class Agents:
         async def connection_closed(_: Any, reason: Exception) -> None:
             agents.heard.append((version, "closed"))
 
-        def __init__(self: Any, client: Any) -> None:
+        def begin(self: Any, client: Any) -> None:
             acp.Agent.__init__(self, client)
             agents.made.append(version)
 
-        methods = (initialize, ext_method, ext_notification, connection_closed, __init__)
-        return type(f"Agent{version}", (acp.Agent,), {each.__name__: each for each in methods})
+        methods = (initialize, ext_method, ext_notification, connection_closed)
+        return type(f"Agent{version}", (acp.Agent,), {"__init__": begin, **{each.__name__: each for each in methods}})
 
 
 @dataclass
@@ -77,9 +78,8 @@ class Wire:
 
     async def send(self, method: str, params: Any = None, **number: Any) -> None:
         """Send a request with this `id`, or a notification."""
-        await self.transport.write(
-            json.dumps({"jsonrpc": "2.0", **number, "method": method, "params": params}).encode()
-        )
+        message = {"jsonrpc": "2.0", **number, "method": method, "params": params}
+        await self.transport.write(json.dumps(message).encode())
 
     async def answer(self, number: Any) -> Any:
         """The response to a request; each id has one."""
@@ -373,7 +373,7 @@ def test_mistakes_in_the_mapping(packages: Packages) -> None:
     with pytest.raises(TypeError, match="Agent1 does not handle version 2 of the protocol, but 1"):
         serve({2: classes[1]})
     with pytest.raises(TypeError, match=r"name it, as in {2: factory}"):
-        serve(lambda client: classes[1](client))
+        serve(partial(classes[1]))
 
 
 def test_a_factory_that_fails_or_makes_another_version(packages: Packages) -> None:
@@ -384,7 +384,7 @@ def test_a_factory_that_fails_or_makes_another_version(packages: Packages) -> No
         raise RuntimeError("no model is configured")
 
     async def main() -> None:
-        async with serving(acp, {1: failing, 2: lambda client: classes[1](client)}) as wire:
+        async with serving(acp, {1: failing, 2: partial(classes[1])}) as wire:
             for number, asked in enumerate((1, 2)):
                 answer = await wire.ask(number, "initialize", {"protocolVersion": asked, "info": INFO})
                 assert answer["error"] == {"code": -32603, "message": "Internal error"}

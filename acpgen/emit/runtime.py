@@ -27,7 +27,10 @@ def only_code(value: Any) -> str:
 
 
 def make_environment() -> Environment:
-    """The environment of the templates. All of them have `header`, and `up`, the package of the runtime; the filters make `Code`."""
+    """The environment of the templates. The filters make `Code` of values.
+
+    All templates have `header`, and `up`, which is where the runtime is, seen from the module.
+    """
     environment = Environment(
         loader=FileSystemLoader(data_folder() / "templates"),
         undefined=StrictUndefined,
@@ -38,6 +41,7 @@ def make_environment() -> Environment:
         autoescape=False,
     )
     environment.globals["header"] = HEADER
+    environment.globals["up"] = Code(".")
     environment.filters.update(
         identifier=identifier, literal=literal, docstring=docstring, hint=hint, qualified=partial(hint, module=TYPES)
     )
