@@ -127,12 +127,13 @@ def spawn_agent(
 
 
 def _check(factory: Any, params: Mapping[int, Any] | None) -> None:
+    factories: Any = factory  # type checkers would narrow `factory` to a mapping of unknown types
     if not isinstance(factory, Mapping):
         if params is not None:
             raise TypeError("`params` are for a mapping of factories")
         return
-    check_factories(factory, PROTOCOLS)
-    if params is None or factory.keys() != params.keys():
+    check_factories(factories, PROTOCOLS)
+    if params is None or factories.keys() != params.keys():
         raise ValueError("`params` must have the params of each version in `factory`")
 
 

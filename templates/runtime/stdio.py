@@ -70,9 +70,10 @@ async def _started(factory: AnyFactory, transport: Transport, options: Connectio
     def stub(version: int) -> Any:
         return remote_client(version)(connection, on_drop=options.on_drop)
 
+    factories: Any = factory  # type checkers would narrow `factory` to a mapping of unknown types
     try:
         if isinstance(factory, Mapping):
-            connection.start(Candidates(PROTOCOLS, factory, stub))
+            connection.start(Candidates(PROTOCOLS, factories, stub))
         else:
             connection.start(factory(stub(version_of(factory, PROTOCOLS))))
     except BaseException:
