@@ -6,6 +6,7 @@ All pages share a folder, in which the README is played first; so they may use i
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -17,7 +18,8 @@ import pytest
 
 from acpgen.schema.bundled import bundled_fragments, list_releases
 from tests.documents import Block, Ran, blocks, environment_with_acpgen, play, section
-from tests.support import REPOSITORY, require
+from tests.runtime_support import V1, V2
+from tests.support import REPOSITORY, package_folder, require
 
 README = REPOSITORY / "README.md"
 DOCS = REPOSITORY / "docs"
@@ -58,6 +60,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     environment = environment_with_acpgen(home / "bin")
     folder = home / "folder"
     folder.mkdir()
+    shutil.copytree(package_folder(V1, V2), folder / "two_acp")  # of versions.md
     results: dict[str, list[Ran] | AssertionError] = {}
     for page in PAGES:
         try:
