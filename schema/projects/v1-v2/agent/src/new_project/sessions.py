@@ -21,6 +21,7 @@ class Session:
         self.id = uuid4().hex
         self.cwd = cwd
         self._task: asyncio.Task[TurnEnd] | None = None
+        self._is_cancelled = False
 
     @property
     def is_busy(self) -> bool:
@@ -31,6 +32,7 @@ class Session:
         """Begin to work on a prompt. Raises `InvalidRequestError` if there is another one."""
         if self._task is not None:
             raise InvalidRequestError("one prompt at a time")
+        self._is_cancelled = False
         self._task = asyncio.create_task(self._run(prompt, turn))
         return self._task
 
@@ -40,6 +42,8 @@ class Session:
             await turn.begin()
             await work(prompt, turn)
         except asyncio.CancelledError:
+            if not self._is_cancelled:
+                raise  # not by `cancel`
             end = "cancelled"
         except ConnectionClosed:
             pass  # nobody is there to see more
@@ -54,9 +58,10 @@ class Session:
 
     async def cancel(self) -> asyncio.Task[TurnEnd] | None:
         """Stop the work on the prompt, wherever it is; returns its task."""
+        await asyncio.sleep(0)  # the work has begun then, and will tell how it ended
         task = self._task
-        if task is not None:
-            await asyncio.sleep(0)  # it has begun then, and will tell how it ended
+        if task is not None and not self._is_cancelled:
+            self._is_cancelled = True
             task.cancel()
         return task
 
