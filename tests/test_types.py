@@ -91,9 +91,10 @@ def add_examples(copy: Path, home: Path) -> None:
 def add_projects(projects: Path, home: Path) -> None:
     """The packages of what `acpgen init` makes."""
     for role in ("agent", "client"):
-        for protocol in (1, 2):
-            name = f"my_{role}_v{protocol}"
-            run_well("init", name, "--role", role, "--protocol", str(protocol), cwd=projects)
+        for protocols in ((1,), (2,), (1, 2)):
+            name = f"my_{role}_v{'_'.join(map(str, protocols))}"
+            options = [f"--protocol={protocol}" for protocol in protocols]
+            run_well("init", name, "--role", role, *options, cwd=projects)
             shutil.copytree(projects / name / "src" / name, home / name)
 
 
