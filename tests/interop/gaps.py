@@ -67,3 +67,26 @@ def gap_of(flow: str, setup: Setup) -> Gap | None:
     found = [gap for gap in GAPS if re.fullmatch(gap.flow, flow) and re.fullmatch(gap.peer, name)]
     assert len(found) <= 1, found
     return found[0] if found else None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A first request that our agent of two versions answers in another way than the TypeScript SDK's router."""
+
+    asked: str
+    """The version, as JSON."""
+    form: str
+    """The form of the params."""
+    ours: int
+    """The version chosen, or the code of the error."""
+    router: int
+    reason: str
+
+
+_NOTHING_BELOW = (
+    "no version is at or below 0: our agent answers with its lowest one, as version 1 of the protocol asks for; "
+    "the router answers as version 2 does"
+)
+DIFFERENCES = tuple(
+    Difference("0", form, ours=1, router=-32022, reason=_NOTHING_BELOW) for form in ("of v1", "of v2", "of both")
+)
