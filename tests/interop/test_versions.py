@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.interop.gaps import DIFFERENCES
@@ -15,7 +15,7 @@ from tests.runtime_support import V1, V2, run
 from tests.support import Packages
 from tests.test_versions_agent import FORMS, Agents, outcome_of, serving
 
-ABSENT = "absent"
+ABSENT, NUMBERS = "absent", ("1", "2", "9")
 
 
 @dataclass(frozen=True)
@@ -25,27 +25,30 @@ class Question:
     asked: str
     form: str
     params: Json
+    number: int | None = 0
+    """The `id` of the request."""
 
     @property
     def message(self) -> Json:
         """The request."""
-        return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": self.params}
+        return {"jsonrpc": "2.0", "id": self.number, "method": "initialize", "params": self.params}
 
 
 def questions() -> list[Question]:
-    """Every version in params of every form, and params that are no object."""
+    """Every version in params of every form; params that are no object; and null as an id."""
     asked: dict[str, Json] = {json.dumps(each): {"protocolVersion": each} for each in (0, 1, 2, 9, "1", None)}
     asked[ABSENT] = {}
     found = [
         Question(name, form, {**version, **params}) for name, version in asked.items() for form, params in FORMS.items()
     ]
-    return [*found, Question(ABSENT, "null", None), Question(ABSENT, "[]", [])]
+    found += [Question(ABSENT, "null", None), Question(ABSENT, "[]", [])]
+    return found + [replace(each, form=f"{each.form}, id null", number=None) for each in found if each.asked in NUMBERS]
 
 
 async def ours(acp: Any, question: Question) -> int:
     """The version that our agent chooses, or the code of its error."""
     async with serving(acp, Agents(acp).factories()) as wire:
-        return outcome_of(await wire.ask(0, "initialize", question.params))
+        return outcome_of(await wire.ask(question.number, "initialize", question.params))
 
 
 def routers(theatre: Theatre, asked: list[Question]) -> list[int]:
