@@ -35,7 +35,8 @@ class Setup:
     """Whether our side has both versions."""
 
     def __str__(self) -> str:
-        return f"{self.peer}-v{self.version}-our_{self.ours}{'_of_two' * self.of_two}"
+        name = f"{self.peer}-v{self.version}-our_{self.ours}"
+        return f"{name}_of_two" if self.of_two else name
 
     @property
     def sdk(self) -> str:
