@@ -153,6 +153,21 @@ def test_what_is_no_version_is_an_error_in_the_params(packages: Packages, form: 
     run(main())
 
 
+@pytest.mark.parametrize(("asked", "outcome"), [(1, 1), (2, -32600), (9, -32600)])
+def test_null_is_an_id_for_version_1_only(packages: Packages, asked: int, outcome: int) -> None:
+    acp = packages(V1, V2)
+
+    async def main() -> None:
+        agents = Agents(acp)
+        async with serving(acp, agents.factories()) as wire:
+            answer = await wire.ask(None, "initialize", {"protocolVersion": asked, **V2_PARAMS})
+            assert outcome_of(answer) == outcome
+            assert agents.heard == ([(1, "initialize")] if outcome == 1 else [])
+            assert outcome_of(await wire.ask(1, "initialize", {"protocolVersion": 1})) == 1
+
+    run(main())
+
+
 @pytest.mark.parametrize("params", [None, [], 5])
 def test_params_that_are_no_object(packages: Packages, params: Any) -> None:
     acp = packages(V1, V2)

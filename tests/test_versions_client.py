@@ -289,3 +289,23 @@ def test_the_package_imports_no_version(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "True False False"]
+
+
+OF_ANOTHER_VERSION = """
+import json, sys
+request = json.loads(sys.stdin.readline())
+print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"protocolVersion": 7}}), flush=True)
+sys.exit(len(sys.stdin.read()))
+"""
+
+
+def test_an_agent_that_chooses_another_version_is_ended(packages: Packages) -> None:
+    acp = packages(V1, V2)
+
+    async def main() -> None:
+        agent = acp.spawn_agent(clients(acp), [sys.executable, "-c", OF_ANOTHER_VERSION], params=params(acp))
+        with pytest.raises(acp.ConnectionClosed, match="the agent has chosen version 7 of the protocol"):
+            await agent.__aenter__()
+        assert agent.returncode == 0
+
+    run(main())
