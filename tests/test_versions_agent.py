@@ -331,7 +331,7 @@ async def release(agents: Agents, wire: Wire, model: Model) -> None:
     agents.release.clear()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 10))])
 def test_random_conversations(packages: Packages, seed: int) -> None:
     acp = packages(V1, V2)
 

@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
 from .connection import Connection
-from .negotiation import Candidates, version_of
+from .negotiation import Candidates, by_version, version_of
 from .options import ConnectionOptions
 from .transport import LineBuffer, StreamTransport, Transport
 from .versions import PROTOCOLS, AgentFactory, remote_client
@@ -73,10 +73,11 @@ async def _started(factory: AnyFactory, transport: Transport, options: Connectio
         return remote_client(version)(connection, on_drop=options.on_drop)
 
     try:
-        if isinstance(factory, Mapping):
-            connection.start(Candidates(PROTOCOLS, factory, stub))
+        if (factories := by_version(factory)) is not None:
+            connection.start(Candidates(PROTOCOLS, factories, stub))
         else:
-            connection.start(factory(stub(version_of(factory, PROTOCOLS))))
+            one: Any = factory
+            connection.start(one(stub(version_of(one, PROTOCOLS))))
     except BaseException:
         await connection.close()
         raise

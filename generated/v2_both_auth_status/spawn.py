@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from .connection import Connection
 from .dispatch import Handler, Peer, Remote
-from .negotiation import Offer, check_factories, version_of
+from .negotiation import Offer, by_version, check_factories, version_of
 from .options import ConnectionOptions
 from .process import ProcessTransport, start_process
 from .transport import Transport
@@ -129,12 +129,13 @@ def spawn_agent(
 
 
 def _check(factory: Any, params: Mapping[int, Any] | None) -> None:
-    if not isinstance(factory, Mapping):
+    factories = by_version(factory)
+    if factories is None:
         if params is not None:
             raise TypeError("`params` are for a mapping of factories")
         return
-    check_factories(factory, PROTOCOLS)
-    if params is None or factory.keys() != params.keys():
+    check_factories(factories, PROTOCOLS)
+    if params is None or factories.keys() != params.keys():
         raise ValueError("`params` must have the params of each version in `factory`")
 
 

@@ -15,6 +15,12 @@ from .protocol import Negotiation, ProtocolInfo
 Factory = Callable[[Any], Handler]
 
 
+def by_version(factory: Any) -> Mapping[int, Factory] | None:
+    """The mapping of factories by version, if `factory` is one."""
+    found: Any = factory
+    return found if isinstance(factory, Mapping) else None
+
+
 def check_factories(factories: Mapping[int, Factory], protocols: Mapping[int, ProtocolInfo]) -> None:
     """Check factories by version.
 
