@@ -210,6 +210,10 @@ def _planned(
 
 
 def _built_with(head: Mapping[str, object]) -> object:
-    """The options in the head of a manifest, without renames."""
-    options = head.get("options")
-    return {key: value for key, value in options.items() if key != "renames"} if isinstance(options, dict) else options
+    """The options in the head of a manifest, without renames, and the protocols, if there are several."""
+    options, protocols = head.get("options"), head.get("protocols")
+    if isinstance(options, dict):
+        options = {key: value for key, value in options.items() if key != "renames"}
+    if isinstance(protocols, list):
+        protocols = [each.get("protocol") for each in protocols if isinstance(each, dict)]
+    return options, protocols

@@ -48,12 +48,13 @@ def methods_command(
         for method in model.methods
         if set(role.roles) & set(method.handlers)
     ]
-    _print_rows(METHOD_COLUMNS, rows, form)
+    _print_rows(METHOD_COLUMNS, rows, form, is_single=len(models) == 1)
 
 
-def _print_rows(columns: Sequence[str], rows: Sequence[tuple[int, Sequence[str | None]]], form: DataFormat) -> None:
-    """Print rows, each with its protocol, which gets a column if there are several."""
-    is_single = len({protocol for protocol, _ in rows}) < 2
+def _print_rows(
+    columns: Sequence[str], rows: Sequence[tuple[int, Sequence[str | None]]], form: DataFormat, *, is_single: bool
+) -> None:
+    """Print rows, each with its protocol, which gets a column unless there is a single one."""
     head = columns if is_single else (columns[0], "protocol", *columns[1:])
     cells = [[row[0], *([] if is_single else [protocol]), *row[1:]] for protocol, row in rows]
     if form is DataFormat.JSON:
@@ -103,11 +104,12 @@ def extensions_command(
         return
     sources = asked.sources()
     found = [(each.protocol, fitting) for each in sources for fitting in _fits(each)]
+    is_single = len(sources) == 1
     if form is DataFormat.JSON:
-        several = len(sources) > 1
-        print_json([{**_extension_as_json(each), **({"protocol": n} if several else {})} for n, each in found])
+        print_json([{**_extension_as_json(each), **({} if is_single else {"protocol": n})} for n, each in found])
     else:
-        _print_rows(EXTENSION_COLUMNS, [(protocol, _extension_row(each)) for protocol, each in found], form)
+        rows = [(protocol, _extension_row(each)) for protocol, each in found]
+        _print_rows(EXTENSION_COLUMNS, rows, form, is_single=is_single)
 
 
 def _fits(sources: Sources) -> list[Fit]:

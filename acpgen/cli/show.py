@@ -36,6 +36,7 @@ def show_command(
     """
     from acpgen.diagnostics import InputError
     from acpgen.emit.signatures import Signatures
+    from acpgen.emit.versions import folder
     from acpgen.pipeline import compile_protocol, load
     from acpgen.show.describe import Describer, Description
     from acpgen.show.display import render_json, render_text
@@ -44,7 +45,11 @@ def show_command(
     inputs, _ = find_all_inputs(asked.sources())
     compiled = [compile_protocol(load(each), asked.types()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
-    describers = [Describer(each.composed, each.model, Signatures(each.model)) for each in compiled]
+    places = [f"{folder(each.model)}/" if len(compiled) > 1 else "" for each in compiled]
+    describers = [
+        Describer(each.composed, each.model, Signatures(each.model, folder=place))
+        for each, place in zip(compiled, places, strict=True)
+    ]
     entries, errors = list[Description](), list[InputError]()
     for describer in describers:
         try:

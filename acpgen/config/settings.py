@@ -51,7 +51,8 @@ class Output:
         """The schema of each protocol, and its extensions. Raises `InputError` for a value of another protocol."""
         protocols = _protocols(self["protocol"])
         for key in ("release", "schema"):
-            _check_protocols(key, self[key], protocols)
+            if not (isinstance(self[key], dict) and self._selects(key)):
+                _check_protocols(key, self[key], protocols)
         return tuple(
             Sources(
                 protocol=protocol,
@@ -61,6 +62,10 @@ class Output:
             )
             for protocol in protocols
         )
+
+    def _selects(self, key: str) -> bool:
+        """Whether the command line has a protocol, but not the key: it may leave out parts of a table in the file."""
+        return self.settings["protocol"].origin == COMMAND_LINE and COMMAND_LINE not in self.settings[key].origin
 
     @property
     def types(self) -> Options:
@@ -229,18 +234,27 @@ def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Out
     settings = {key: Setting(key=key, value=spec.default, origin=DEFAULT) for key, spec in KEYS.items()}
     for level in (*reversed(levels), said):
         for key, setting in level.items():
-            excluded = KEYS[key].excludes
-            if excluded and excluded not in level:  # the nearer of the two wins
-                settings[excluded] = Setting(key=excluded, value=KEYS[excluded].default, origin=DEFAULT)
-            settings[key] = _merged(settings[key], setting) if KEYS[key].kind is ValueKind.NAMES else setting
+            if excluded := KEYS[key].excludes:  # the nearer of the two wins
+                settings[excluded] = _without(settings[excluded], setting)
+        for key, setting in level.items():
+            settings[key] = _merged(settings[key], setting)
     if settings["open"].value is None:
         is_open = is_open_by_default(RoleChoice(settings["role"].value).roles)
         settings["open"] = Setting(key="open", value=is_open, origin=DEFAULT)
     return Output(name=name, settings=settings)
 
 
+def _without(far: Setting, near: Setting) -> Setting:
+    """The far value, which a near one of another key excludes; a table keeps the other protocols."""
+    is_kept = isinstance(far.value, dict) and isinstance(near.value, dict)
+    table = {number: each for number, each in far.value.items() if number not in near.value} if is_kept else {}
+    return replace(far, value=table) if table else replace(far, value=KEYS[far.key].default, origin=DEFAULT)
+
+
 def _merged(far: Setting, near: Setting) -> Setting:
-    """Merge two tables of names: the nearer one adds to the other."""
+    """The nearer value; of two tables, the nearer one adds to the other."""
+    if not (isinstance(far.value, dict) and isinstance(near.value, dict)):
+        return near
     origin = near.origin if far.origin == DEFAULT else f"{far.origin}, {near.origin}"
     return Setting(key=near.key, value={**far.value, **near.value}, origin=origin)
 

@@ -59,12 +59,13 @@ def emit(
     environment = make_environment()
     files, names, kept = {"py.typed": ""}, list[str](), dict[str, str]()
     for each in _folders(environment, models, roles, runtime=runtime):
-        aliases = usable(renames, each.exports)
+        aliases = usable(renames, {**each.exports, **{f".{name}": () for name in each.subpackages}})
         public = [name for exported in each.exports.values() for name in exported] + list(each.subpackages)
+        prefix = each.path.replace("/", ".")
         files |= {f"{each.path}{name}": text for name, text in each.modules.items()}
         files[f"{each.path}__init__.py"] = _init(environment, each, roles, public=public, renames=aliases)
-        names += [each.path.replace("/", ".") + name for name in public]
-        kept |= aliases
+        names += [prefix + name for name in public]
+        kept |= {prefix + old: prefix + new for old, new in aliases.items()}
     return Package(files=files, names=tuple(sorted(names)), renames=kept)
 
 

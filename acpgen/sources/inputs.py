@@ -75,7 +75,8 @@ def _fits(spec: str, sources: Sequence[Sources]) -> list[int]:
             errors += error.diagnostics
     if not found:
         protocols = " and ".join(str(each.protocol) for each in sources)
-        nothing = input_error("unknown-extension", f"the extension {cut(spec)!r} fits neither protocol {protocols}")
+        message = f"the extension {cut(spec)!r} fits none of the protocols {protocols}"
+        nothing = input_error("unknown-extension", message, hint=_FILE_HINT)
         raise InputError(dict.fromkeys(errors or nothing.diagnostics))
     return found
 
@@ -86,12 +87,15 @@ def _protocols_of(file: InputFile) -> tuple[int, ...]:
     return load_fragment(file.path, label=file.label).protocols
 
 
+_FILE_HINT = "the file names the protocols that it extends: `protocols`"
+
+
 def _partial(spec: str, protocols: Sequence[int]) -> Diagnostic:
     return Diagnostic(
         code="extension-partial",
         severity=Severity.NOTE,
         message=f"the extension {cut(spec)!r} is composed with protocol {' and '.join(map(str, protocols))} alone",
-        hint="the others have no revision that fits",
+        hint=_FILE_HINT if is_path(spec) else "the others have no revision that fits",
     )
 
 
