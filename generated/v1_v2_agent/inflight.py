@@ -102,7 +102,7 @@ class InFlight:
         start, is_handshake = perf_counter(), method == self.handshake
         outcome: dict[str, Any] = {}
         try:
-            outcome = await self._outcome(method, params)
+            outcome = await self._outcome(number, method, params)
         finally:
             if is_handshake:
                 self._end_handshake(succeeded="result" in outcome)
@@ -127,12 +127,14 @@ class InFlight:
             self.handshake = None
         self.awaits_handshake = self.handshake is not None and self._handshakes == 0
 
-    async def _outcome(self, method: str, params: Any) -> dict[str, Any]:
+    async def _outcome(self, number: Any, method: str, params: Any) -> dict[str, Any]:
         """Call the handler; returns the `result` or `error` of the response. The peer learns nothing about failures."""
         task = asyncio.current_task()
         try:
             if method == self.handshake and self._handshakes == 1:
                 self._side.choose(params)
+                if number is None and not self._side.null_ids:  # another version would have allowed it
+                    raise InvalidRequestError("Invalid request: `id` must be a string or an integer")
             return {"result": await self._result(method, params)}
         except RequestError as error:
             if isinstance(error, UnfitParams):
