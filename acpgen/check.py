@@ -208,7 +208,13 @@ def _flat(head: Mapping[str, object], above: str = "") -> Iterator[tuple[str, ob
         elif key == "extensions" and isinstance(value, (list, tuple)):
             for each in value:
                 name = each.get("name") if isinstance(each, dict) else None
-                yield f"extension {name}", each.get("sha256") if isinstance(each, dict) else each
+                yield f"{above}extension {name}", each.get("sha256") if isinstance(each, dict) else each
+        elif key == "protocols" and isinstance(value, (list, tuple)):
+            parts = [each for each in value if isinstance(each, dict)]
+            yield "protocol", [each.get("protocol") for each in parts]
+            for each in parts:
+                inputs = {name: part for name, part in each.items() if name != "protocol"}
+                yield from _flat(inputs, f"v{each.get('protocol')} ")
         else:
             yield f"{above}{key}", value
 

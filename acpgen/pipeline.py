@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from acpgen.config import BuildOptions
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.output.manifest import Manifest, unchanged, usable_manifest
-from acpgen.sources.inputs import Inputs, find_inputs, manifest_head
+from acpgen.sources.inputs import Inputs, find_all_inputs, manifest_head
 
 if TYPE_CHECKING:
     from acpgen.emit.package import Package
@@ -132,9 +132,8 @@ def make_package(models: Sequence[Model], options: BuildOptions, timings: Timing
     from acpgen.emit.format import format_files
     from acpgen.emit.package import emit
 
-    (model,) = models
     with timings.stage("emit"):
-        package = emit(model, options.roles, runtime=options.runtime, renames=options.renames)
+        package = emit(models, options.roles, runtime=options.runtime, renames=options.renames)
     with timings.stage("format"):
         return replace(package, files=format_files(package.files))
 
@@ -163,24 +162,29 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
     """
     timings = Timings()
     with timings.stage("load"):
-        inputs = find_inputs(options.sources)
+        inputs, notes = find_all_inputs(options.sources)
         head = manifest_head(inputs, options)
         old = usable_manifest(options.out)
         current = old if not full and unchanged(options.out, head) else None
     if current is not None and not options.strict:
         return Built(plan=None, old=current, head=head, names=current.names, diagnostics=(), timings=timings)
-    with timings.stage("load"):
-        loaded = load(inputs)
-    compiled = compile_protocol(loaded, options.types, timings)
+    compiled = [_compiled(each, options, timings) for each in inputs]
+    diagnostics = [*notes, *(found for each in compiled for found in each.diagnostics)]
     if options.strict:
-        _refuse_warnings(compiled.diagnostics)
+        _refuse_warnings(diagnostics)
     if current is not None:  # compiled only to refuse warnings: the manifest does not record them
         return Built(plan=None, old=current, head=head, names=current.names, diagnostics=(), timings=timings)
-    package = make_package([compiled.model], options, timings)
+    package = make_package([each.model for each in compiled], options, timings)
     with timings.stage("plan"):
         plan, gone = _planned(package, options, old=old, head=head)
-    found = (*compiled.diagnostics, *plan.notes, *gone)
+    found = (*diagnostics, *plan.notes, *gone)
     return Built(plan=plan, old=old, head=head, names=package.names, diagnostics=found, timings=timings)
+
+
+def _compiled(inputs: Inputs, options: BuildOptions, timings: Timings) -> Compiled:
+    with timings.stage("load"):
+        loaded = load(inputs)
+    return compile_protocol(loaded, options.types, timings)
 
 
 def _refuse_warnings(diagnostics: Sequence[Diagnostic]) -> None:
@@ -206,6 +210,10 @@ def _planned(
 
 
 def _built_with(head: Mapping[str, object]) -> object:
-    """The options in the head of a manifest, without renames."""
-    options = head.get("options")
-    return {key: value for key, value in options.items() if key != "renames"} if isinstance(options, dict) else options
+    """The options in the head of a manifest, without renames, and the protocols, if there are several."""
+    options, protocols = head.get("options"), head.get("protocols")
+    if isinstance(options, dict):
+        options = {key: value for key, value in options.items() if key != "renames"}
+    if isinstance(protocols, list):
+        protocols = [each.get("protocol") for each in protocols if isinstance(each, dict)]
+    return options, protocols

@@ -26,7 +26,7 @@ from acpgen.output.checks import check_folder
 from acpgen.output.paths import unreadable
 from acpgen.output.plan import compare
 from acpgen.pipeline import build
-from acpgen.schema.bundled import locate_fragment
+from acpgen.schema.bundled import is_path
 from acpgen.schema.data import data_folder
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -42,7 +42,7 @@ class Project:
 
     folder: Path
     role: Role
-    sources: Sources
+    sources: tuple[Sources, ...]
 
     @property
     def name(self) -> str:
@@ -131,7 +131,7 @@ def _is_leftover(path: str) -> bool:
 
 
 def _homes(project: Project) -> Iterator[Path]:
-    role, protocol = project.role.value, f"v{project.sources.protocol}"
+    role, protocol = project.role.value, "-".join(f"v{each.protocol}" for each in project.sources)
     templates, data = data_folder() / "templates" / "project", data_folder() / "schema" / "projects"
     for home in (templates / "common", templates / role, data / protocol / role):
         if not home.is_dir():
@@ -145,13 +145,14 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 
 def configuration(project: Project) -> str:
     """The text of `[tool.acpgen]` in the project: the options of its vendored code."""
-    sources = project.sources
+    protocols = [each.protocol for each in project.sources]
+    extensions = project.sources[0].extensions
     settings: dict[str, object] = {"out": project.vendored, "role": project.role.value}
-    if sources.protocol != DEFAULT_PROTOCOL:
-        settings["protocol"] = sources.protocol
-    if sources.extensions:
-        settings["extensions"] = [_from_within(project, extension) for extension in sources.extensions]
-    # the JSON of a string, a number or an array of strings is TOML, too, if DEL is escaped
+    if protocols != [DEFAULT_PROTOCOL]:
+        settings["protocol"] = protocols[0] if len(protocols) == 1 else protocols
+    if extensions:
+        settings["extensions"] = [_from_within(project, extension) for extension in extensions]
+    # the JSON of a string, a number or an array is TOML, too, if DEL is escaped
     return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()).replace(
         "\x7f", "\\u007f"
     )
@@ -159,10 +160,9 @@ def configuration(project: Project) -> str:
 
 def _from_within(project: Project, extension: str) -> str:
     """The name of an extension in the folder of `project`. A file has another path there."""
-    path, label = locate_fragment(extension, project.sources.protocol)
-    if label != extension:  # it is bundled
+    if not is_path(extension):
         return extension
     try:
-        return Path(os.path.relpath(path, project.folder)).as_posix()
+        return Path(os.path.relpath(extension, project.folder)).as_posix()
     except ValueError:  # on another drive of Windows
-        return path.absolute().as_posix()
+        return Path(extension).absolute().as_posix()

@@ -15,6 +15,7 @@ from benchmarks.spawn import run_for_output, run_timed
 
 WITH, WITHOUT = "import, with .pyc files", "import, without .pyc files"
 EMPTY, TYPES, PACKAGE = "empty interpreter", "types alone", "`import demo`"
+TWO = "one of two versions"
 
 NO_BYTECODE = shutil.ignore_patterns("__pycache__")
 LOADED = """
@@ -43,7 +44,7 @@ def _sample(lab: Lab, name: str, start: Callable[[], float]) -> Sample:
 
 
 def _with_bytecode(lab: Lab) -> dict[str, Callable[[], float]]:
-    codes = {EMPTY: "pass", BARE: "import asyncio, json", **_of_package(lab.package)}
+    codes = {EMPTY: "pass", BARE: "import asyncio, json", **_of_package(lab.package), TWO: _of_two(lab.package_of_two)}
     if lab.peers.has("agent-client-protocol"):
         codes[PYTHON_SDK] = "import acp"
     return {who: partial(_milliseconds, lab, code) for who, code in codes.items()}
@@ -85,6 +86,12 @@ def _of_package(package: Path) -> dict[str, str]:
         PACKAGE: f"{there}; import {name}",
         OURS: f"{there}; {agent_import()}",
     }
+
+
+def _of_two(package: Path) -> str:
+    """A package of two versions, and one of them."""
+    there = f"import sys; sys.path.insert(0, {str(package.parent)!r})"
+    return f"{there}; import {package.name}; from {package.name} import v1"
 
 
 def agent_import() -> str:

@@ -76,9 +76,17 @@ class Lab:
     @cached_property
     def package(self) -> Path:
         """The package for agents, generated from the bundled schema of protocol 1, with its bytecode."""
-        out = self.folder / "with_bytecode" / "demo"
-        out.parent.mkdir()
-        run_for_output([*acpgen_command(), "build", "--role", "agent", "--no-config", "--out", out])
+        return self._built("demo", "--protocol", "1")
+
+    @cached_property
+    def package_of_two(self) -> Path:
+        """The same for protocols 1 and 2."""
+        return self._built("demo_of_two", "--protocol", "1", "--protocol", "2")
+
+    def _built(self, name: str, *options: str) -> Path:
+        out = self.folder / "with_bytecode" / name
+        out.parent.mkdir(exist_ok=True)
+        run_for_output([*acpgen_command(), "build", "--role", "agent", "--no-config", "--out", out, *options])
         run_for_output([self.peers.python, "-I", "-m", "compileall", "-q", out])
         return out
 

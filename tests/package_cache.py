@@ -60,9 +60,10 @@ def _state() -> str:
 def _write(files: Mapping[str, str], target: Path) -> None:
     """Write a package to another name, then rename it: other processes see all of it or nothing."""
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".new-"))
-    (temporary / "package").mkdir()
     for path, text in files.items():
-        (temporary / "package" / path).write_text(text, encoding="utf-8")
+        file = temporary / "package" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
     try:
         temporary.rename(target)
     except OSError:  # another process was faster

@@ -16,7 +16,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Project", "ping_schema", "read_toml"]
+__all__ = ["Project", "negotiating_schema", "ping_schema", "read_toml"]
 
 
 def read_toml(text: str) -> dict[str, Any]:
@@ -29,6 +29,17 @@ def ping_schema(*names: str) -> dict[str, Any]:
     things = {name: {"type": "object", "properties": {"text": {"type": "string"}}} for name in names}
     ping = {"type": "object", "x-method": "ping", "x-side": "agent"}
     return schema_of(**things, PingRequest=ping, PingResponse=ping)
+
+
+def negotiating_schema(*names: str) -> dict[str, Any]:
+    """The same with a request that negotiates the version: several of them can be in one package."""
+    version = {
+        "type": "object",
+        "properties": {"protocolVersion": {"type": "integer"}},
+        "required": ["protocolVersion"],
+    }
+    asked = {**version, "x-method": "initialize", "x-side": "agent"}
+    return schema_of(**ping_schema(*names)["$defs"], InitializeRequest=asked, InitializeResponse=asked)
 
 
 class Project:

@@ -25,7 +25,7 @@ from acpgen.schema.bundled import Release, bundled_fragments, load_facts, load_r
 from acpgen.schema.compose import Composed
 from acpgen.schema.fitting import Verdict, fit
 from acpgen.schema.fragment import Fragment, load_fragment
-from acpgen.sources.inputs import find_inputs
+from acpgen.sources.inputs import InputFile, Inputs, find_inputs
 from acpgen.text import digest
 from tests import package_cache
 
@@ -76,19 +76,22 @@ def model_of(sources: Sources, options: Options | None = None) -> tuple[Model, t
     return compiled.model, compiled.diagnostics
 
 
-def package_folder(sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None) -> Path:
-    """A package in the cache on disk, built where it is missing. Read it, and change nothing in it.
+def package_folder(*sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None) -> Path:
+    """A package in the cache on disk, of one or several versions, built if missing. Read it, and change nothing in it.
 
     The files are those of the templates: unformatted, which means the same and takes half as long.
     """
-    inputs = find_inputs(sources)
+    inputs = [find_inputs(each) for each in sources]
 
     def build() -> Mapping[str, str]:
-        compiled = compile_protocol(load(inputs), options or Options())
-        return emit(compiled.model, roles).files
+        return emit([compile_protocol(load(each), options or Options()).model for each in inputs], roles).files
 
-    files = [(each.name, each.digest) for each in (inputs.schema, inputs.facts, *inputs.extensions) if each]
-    return package_cache.folder(repr((inputs.protocol, inputs.origin, files, roles, options)), build)
+    known = [(each.protocol, each.origin, *((file.name, file.digest) for file in _files(each))) for each in inputs]
+    return package_cache.folder(repr((known, roles, options)), build)
+
+
+def _files(inputs: Inputs) -> list[InputFile]:
+    return [each for each in (inputs.schema, inputs.facts, *inputs.extensions) if each]
 
 
 @cache
@@ -96,7 +99,7 @@ def package_files(
     sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
 ) -> Mapping[str, str]:
     """The files of a package from the cache on disk."""
-    folder = package_folder(sources, roles, options)
+    folder = package_folder(sources, roles=roles, options=options)
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.is_file()}
 
 
@@ -152,13 +155,13 @@ class Packages:
         self._known: dict[object, ModuleType] = {}
 
     def __call__(
-        self, sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+        self, *sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
     ) -> ModuleType:
-        """The imported package for `sources`, both roles in it unless said otherwise."""
+        """The imported package for `sources`, of several versions if there are several; with both roles by default."""
         key = (sources, roles, options)
         if key not in self._known:
             folder = self._home / f"built_{len(list(self._home.iterdir()))}"
-            _link(package_folder(sources, roles, options), folder)
+            _link(package_folder(*sources, roles=roles, options=options), folder)
             self._known[key] = import_folder(folder)
         return self._known[key]
 

@@ -30,7 +30,8 @@ ODD = schema_of(**PLAIN["$defs"], Odd={"type": "object", "properties": {"a": {"t
 BROKEN = schema_of(Thing={"$ref": "#/$defs/Thnig"})
 OUTPUT_FILES = {
     *("__init__.py", "acpgen.lock", "agent.py", "codec.py", "errors.py", "methods.py", "types.py"),
-    *(RUNTIME - {"process.py"}),
+    "versions.py",
+    *(RUNTIME - {"process.py", "spawn.py"}),
 }
 
 COMMANDS = ("build", "check", "config", "diff", "extensions", "init", "methods", "rfd", "show")

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from acpgen.config.keys import KEYS
 from tests.command_line import run_acpgen
-from tests.project_support import Project, ping_schema, read_toml
+from tests.project_support import Project, negotiating_schema, ping_schema, read_toml
 
 ONE = 'out = "src/acp"\nschema = "schema.json"\n'
 TWO = """schema = "schema.json"
@@ -211,9 +211,108 @@ def test_config_is_a_table_for_people(tmp_path: Path) -> None:
     }
 
 
+# --- Several protocols ------------------------------------------------------------------------------------------------
+
+BOTH = 'out = "acp"\nprotocol = [2, 1]\nrelease = { 1 = "0.10.8" }\nschema = { 2 = "two.json" }\nruntime = false\n'
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Project:
+    """A project with a bundled schema for protocol 1, and a file for protocol 2."""
+    made = Project(tmp_path / "p", BOTH)
+    made.schema(negotiating_schema("Thing"), "one.json")
+    made.schema(negotiating_schema("Item"), "two.json")
+    return made
+
+
+def built_from(project: Project, out: str = "acp") -> dict[int, str]:
+    """The name of the schema of each protocol of a package."""
+    return {each["protocol"]: each["schema"]["name"] for each in project.lock(out)["protocols"]}
+
+
+def test_each_protocol_has_its_schema(several: Project) -> None:
+    several.good("build", below="deep/er")
+    assert built_from(several) == {1: "v1/0.10.8", 2: "two.json"}
+    assert (several.path / "acp/v1/agent.py").exists()
+    assert (several.path / "acp/v2/agent.py").exists()
+    assert not (several.path / "acp/agent.py").exists()
+    several.good("check")
+
+
+def test_the_tables_are_shown(several: Project) -> None:
+    found = settings(several)
+    assert found["protocol"] == ([2, 1], "pyproject.toml:6")
+    assert found["release"] == ({"1": "0.10.8"}, "pyproject.toml:7")
+    assert found["schema"] == ({"2": "two.json"}, "pyproject.toml:8")
+    lines = [line.split(maxsplit=2) for line in several.good("config").stdout.splitlines()]
+    shown = {key: rest.rsplit(maxsplit=1)[0] for _, key, rest in lines}
+    assert (shown["protocol"], shown["release"], shown["schema"]) == ("2, 1", "1 = 0.10.8", "2 = two.json")
+
+
+def test_a_table_of_the_command_line_wins_for_its_protocols(several: Project) -> None:
+    found = settings(several, "--release", "2=2026-11-02")
+    assert found["release"] == ({"1": "0.10.8", "2": "2026-11-02"}, "pyproject.toml:7, command line")
+    assert found["schema"] == (None, "default")
+    found = settings(several, "--release", "1=2026-11-02")
+    assert found["release"] == ({"1": "2026-11-02"}, "pyproject.toml:7, command line")
+    assert found["schema"] == ({"2": "two.json"}, "pyproject.toml:8")
+    assert settings(several, "--release", "2026-11-02")["schema"] == (None, "default")
+    several.good("build", "--schema", "1=one.json")
+    assert built_from(several) == {1: "one.json", 2: "two.json"}
+
+
+def test_a_table_of_an_output_wins_for_its_protocols(several: Project) -> None:
+    shared = BOTH.replace('out = "acp"\n', "")
+    several.config(f'{shared}[tool.acpgen.outputs.a]\nout = "a"\nrelease = {{ 2 = "2026-11-02" }}\n')
+    several.good("build")
+    assert built_from(several, "a") == {1: "v1/0.10.8", 2: "v2/2026-11-02"}
+
+
+@pytest.mark.parametrize(("protocol", "name"), [("1", "v1/0.10.8"), ("2", "two.json")])
+def test_a_protocol_of_the_command_line_selects_from_the_tables(several: Project, protocol: str, name: str) -> None:
+    several.good("build", "--protocol", protocol)
+    lock = several.lock("acp")
+    assert (lock["protocol"], lock["schema"]["name"]) == (int(protocol), name)
+    assert "initialize" in several.good("methods", "--protocol", protocol).stdout
+
+
+@pytest.mark.parametrize("protocol", ["[1, 1]", "[1]", "1"])
+def test_one_protocol_makes_no_subpackage(several: Project, protocol: str) -> None:
+    several.config(f'out = "acp"\nprotocol = {protocol}\nschema = {{ 1 = "one.json" }}\nruntime = false\n')
+    several.good("build")
+    assert several.lock("acp")["protocol"] == 1
+    assert not (several.path / "acp/v1").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('protocol = [1, 2]\nrelease = { 3 = "x" }', "the release 'x' is for protocol 3"),
+        ('protocol = 2\nschema = { 1 = "one.json" }', "one.json' is for protocol 1"),
+        ('protocol = [1, 2]\nschema = "one.json"', "one.json' is not named"),
+        ('protocol = [1, 2]\nrelease = { 1 = "0.10.8" }\nschema = { 1 = "one.json" }', "exclude each other"),
+        ('protocol = [1, 2]\nrelease = "2026-11-02"\nschema = { 1 = "one.json" }', "exclude each other"),
+    ],
+)
+def test_schemas_that_do_not_fit_the_protocols(several: Project, text: str, message: str) -> None:
+    several.config(f'out = "acp"\n{text}\n')
+    for command in ("build", "check", "methods"):
+        ran = several.run(command)
+        assert (ran.code, ran.stdout) == (2, "")
+        assert message in ran.stderr
+        assert "[usage]" in ran.stderr
+    assert not (several.path / "acp").exists()
+
+
 # --- Mistakes --------------------------------------------------------------------------------------------------------
 
 MISTAKES = {
+    "no protocols": ("protocol = []\n", "5:1", "or an array of such numbers"),
+    "a protocol that is no number": ('protocol = [1, "2"]\n', "5:1", "or an array of such numbers"),
+    "protocol 0": ("protocol = [0, 1]\n", "5:1", "or an array of such numbers"),
+    "a table without protocols": ('release = { newest = "0.10.8" }\n', "5:1", "a table of strings by protocol"),
+    "a table of others than names": ("[tool.acpgen.release]\n1 = 5\n", "5:1", "a table of strings by protocol"),
+    "a table of paths that only shells know": ('schema = { 2 = "~/x" }\n', "5:1", "a table of them by protocol"),
     "unknown key": ('extention = ["logout"]\n', "5:1", "did you mean 'extensions'?"),
     "unknown key, nothing near": ("zzz = 1\n", "5:1", "the keys are: out, role"),
     "unknown key of an output": ('[tool.acpgen.outputs.a]\nout = "a"\nrole_ = "agent"\n', "7:1", "'role'?"),
@@ -393,7 +492,15 @@ def test_the_json_schema_refuses_what_acpgen_refuses(project: Project, text: str
 
 
 @pytest.mark.parametrize(
-    "text", [ONE, TWO, f'{ONE}extensions = ["logout"]\n[tool.acpgen.renames]\nOld = "Thing"\n', ""]
+    "text",
+    [
+        ONE,
+        TWO,
+        BOTH,
+        'protocol = [1]\n[tool.acpgen.release]\n1 = "0.10.8"\n[tool.acpgen.outputs.a]\nout = "a"\nprotocol = 2\n',
+        f'{ONE}extensions = ["logout"]\n[tool.acpgen.renames]\nOld = "Thing"\n',
+        "",
+    ],
 )
 def test_the_json_schema_takes_what_acpgen_takes(project: Project, text: str) -> None:
     assert published(project).is_valid(table(f"[tool.acpgen]\n{text}"))

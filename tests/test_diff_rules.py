@@ -183,10 +183,11 @@ def test_the_last_member_of_a_union_is_renamed_if_it_is_alike(
 # --- The table ------------------------------------------------------------------------------------------------------
 
 GATE_RULES = {"method-gate-added", "method-gate-removed", "method-gate-changed"}
+PACKAGE_RULES = {"protocol-added", "protocol-removed", "subpackage-added", "subpackage-removed"}
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {case.rule for case in CASES} | GATE_RULES == RULES.keys()
+    assert {case.rule for case in CASES} | GATE_RULES | PACKAGE_RULES == RULES.keys()
 
 
 def test_every_rule_has_its_reverse_and_its_reasons() -> None:

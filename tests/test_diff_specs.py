@@ -16,8 +16,9 @@ import pytest
 
 from acpgen.schema.bundled import find_release
 from tests.command_line import build_package
-from tests.diff_running import LARGER, SMALL, data, refused, rules, write
+from tests.diff_running import LARGER, SMALL, data, diff, refused, rules, write
 from tests.diff_schemas import TEXT, holding, thing
+from tests.project_support import negotiating_schema
 from tests.support import REPOSITORY
 
 
@@ -172,6 +173,110 @@ def test_both_specs_are_complained_about(home: Path) -> None:
 
 def test_a_release_of_the_other_protocol_is_hinted_at(home: Path) -> None:
     assert "v1/0.10.8" in refused("0.10.8", "new.json", "--protocol", "2", cwd=home)
+
+
+# --- Packages of several protocols ----------------------------------------------------------------------------------
+
+BOTH = ("--protocol", "1", "--protocol", "2", "--no-runtime")
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with packages of one protocol and of both, of bundled schemas and of files."""
+    home = tmp_path_factory.mktemp("several")
+    write(home / "old.json", negotiating_schema("Kept", "Gone"))
+    write(home / "new.json", negotiating_schema("Kept"))
+    build_package(home / "one", "--release", "0.10.8", "--no-runtime")
+    build_package(home / "both", *BOTH, "--release", "1=0.10.8")
+    build_package(home / "newer", *BOTH, "--release", "1=0.10.8", "--extension", "logout")
+    build_package(home / "old", *BOTH, "--schema", "1=old.json", "--schema", "2=old.json")
+    build_package(home / "new", *BOTH, "--schema", "1=old.json", "--schema", "2=new.json")
+    return home
+
+
+def without_protocol(package: Path, number: int, folder: Path, *, instead: int) -> Path:
+    """The manifest of a package that has another protocol in the place of `number`."""
+    lock = json.loads((package / "acpgen.lock").read_text(encoding="utf-8"))
+    for each in lock["protocols"]:
+        each["protocol"] = instead if each["protocol"] == number else each["protocol"]
+    write(folder / "acpgen.lock", lock)
+    return folder
+
+
+@pytest.mark.parametrize(("single", "protocol"), [("v1/0.10.8", 1), ("v2/2026-11-02", 2), ("old.json", 1)])
+def test_a_single_schema_is_compared_with_its_protocol(several: Path, single: str, protocol: int) -> None:
+    for specs in ((single, "both"), ("both", single)):
+        found = data(*specs, cwd=several)
+        assert "protocols" not in found
+        assert "protocol-changed" not in {each["rule"] for each in found["findings"]}
+        assert f"(ACP v{protocol}, " in found["new" if specs[0] == single else "old"]
+
+
+def test_the_protocol_of_a_file_can_be_chosen(several: Path) -> None:
+    assert "(ACP v2, " in data("both", "old.json", "--protocol", "2", cwd=several)["old"]
+
+
+def test_a_protocol_that_the_package_does_not_have(several: Path) -> None:
+    for specs in (("both", "old.json"), ("old.json", "both")):
+        said = refused(*specs, "--protocol", "3", cwd=several)
+        assert "error: both has the protocols 1 and 2, and not 3 [no-such-protocol]" in said
+
+
+def test_each_protocol_is_compared_with_its_counterpart(several: Path) -> None:
+    found = data("old", "new", "--source", "old.json", "--source", "new.json", cwd=several)
+    assert [*found] == ["protocols"]
+    first, second = found["protocols"]
+    assert [*first] == ["protocol", "format", "old", "new", "notes", "summary", "findings"]
+    assert (first["protocol"], first["findings"]) == (1, [])
+    assert (second["protocol"], {each["rule"] for each in second["findings"]}) == (2, {"type-removed"})
+
+
+@pytest.mark.parametrize(("number", "other"), [(1, 2), (2, 1)])
+def test_findings_of_all_protocols_fail(several: Path, number: int, other: int, tmp_path: Path) -> None:
+    changed = without_protocol(several / "both", number, tmp_path, instead=7)
+    ran = diff("both", changed, "--format", "json", "--fail-on", "source", "--fail-on", "any", cwd=several)
+    assert ran.code == 1
+    assert "1 finding break code (--fail-on source)\n2 findings in all" in ran.stderr
+    found = {each["protocol"]: each for each in json.loads(ran.stdout)["protocols"]}
+    assert [*found] == sorted((number, other, 7))
+    assert found[other]["findings"] == []
+    (gone,), (new,) = found[number]["findings"], found[7]["findings"]
+    assert (gone["rule"], gone["message"]) == ("protocol-removed", f"protocol {number}: only in OLD")
+    assert (gone["source"]["verdict"], gone["wire"]) == ("breaks", [])
+    assert (new["rule"], new["message"]) == ("protocol-added", "protocol 7: only in NEW")
+    assert (new["source"]["verdict"], new["wire"]) == ("ok", [])
+
+
+def test_packages_without_a_common_protocol(several: Path, tmp_path: Path) -> None:
+    other = without_protocol(several / "both", 1, tmp_path / "a", instead=7)
+    other = without_protocol(other, 2, tmp_path / "b", instead=8)
+    assert [each["protocol"] for each in data("both", other, cwd=several)["protocols"]] == [1, 2, 7, 8]
+
+
+def test_the_names_of_a_package_move_into_a_subpackage(several: Path) -> None:
+    for old, new, rule in (("one", "both", "subpackage-added"), ("both", "one", "subpackage-removed")):
+        (found,) = data(old, new, cwd=several)["findings"]
+        assert (found["rule"], found["source"]) == (rule, {"verdict": "breaks", "uses": ["import"]})
+    assert (
+        "the names of protocol 1 are now in the subpackage v1 [subpackage-added]"
+        in diff("one", "both", cwd=several).stdout
+    )
+    assert rules("v1/0.10.8", "both", cwd=several) == set()  # a schema has no subpackages
+
+
+def test_an_extension_for_one_of_the_protocols(several: Path) -> None:
+    found = data("both", "both", "--new-extension", "logout", cwd=several)["protocols"]
+    assert [{"method-added"} <= {each["rule"] for each in half["findings"]} for half in found] == [True, False]
+    assert [half["new"].count("logout") for half in data("both", "newer", cwd=several)["protocols"]] == [1, 0]
+    assert "[unknown-extension]" in refused("both", "both", "--extension", "nothing", cwd=several)
+    assert "[file-unreadable]" in refused("both", "both", "--extension", "./nothing.json", cwd=several)
+
+
+@pytest.mark.parametrize("spoil", [[], {}, 5, "1", [5], [{"protocol": 1}], {"protocol": 1}, None], ids=str)
+def test_a_manifest_with_protocols_that_are_none(several: Path, spoil: object, tmp_path: Path) -> None:
+    lock = json.loads((several / "both" / "acpgen.lock").read_text(encoding="utf-8"))
+    write(tmp_path / "acpgen.lock", {**lock, "protocols": spoil})
+    assert "[manifest-broken]" in refused(tmp_path, "v1/0.10.8", cwd=tmp_path)
 
 
 # --- git ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project_support import Project, ping_schema
+from tests.project_support import Project, negotiating_schema, ping_schema
 
 ONE = 'out = "acp"\nschema = "schema.json"\nruntime = false\n'
 RENAMES = '[tool.acpgen.renames]\nThing = "Item"\n'
@@ -136,3 +136,98 @@ def test_an_output_adds_renames_of_its_own(tmp_path: Path) -> None:
     project = Project(tmp_path / "p", f'schema = "schema.json"\nruntime = false\n{tables}')
     project.good("build")
     assert python(project, "import a; a.Old, a.Older").returncode == 0
+
+
+# --- Packages of several protocols ----------------------------------------------------------------------------------
+
+SEVERAL = 'out = "acp"\nprotocol = [1, 2]\nschema = { 1 = "one.json", 2 = "two.json" }\nruntime = false\n'
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Project:
+    """A project with two protocols; the schema of the second has just got another name for `Thing`."""
+    made = Project(tmp_path / "p", SEVERAL)
+    for name in ("one.json", "two.json"):
+        made.schema(negotiating_schema("Thing"), name)
+    made.good("build")
+    made.schema(negotiating_schema("Item"), "two.json")
+    return made
+
+
+def test_the_manifest_has_the_names_of_each_subpackage(several: Project) -> None:
+    names = set(several.lock("acp")["names"])
+    assert {"v1", "v2", "RequestError", "v1.Thing", "v2.Thing", "v1.Agent", "v2.RequestError"} <= names
+    assert "Thing" not in names
+
+
+def test_a_name_that_a_subpackage_has_lost_can_be_kept_as_the_hint_says(several: Project) -> None:
+    several.schema(negotiating_schema("Things"), "two.json")
+    ran = several.good("build")
+    assert ran.stderr.splitlines() == [
+        "warning: the package no longer defines v2.Thing [name-dropped]",
+        "  hint: to keep the old name as an alias of Things: [tool.acpgen.renames] Thing = 'Things'",
+    ]
+    several.config(f"{SEVERAL}[tool.acpgen.renames]\nThing = 'Things'\n")
+    several.good("build")
+    found = python(several, "from acp import v1, v2; print(v2.Thing is v2.Things, v1.Thing.__name__)")
+    assert found.stdout.split() == ["True", "Thing"]
+
+
+def test_a_name_that_is_kept_in_its_subpackage_is_not_told(several: Project) -> None:
+    several.config(SEVERAL + RENAMES)
+    assert several.good("build").stderr == ""
+    found = python(several, "from acp.v2 import Thing", "-W", "default")
+    assert found.stderr.splitlines()[0] == "<string>:1: DeprecationWarning: acp.v2.Thing is now Item"
+    assert "AttributeError" in python(several, "import acp; acp.Thing").stderr
+
+
+def test_only_names_of_the_same_subpackage_are_guessed(several: Project) -> None:
+    several.schema(negotiating_schema("Thing", "Things"), "one.json")
+    ran = several.good("build")
+    assert "the package no longer defines v2.Thing [name-dropped]" in ran.stderr
+    assert "to keep the old name" not in ran.stderr
+
+
+def test_an_old_name_is_kept_in_each_subpackage_that_has_the_new_one(several: Project) -> None:
+    several.config(f'{SEVERAL}[tool.acpgen.renames]\nServer = "Agent"\nMistake = "RequestError"\nOld = "Item"\n')
+    several.good("build")
+    code = (
+        "import acp; from acp import v1, v2\n"
+        "print(v1.Server is v1.Agent, v2.Server is v2.Agent, v2.Old is v2.Item, hasattr(v1, 'Old'))\n"
+        "print(all(each.Mistake is acp.RequestError for each in (acp, v1, v2)), hasattr(acp, 'Server'))"
+    )
+    assert python(several, code).stdout.split() == ["True", "True", "True", "False", "True", "False"]
+
+
+@pytest.mark.parametrize(
+    ("renames", "code"),
+    [
+        ('Thing = "Itme"', "rename-unknown"),
+        ('Old = "v1"', "rename-unknown"),
+        ('Old = "v2.Item"', "config-bad-value"),
+        ('PingRequest = "Item"', "rename-taken"),
+        ('v2 = "RequestError"', "rename-taken"),
+    ],
+)
+def test_mistakes_in_the_names_of_several_protocols(several: Project, renames: str, code: str) -> None:
+    several.config(f"{SEVERAL}[tool.acpgen.renames]\n{renames}\n")
+    ran = several.run("build")
+    assert ran.code == 2
+    assert f"[{code}]" in ran.stderr
+    if "Itme" in renames:
+        assert "did you mean 'Item'?" in ran.stderr
+
+
+def test_names_that_move_into_subpackages_are_told_in_one_line(several: Project) -> None:
+    several.config('out = "acp"\nschema = "one.json"\nruntime = false\n')
+    assert several.good("build").stderr.splitlines() == [
+        "warning: the package no longer defines v1 [name-dropped]",
+        "  hint: the package was built with other options before",
+        "warning: the package no longer defines v2 [name-dropped]",
+        "  hint: the package was built with other options before",
+    ]
+    several.config(SEVERAL)
+    warning, hint = several.good("build").stderr.splitlines()
+    assert warning.startswith("warning: the package no longer defines AGENT_METHODS and ")
+    assert warning.endswith(" others at its top [name-dropped]")
+    assert hint == "  hint: import them from a subpackage, such as v1"

@@ -20,7 +20,15 @@ from acpgen.config import Sources
 from acpgen.ir.model import Options, Role
 from acpgen.schema.bundled import Release, list_releases
 from tests.command_line import run_acpgen
-from tests.support import REPOSITORY, Packages, fitting_fragments, package_files, require, write_package
+from tests.support import (
+    REPOSITORY,
+    Packages,
+    fitting_fragments,
+    package_files,
+    package_folder,
+    require,
+    write_package,
+)
 from tests.test_examples import EXAMPLES, SCRIPTS, build_command
 
 OLDEST_PYTHON = "3.10"
@@ -41,6 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one package, and what users write against it."""
     home = tmp_path_factory.mktemp("types")
     write_package(package_files(Sources(), tuple(Role)), home / "acp")
+    shutil.copytree(package_folder(*(Sources(protocol=protocol) for protocol in (1, 2))), home / "both")
     for name, code in USERS.items():
         (home / name).write_text(code, encoding="utf-8")
     return home
@@ -82,9 +91,10 @@ def add_examples(copy: Path, home: Path) -> None:
 def add_projects(projects: Path, home: Path) -> None:
     """The packages of what `acpgen init` makes."""
     for role in ("agent", "client"):
-        for protocol in (1, 2):
-            name = f"my_{role}_v{protocol}"
-            run_well("init", name, "--role", role, "--protocol", str(protocol), cwd=projects)
+        for protocols in ((1,), (2,), (1, 2)):
+            name = f"my_{role}_v{'_'.join(map(str, protocols))}"
+            options = [f"--protocol={protocol}" for protocol in protocols]
+            run_well("init", name, "--role", role, *options, cwd=projects)
             shutil.copytree(projects / name / "src" / name, home / name)
 
 
@@ -309,11 +319,96 @@ response: PromptResponse = decode(PromptRequest, {})  # wrong: another type
 """
 
 
-USERS = {"right.py": RIGHT, "wrong.py": WRONG}
+RIGHT_VERSIONS = """
+from functools import partial
+
+from both import MemoryTransport, connect, run_agent, serve_agent, spawn_agent, v1, v2
+
+ONE = v1.InitializeRequest(protocol_version=1)
+TWO = v2.InitializeRequest(protocol_version=2, info=v2.Implementation(name="editor", version="1"))
 
 
-def test_right_use_is_accepted(complaints: Mapping[tuple[str, int], str]) -> None:
-    assert {line: text for (file, line), text in complaints.items() if file == "right.py"} == {}
+class One(v1.Agent):
+    async def session_new(self, params: v1.NewSessionRequest) -> v1.NewSessionResponse:
+        return v1.NewSessionResponse(session_id=params.cwd)
+
+
+class Two(v2.Agent):
+    def __init__(self, client: v2.RemoteClient, model: str = "") -> None:
+        super().__init__(client)
+
+
+def one(client: v1.RemoteClient) -> One:
+    return One(client)
+
+
+class EditorOne(v1.Client):
+    texts: list[str]
+
+
+class EditorTwo(v2.Client):
+    def __init__(self, agent: v2.RemoteAgent, name: str) -> None:
+        super().__init__(agent)
+
+
+async def serve(transport: MemoryTransport) -> None:
+    await serve_agent({1: one, 2: partial(Two, model="m")}, transport)
+    await serve_agent(One, transport)
+
+
+async def talk(command: list[str], transport: MemoryTransport) -> str:
+    two = partial(EditorTwo, name="e")
+    async with spawn_agent({1: EditorOne, 2: two}, command, params={1: ONE, 2: TWO}) as agent:
+        match agent:
+            case v1.RemoteAgent():
+                print(agent.negotiated.agent_capabilities.load_session)
+                return (await agent.session_new(v1.NewSessionRequest(cwd="/", mcp_servers=[]))).session_id
+            case v2.RemoteAgent():
+                print(agent.negotiated.info.name)
+                return (await agent.session_new(v2.NewSessionRequest(cwd="/"))).session_id
+    async with connect(EditorOne, transport) as agent_one:
+        await agent_one.session_set_mode(v1.SetSessionModeRequest(session_id="1", mode_id="m"))
+    async with (connected := connect({1: EditorOne, 2: two}, transport, params={1: ONE, 2: TWO})) as either:
+        print(connected.handler.agent, either.supports("session/close"))
+    return ""
+
+
+def main() -> None:
+    run_agent({1: One, 2: Two})
+"""
+
+WRONG_VERSIONS = """
+from both import connect, memory_transports, run_agent, serve_agent, v1, v2
+
+
+class One(v1.Agent):
+    async def session_new(self, params: v2.NewSessionRequest) -> v1.NewSessionResponse:  # wrong: another version
+        return v1.NewSessionResponse(session_id=params.cwd)
+
+
+class Editor(v1.Client):
+    pass
+
+
+run_agent({1: Editor})  # wrong: a client is no agent
+run_agent({"1": One})  # wrong: a version is a number
+first, second = memory_transports()
+connect({1: Editor}, first)  # wrong: the params are missing
+
+
+async def talk() -> None:
+    await serve_agent({1: Editor}, first)  # wrong: a client is no agent
+    params = {1: v1.InitializeRequest(protocol_version=1)}
+    async with connect({1: Editor}, second, params=params) as agent:
+        await agent.session_set_mode(v1.SetSessionModeRequest(session_id="1", mode_id="m"))  # wrong: not in version 2
+"""
+
+USERS = {"right.py": RIGHT, "wrong.py": WRONG, "right_versions.py": RIGHT_VERSIONS, "wrong_versions.py": WRONG_VERSIONS}
+
+
+@pytest.mark.parametrize("name", ["right.py", "right_versions.py"])
+def test_right_use_is_accepted(name: str, complaints: Mapping[tuple[str, int], str]) -> None:
+    assert {line: text for (file, line), text in complaints.items() if file == name} == {}
 
 
 AT_RUN_TIME = """
@@ -351,7 +446,8 @@ def test_jedi_shows_the_signature_of_a_constructor(name: str, home: Path) -> Non
     assert signature.to_string().startswith(f"{name}({SIGNATURES[name]}, ")
 
 
-def test_wrong_use_is_refused(complaints: Mapping[tuple[str, int], str]) -> None:
-    wrong = {number for number, line in enumerate(WRONG.splitlines(), 1) if "# wrong: " in line}
-    assert len(wrong) == 16
-    assert {line for file, line in complaints if file == "wrong.py"} == wrong
+@pytest.mark.parametrize(("name", "count"), [("wrong.py", 16), ("wrong_versions.py", 6)])
+def test_wrong_use_is_refused(name: str, count: int, complaints: Mapping[tuple[str, int], str]) -> None:
+    wrong = {number for number, line in enumerate(USERS[name].splitlines(), 1) if "# wrong: " in line}
+    assert len(wrong) == count
+    assert {line for file, line in complaints if file == name} == wrong

@@ -39,9 +39,9 @@ def extensions(ctx: typer.Context) -> Iterable[str]:
     """The bundled extensions, with and without revisions."""
     from acpgen.schema.bundled import fragment_specs
 
-    protocol = ctx.params.get("protocol")
-    for spec in fragment_specs(int(protocol) if protocol else None):
-        yield from (spec, spec.partition("@")[0])
+    for protocol in ctx.params.get("protocol") or [None]:
+        for spec in fragment_specs(int(protocol) if protocol else None):
+            yield from (spec, spec.partition("@")[0])
 
 
 @_completer
@@ -49,8 +49,10 @@ def releases(ctx: typer.Context) -> Iterable[str]:
     """The bundled releases of the selected protocol."""
     from acpgen.schema.bundled import list_releases
 
-    protocol = int(ctx.params.get("protocol") or 0)
-    return (release.name for release in list_releases() if protocol in (0, release.protocol))
+    protocols = [int(each) for each in ctx.params.get("protocol") or ()]
+    for release in list_releases():
+        if not protocols or release.protocol in protocols:
+            yield from (release.name, f"{release.protocol}={release.name}")
 
 
 @_completer
@@ -62,17 +64,14 @@ def outputs(ctx: typer.Context) -> Iterable[str]:
 @_completer
 def names(ctx: typer.Context) -> Iterable[str]:
     """The definitions and methods of the selected schema and its extensions."""
-    from acpgen.sources.inputs import find_inputs
+    from acpgen.cli.options import source_wishes
+    from acpgen.sources.inputs import find_all_inputs
 
     given = ctx.params
-    wishes = {
-        "protocol": int(given["protocol"]) if given.get("protocol") else None,
-        "release": given.get("release"),
-        "schema": Path(given["schema"]) if given.get("schema") else None,
-        "extensions": tuple(given.get("extension") or ()) or None,
-    }
-    inputs = find_inputs(sources_in_effect(_config(ctx), wishes, given.get("output")))
-    for file in (inputs.schema, *inputs.extensions):
+    protocols = [int(each) for each in given.get("protocol") or ()]
+    wishes = source_wishes(protocols, given.get("release"), given.get("schema"), given.get("extension"))
+    inputs, _ = find_all_inputs(sources_in_effect(_config(ctx), wishes, given.get("output")))
+    for file in (file for each in inputs for file in (each.schema, *each.extensions)):
         definitions = json.loads(file.path.read_bytes())["$defs"]
         yield from definitions
         yield from (node["x-method"] for node in definitions.values() if "x-method" in node)

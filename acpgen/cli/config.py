@@ -57,11 +57,18 @@ def _shown(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case tuple():
-            return ", ".join(value) or "-"
+            return ", ".join(map(str, value)) or "-"
         case dict():
             return ", ".join(f"{old} = {new}" for old, new in value.items()) or "-"
         case _:
             return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return value.as_posix() if isinstance(value, Path) else value
 
 
 def _as_json(output: Output) -> dict[str, object]:
@@ -69,7 +76,7 @@ def _as_json(output: Output) -> dict[str, object]:
         "output": output.name,
         "settings": {
             setting.key: {
-                "value": setting.value.as_posix() if isinstance(setting.value, Path) else setting.value,
+                "value": _plain(setting.value),
                 "from": setting.origin,
             }
             for setting in output.settings.values()

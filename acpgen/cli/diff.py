@@ -15,6 +15,7 @@ from acpgen.cli.console import print_data, print_diagnostics
 
 if TYPE_CHECKING:
     from acpgen.diff.findings import Comparison
+    from acpgen.sources.revisions import Subject
 
 
 class DiffFormat(str, Enum):
@@ -116,6 +117,8 @@ def diff_command(
     """Compare two schemas: the changes, whether old and new peers understand each other, and which code has to change.
 
     OLD and NEW are schema files, bundled releases, packages that acpgen wrote, or one of these in a revision of git.
+    The protocols of two packages with several are compared one by one; any other schema is compared with the protocol
+    that it has.
 
     Each finding has two verdicts. *wire*, for each sender: **ok**, **loses** (accepted, but a part is dropped or
     misread), **breaks** (rejected). *source*, for code that is written for OLD: **ok**, **risk** (breaks some code,
@@ -132,9 +135,9 @@ def diff_command(
 
     both = extension or []
     extensions = [*both, *(old_extension or [])], [*both, *(new_extension or [])]
-    comparison = _compared((old, new), protocol, extensions=extensions, sources=source or [])
-    print_data(render(comparison, form.value, everything=everything))
-    if reasons := failures(comparison, [each.value for each in fail_on or []]):
+    comparisons = _compared((old, new), protocol, extensions=extensions, sources=source or [])
+    print_data(render(comparisons, form.value, everything=everything))
+    if reasons := failures(comparisons.values(), [each.value for each in fail_on or []]):
         print("\n".join(reasons), file=sys.stderr)
         raise typer.Exit(1)
 
@@ -145,20 +148,32 @@ def _compared(
     *,
     extensions: tuple[Sequence[str], Sequence[str]],
     sources: Sequence[str],
-) -> Comparison:
-    """Compile the schemas of two specs, print the diagnostics, and compare the models."""
-    from acpgen.diff.compare import compare
-    from acpgen.ir.options import Options
-    from acpgen.pipeline import compile_protocol
+) -> dict[int, Comparison]:
+    """Compile the schemas of two specs, print the diagnostics, and compare the models, by protocol."""
+    from acpgen.diff.compare import only_new, only_old
     from acpgen.sources.revisions import read_files, resolve_both
 
     files = read_files(sources, optional=_candidates(specs))
     subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, files=files)
+    found = {number: _compared_models(pair) for number, pair in subjects.pairs.items()}
+    found |= {number: only_old(number, specs) for number in subjects.only_old}
+    found |= {number: only_new(number, specs) for number in subjects.only_new}
+    return dict(sorted(found.items()))
+
+
+def _compared_models(pair: tuple[Subject, Subject]) -> Comparison:
+    from acpgen.diff.compare import compare, with_layout
+    from acpgen.ir.options import Options
+    from acpgen.pipeline import compile_protocol
+
     # a package keeps its options
-    fallback = next((each.options for each in subjects if each.options is not None), Options())
-    old, new = (compile_protocol(each.loaded, each.options or fallback) for each in subjects)
+    fallback = next((each.options for each in pair if each.options is not None), Options())
+    old, new = (compile_protocol(each.loaded, each.options or fallback) for each in pair)
     print_diagnostics([*old.diagnostics, *new.diagnostics], notes=False)
-    return compare(old.model, new.model, names=(subjects[0].title, subjects[1].title))
+    found = compare(old.model, new.model, names=(pair[0].title, pair[1].title))
+    if any(each.options is None for each in pair):
+        return found
+    return with_layout(found, new.model.protocol, before=pair[0].is_subpackage, after=pair[1].is_subpackage)
 
 
 def _candidates(specs: Sequence[str]) -> list[str]:

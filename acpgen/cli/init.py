@@ -36,11 +36,13 @@ def init_command(
 
     - `acpgen init my-agent`
     - `acpgen init my-client --role client --protocol 2`
+    - `acpgen init my-agent --protocol 1 --protocol 2`
     """
     from acpgen.output import apply
     from acpgen.scaffold import Project, plan_project
 
-    sources = Sources(protocol=protocol or DEFAULT_PROTOCOL, extensions=tuple(extension or ()))
+    protocols = sorted(set(protocol or [DEFAULT_PROTOCOL]))
+    sources = tuple(Sources(protocol=each, extensions=tuple(extension or ())) for each in protocols)
     plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from acpgen.cli import options
 from acpgen.cli.console import DataFormat, print_diagnostics, print_json, print_table
+from acpgen.config import Sources
 from acpgen.config.keys import RoleChoice
 
 if TYPE_CHECKING:
@@ -34,15 +36,31 @@ def methods_command(
     """
     from acpgen.ir.options import Options
     from acpgen.pipeline import compile_protocol, load
-    from acpgen.sources.inputs import find_inputs
+    from acpgen.sources.inputs import find_all_inputs
 
-    compiled = compile_protocol(load(find_inputs(asked.sources())), Options())
-    print_diagnostics(compiled.diagnostics, notes=False)
-    rows = [_method_row(method) for method in compiled.model.methods if set(role.roles) & set(method.handlers)]
+    inputs, _ = find_all_inputs(asked.sources())
+    compiled = [compile_protocol(load(each), Options()) for each in inputs]
+    print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
+    models = [each.model for each in compiled]
+    rows = [
+        (model.protocol, _method_row(method))
+        for model in models
+        for method in model.methods
+        if set(role.roles) & set(method.handlers)
+    ]
+    _print_rows(METHOD_COLUMNS, rows, form, is_single=len(models) == 1)
+
+
+def _print_rows(
+    columns: Sequence[str], rows: Sequence[tuple[int, Sequence[str | None]]], form: DataFormat, *, is_single: bool
+) -> None:
+    """Print rows, each with its protocol, which gets a column unless there is a single one."""
+    head = columns if is_single else (columns[0], "protocol", *columns[1:])
+    cells = [[row[0], *([] if is_single else [protocol]), *row[1:]] for protocol, row in rows]
     if form is DataFormat.JSON:
-        print_json([dict(zip(METHOD_COLUMNS, row, strict=True)) for row in rows])
+        print_json([dict(zip(head, row, strict=True)) for row in cells])
     else:
-        print_table(METHOD_COLUMNS, [[cell or "-" for cell in row] for row in rows])
+        print_table(head, [["-" if cell is None else str(cell) for cell in row] for row in cells])
 
 
 def _method_row(method: Method) -> list[str | None]:
@@ -84,20 +102,23 @@ def extensions_command(
 
         print_json(fragment_schema())
         return
-    fits = _fits(asked)
+    sources = asked.sources()
+    found = [(each.protocol, fitting) for each in sources for fitting in _fits(each)]
+    is_single = len(sources) == 1
     if form is DataFormat.JSON:
-        print_json([_extension_as_json(found) for found in fits])
+        print_json([{**_extension_as_json(each), **({} if is_single else {"protocol": n})} for n, each in found])
     else:
-        print_table(EXTENSION_COLUMNS, [_extension_row(found) for found in fits])
+        rows = [(protocol, _extension_row(each)) for protocol, each in found]
+        _print_rows(EXTENSION_COLUMNS, rows, form, is_single=is_single)
 
 
-def _fits(asked: options.Asked) -> list[Fit]:
+def _fits(sources: Sources) -> list[Fit]:
     from acpgen.pipeline import load
     from acpgen.schema.bundled import bundled_fragments, known_facts
     from acpgen.schema.fitting import fit
     from acpgen.sources.inputs import find_inputs
 
-    loaded = load(find_inputs(replace(asked.sources(), extensions=())))
+    loaded = load(find_inputs(replace(sources, extensions=())))
     base, protocol = loaded.base, loaded.protocol
     facts, _ = known_facts(base, protocol, loaded.release)
     fragments = bundled_fragments(protocol)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from acpgen.config import Sources
 from acpgen.config.keys import KEYS, Key, RoleChoice
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
-from acpgen.diagnostics import InputError
+from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
 from acpgen.sources.inputs import user_files
 
@@ -60,9 +61,17 @@ class Asked:
             words += ["--config", self.config_file.as_posix()]
         return shlex.join([*words, *(["--no-config"] if self.no_config else [])])
 
-    def sources(self) -> Sources:
-        """The selected schema and its extensions. Raises `InputError`."""
+    def sources(self) -> tuple[Sources, ...]:
+        """The selected schemas and their extensions. Raises `InputError`."""
         return sources_in_effect(self.config(), self.wishes, self.output)
+
+    def one_protocol(self) -> Sources:
+        """The selected schema, for a command that reads one. Raises `InputError` if there are several."""
+        sources = self.sources()
+        if len(sources) > 1:
+            hint = f"choose one with --protocol {sources[0].protocol}"
+            raise input_error("several-protocols", "this command needs the schema of one protocol", hint=hint)
+        return sources[0]
 
     def types(self) -> Options:
         """The options for the types of the selected outputs. Raises `InputError`."""
@@ -75,7 +84,8 @@ class Asked:
             config = self.config()
             files |= {config.path} if config else set()
             for output in self.outputs(names):
-                files |= user_files(output.sources)
+                for sources in output.sources:
+                    files |= user_files(sources)
         except InputError:
             files.add(self.config_file or Path(NAME))
         return files
@@ -88,6 +98,8 @@ def _arguments(key: Key, value: Any) -> list[str]:
             return [name.split("/")[0 if value else 1]]
         case tuple():
             return [word for each in value for word in (name, str(each))]
+        case dict():
+            return [word for number, each in value.items() for word in (name, f"{number}={each}")]
         case Path():
             return [name, value.as_posix()]
         case _:
@@ -110,9 +122,9 @@ def option(key: str, **more: Any) -> Any:
     )
 
 
-Protocol = Annotated[int | None, option("protocol")]
-Release = Annotated[str | None, option("release")]
-Schema = Annotated[Path | None, option("schema")]
+Protocol = Annotated[list[int] | None, option("protocol", min=1)]
+Release = Annotated[list[str] | None, option("release")]
+Schema = Annotated[list[str] | None, option("schema")]
 Extension = Annotated[list[str] | None, option("extensions")]
 ConfigPath = Annotated[
     Path | None,
@@ -150,13 +162,40 @@ def _source_options(
     config: ConfigPath = None,
     no_config: NoConfig = False,
 ) -> Asked:
-    wishes = {
-        "protocol": protocol,
-        "release": release,
-        "schema": schema,
+    wishes = source_wishes(protocol, release, schema, extension)
+    return Asked(wishes=wishes, config_file=config, no_config=no_config, output=output)
+
+
+def source_wishes(
+    protocol: Sequence[int] | None,
+    release: Sequence[str] | None,
+    schema: Sequence[str] | None,
+    extension: Sequence[str] | None,
+) -> dict[str, Any]:
+    """The values of the options that select schemas, by key. Raises `InputError` for a mixture of forms."""
+    paths = _by_protocol("schema", schema)
+    by_protocol = {number: Path(path) for number, path in paths.items()} if isinstance(paths, dict) else None
+    return {
+        "protocol": protocol[0] if protocol and len(protocol) == 1 else tuple(protocol or ()) or None,
+        "release": _by_protocol("release", release),
+        "schema": by_protocol or (Path(paths) if isinstance(paths, str) else None),
         "extensions": tuple(extension) if extension else None,
     }
-    return Asked(wishes=wishes, config_file=config, no_config=no_config, output=output)
+
+
+_OF_PROTOCOL = re.compile(r"([1-9][0-9]{0,3})=(.+)")
+
+
+def _by_protocol(key: str, values: Sequence[str] | None) -> str | dict[int, str] | None:
+    """The one value of an option, or a table of those in the form `N=VALUE`."""
+    matches = [_OF_PROTOCOL.fullmatch(value) for value in values or ()]
+    table = {int(match[1]): match[2] for match in matches if match}
+    if len(table) == len(matches):
+        return table or None
+    if len(matches) == 1:
+        return (values or [""])[0]
+    hint = f"with several, write --{key} 1=… --{key} 2=…, one for each protocol"
+    raise input_error("usage", f"--{key} is given {len(matches)} times", hint=hint)
 
 
 def _output_options(
@@ -185,16 +224,16 @@ def _output_options(
     return Asked(wishes=wishes, config_file=config, no_config=no_config)
 
 
-Command = Callable[..., None]
+CommandFunction = Callable[..., None]
 
 
-def _with_options(gather: Callable[..., Asked], *, without: str = "") -> Callable[[Command], Command]:
+def _with_options(gather: Callable[..., Asked], *, without: str = "") -> Callable[[CommandFunction], CommandFunction]:
     """A decorator that replaces the parameter `asked` of a command by the parameters of `gather`, but for `without`.
 
     The signature is the one that typer reads. Parameters that the command has itself replace equal ones.
     """
 
-    def decorate(command: Command) -> Command:
+    def decorate(command: CommandFunction) -> CommandFunction:
         own = inspect.signature(command, eval_str=True)
         has = {without, *own.parameters}
         shared = [each for name, each in inspect.signature(gather, eval_str=True).parameters.items() if name not in has]

@@ -83,7 +83,7 @@ def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str)
     from acpgen.sources.inputs import find_inputs
 
     require_parsers()
-    loaded = load(find_inputs(replace(asked.sources(), extensions=())))
+    loaded = load(find_inputs(replace(asked.one_protocol(), extensions=())))
     document = loaded.base
     base = Base(
         origin=document.origin,

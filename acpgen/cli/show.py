@@ -26,7 +26,7 @@ def show_command(
 ) -> None:
     """Show a type or a method: its Python signature, its schema, its uses, its capability and its origin.
 
-    The schema is the composed one, with extensions. A name with several meanings shows all of them.
+    The schema is the composed one, with extensions. A name with several meanings shows all of them, of each protocol.
 
     **Examples**
 
@@ -34,14 +34,28 @@ def show_command(
     - `acpgen show ContentBlock --protocol 2`
     - `acpgen show InitializeResponse --extension auth-state --format json`
     """
+    from acpgen.diagnostics import InputError
     from acpgen.emit.signatures import Signatures
+    from acpgen.emit.versions import folder
     from acpgen.pipeline import compile_protocol, load
-    from acpgen.show.describe import Describer
+    from acpgen.show.describe import Describer, Description
     from acpgen.show.display import render_json, render_text
-    from acpgen.sources.inputs import find_inputs
+    from acpgen.sources.inputs import find_all_inputs
 
-    compiled = compile_protocol(load(find_inputs(asked.sources())), asked.types())
-    composed, model = compiled.composed, compiled.model
-    print_diagnostics(compiled.diagnostics, notes=False)
-    entries = Describer(composed, model, Signatures(model)).describe(name)
+    inputs, _ = find_all_inputs(asked.sources())
+    compiled = [compile_protocol(load(each), asked.types()) for each in inputs]
+    print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
+    places = [f"{folder(each.model)}/" if len(compiled) > 1 else "" for each in compiled]
+    describers = [
+        Describer(each.composed, each.model, Signatures(each.model, folder=place))
+        for each, place in zip(compiled, places, strict=True)
+    ]
+    entries, errors = list[Description](), list[InputError]()
+    for describer in describers:
+        try:
+            entries += describer.describe(name)
+        except InputError as error:
+            errors.append(error)
+    if not entries:
+        raise errors[0]
     print_data(render_json(name, entries) if form is DataFormat.JSON else render_text(entries))

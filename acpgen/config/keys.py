@@ -6,6 +6,7 @@ From `KEYS` come the options of the command line, the checks of `[tool.acpgen]`,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -39,7 +40,7 @@ def is_open_by_default(roles: tuple[Role, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The schema to read and its extensions: a bundled schema by `protocol` and `release`, or the file `schema`."""
+    """The schema of one protocol and its extensions: a bundled schema by `protocol` and `release`, or a file."""
 
     protocol: int = DEFAULT_PROTOCOL
     release: str | None = None
@@ -51,11 +52,12 @@ class Sources:
 class BuildOptions:
     """Everything that decides the bytes of the output, and its folder.
 
-    `runtime` adds the modules that speak JSON-RPC. `renames` has pairs of a former name and the present one. `strict`
-    turns warnings into errors; it does not change the output.
+    `sources` has the schema of each protocol; a package of several has a subpackage for each. `runtime` adds the
+    modules that speak JSON-RPC. `renames` has pairs of a former name and the present one. `strict` turns warnings into
+    errors; it does not change the output.
     """
 
-    sources: Sources
+    sources: tuple[Sources, ...]
     roles: tuple[Role, ...]
     out: Path
     types: Options = field(default_factory=Options)
@@ -78,9 +80,10 @@ class ValueKind(Enum):
     """The values that a key may hold. Paths in a file are relative to its folder."""
 
     PATH = "a string with a path"
-    TEXT = "a string"
     CHOICE = "one of the choices"
-    NUMBER = "a whole number above 0"
+    PROTOCOLS = "a whole number above 0, or an array of such numbers"
+    NAME_BY_PROTOCOL = "a string, or a table of strings by protocol"
+    PATH_BY_PROTOCOL = "a string with a path, or a table of them by protocol"
     FLAG = "true or false"
     SPECS = "an array of strings"
     NAMES = "a table of names"
@@ -144,24 +147,24 @@ _KEYS = (
     ),
     Key(
         name="protocol",
-        kind=ValueKind.NUMBER,
-        help="The version of the protocol, 1 or 2.",
+        kind=ValueKind.PROTOCOLS,
+        help="The version of the protocol, 1 or 2. Repeat it for a package with several.",
         default=DEFAULT_PROTOCOL,
         metavar="N",
     ),
     Key(
         name="release",
-        kind=ValueKind.TEXT,
-        help="The release of a bundled schema. The default is the newest.",
+        kind=ValueKind.NAME_BY_PROTOCOL,
+        help="The release of a bundled schema, of one protocol or of all. The default is the newest.",
         excludes="schema",
-        metavar="NAME",
+        metavar="[N=]NAME",
     ),
     Key(
         name="schema",
-        kind=ValueKind.PATH,
+        kind=ValueKind.PATH_BY_PROTOCOL,
         help="A schema file, instead of a bundled schema.",
         excludes="release",
-        metavar="PATH",
+        metavar="[N=]PATH",
     ),
     Key(
         name="extensions",
@@ -203,26 +206,35 @@ KEYS: Mapping[str, Key] = {key.name: key for key in _KEYS}
 def flaw(key: Key, value: object) -> str | None:
     """The reason why a value from a file is not valid for `key`; None for a valid one."""
     match key.kind:
-        case ValueKind.PATH | ValueKind.TEXT:
-            is_valid = isinstance(value, str) and _is_usable(value)
+        case ValueKind.PATH:
+            is_valid = _is_usable(value)
+        case ValueKind.NAME_BY_PROTOCOL | ValueKind.PATH_BY_PROTOCOL:
+            table = value if isinstance(value, dict) else {"1": value}
+            is_valid = all(map(_is_number, table)) and all(map(_is_usable, table.values()))
         case ValueKind.CHOICE:
             if value in key.choices:
                 return None
             return f"expected one of {', '.join(map(repr, key.choices))}, found {_shown(value)}"
-        case ValueKind.NUMBER:
-            is_valid = isinstance(value, int) and not isinstance(value, bool) and value > 0
+        case ValueKind.PROTOCOLS:
+            numbers = value if isinstance(value, list) else [value]
+            is_valid = bool(numbers) and all(type(each) is int and each > 0 for each in numbers)
         case ValueKind.FLAG:
             is_valid = isinstance(value, bool)
         case ValueKind.SPECS:
-            is_valid = isinstance(value, list) and all(isinstance(each, str) and _is_usable(each) for each in value)
+            is_valid = isinstance(value, list) and all(map(_is_usable, value))
         case ValueKind.NAMES:
             is_valid = isinstance(value, dict) and all(map(_is_name, _flat(value)))
     return None if is_valid else f"expected {key.kind.value}, found {_shown(value)}"
 
 
-def _is_usable(text: str) -> bool:
-    """Whether `text` can be a name or a path. `~` is refused: without a shell, it is not the home folder."""
-    return text != "" and "\0" not in text and not text.startswith("~")
+def _is_usable(value: object) -> bool:
+    """Whether `value` can be a name or a path. `~` is refused: without a shell, it is not the home folder."""
+    return isinstance(value, str) and value != "" and "\0" not in value and not value.startswith("~")
+
+
+def _is_number(name: str) -> bool:
+    """Whether a name in a table is the number of a protocol."""
+    return re.fullmatch(r"[1-9][0-9]{0,3}", name) is not None
 
 
 def _flat(table: Mapping[str, object]) -> Iterator[object]:
@@ -241,7 +253,13 @@ def _shown(value: object) -> str:
     return cut(repr(value), 61)
 
 
+_RELATIVE = "The path is relative to this file."
 _TEXT: dict[str, object] = {"type": "string", "pattern": "^[^~\u0000][^\u0000]*$"}
+_BY_PROTOCOL: dict[str, object] = {
+    "type": "object",
+    "patternProperties": {"^[1-9][0-9]{0,3}$": _TEXT},
+    "additionalProperties": False,
+}
 
 
 def config_schema() -> dict[str, object]:
@@ -265,20 +283,29 @@ def config_schema() -> dict[str, object]:
 
 def _exclusive() -> dict[str, object]:
     pairs = {tuple(sorted((key.name, key.excludes))) for key in KEYS.values() if key.excludes}
-    return {"allOf": [{"not": {"required": list(pair)}} for pair in sorted(pairs)]}
+    # tables may name different protocols
+    return {
+        "allOf": [
+            {"not": {"required": list(pair), "properties": {key: {"type": "string"} for key in pair}}}
+            for pair in sorted(pairs)
+        ]
+    }
 
 
 def _schema_of(key: Key) -> dict[str, object]:
     shape: dict[str, object] = {"description": key.help}
     match key.kind:
         case ValueKind.PATH:
-            shape |= {"description": f"{key.help} The path is relative to this file.", **_TEXT}
-        case ValueKind.TEXT:
-            shape |= _TEXT
+            shape |= {"description": f"{key.help} {_RELATIVE}", **_TEXT}
+        case ValueKind.NAME_BY_PROTOCOL:
+            shape |= {"anyOf": [_TEXT, _BY_PROTOCOL]}
+        case ValueKind.PATH_BY_PROTOCOL:
+            shape |= {"description": f"{key.help} {_RELATIVE}", "anyOf": [_TEXT, _BY_PROTOCOL]}
         case ValueKind.CHOICE:
             shape |= {"enum": list(key.choices)}
-        case ValueKind.NUMBER:
-            shape |= {"type": "integer", "minimum": 1}
+        case ValueKind.PROTOCOLS:
+            number = {"type": "integer", "minimum": 1}
+            shape |= {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
         case ValueKind.FLAG:
             shape |= {"type": "boolean"}
         case ValueKind.SPECS:

@@ -156,7 +156,7 @@ def _check_keys(table: Mapping[str, object], report: Report, *, at: str) -> None
             report.error("config-unknown-key", f"unknown key {name!r}", at=here, hint=hint)
         elif what := flaw(key, value):
             report.error("config-bad-value", f"`{name}`: {what}", at=here, hint=key.help)
-        elif key.excludes in table and name < (key.excludes or ""):
+        elif isinstance(value, str) and isinstance(table.get(key.excludes or ""), str) and name < (key.excludes or ""):
             report.error("config-bad-value", f"`{name}` and `{key.excludes}` exclude each other", at=here)
 
 

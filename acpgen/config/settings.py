@@ -47,14 +47,25 @@ class Output:
         return self.settings[key].origin == DEFAULT
 
     @property
-    def sources(self) -> Sources:
-        """The schema to read, and its extensions."""
-        return Sources(
-            protocol=self["protocol"],
-            release=self["release"],
-            schema=self["schema"],
-            extensions=tuple(self["extensions"]),
+    def sources(self) -> tuple[Sources, ...]:
+        """The schema of each protocol, and its extensions. Raises `InputError` for a value of another protocol."""
+        protocols = _protocols(self["protocol"])
+        for key in ("release", "schema"):
+            if not (isinstance(self[key], dict) and self._selects(key)):
+                _check_protocols(key, self[key], protocols)
+        return tuple(
+            Sources(
+                protocol=protocol,
+                release=_of(self["release"], protocol),
+                schema=_of(self["schema"], protocol),
+                extensions=tuple(self["extensions"]),
+            )
+            for protocol in protocols
         )
+
+    def _selects(self, key: str) -> bool:
+        """Whether the command line has a protocol, but not the key: it may leave out parts of a table in the file."""
+        return self.settings["protocol"].origin == COMMAND_LINE and COMMAND_LINE not in self.settings[key].origin
 
     @property
     def types(self) -> Options:
@@ -73,6 +84,25 @@ class Output:
             strict=self["strict"],
             renames=tuple(sorted(self["renames"].items())),
         )
+
+
+def _protocols(value: int | Sequence[int]) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(sorted(set(value)))
+
+
+def _of(value: Any, protocol: int) -> Any:
+    """The value for a protocol, of a value for all or of a table by protocol."""
+    return value.get(protocol) if isinstance(value, dict) else value
+
+
+def _check_protocols(key: str, value: object, protocols: tuple[int, ...]) -> None:
+    if isinstance(value, dict):
+        for protocol in sorted(value.keys() - set(protocols)):
+            hint = f"add the protocol, with --protocol {protocol} or in the file, or remove the {key}"
+            raise input_error("usage", f"the {key} {str(value[protocol])!r} is for protocol {protocol}", hint=hint)
+    elif key == "schema" and value is not None and len(protocols) > 1:
+        hint = f'write --schema {protocols[0]}=PATH, or a table in the file: schema = {{ {protocols[0]} = "PATH" }}'
+        raise input_error("usage", f"the protocol of the schema {str(value)!r} is not named", hint=hint)
 
 
 def outputs_to_build(
@@ -102,8 +132,10 @@ def outputs_to_build(
     return outputs
 
 
-def sources_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Sources:
-    """The schema and the extensions for a command that only shows them: those of the output `name`, or of all outputs.
+def sources_in_effect(
+    config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None
+) -> tuple[Sources, ...]:
+    """The schemas and extensions for a command that only shows them: those of the output `name`, or of all outputs.
 
     The command line wins. Raises `InputError` if no output is named and the outputs differ.
     """
@@ -172,6 +204,14 @@ def _value(key: Key, value: Any, config: ConfigFile) -> Any:
     match key.kind:
         case ValueKind.PATH:
             return _path(value, config)
+        case ValueKind.PATH_BY_PROTOCOL if isinstance(value, dict):
+            return {int(number): _path(each, config) for number, each in value.items()}
+        case ValueKind.PATH_BY_PROTOCOL:
+            return _path(value, config)
+        case ValueKind.NAME_BY_PROTOCOL if isinstance(value, dict):
+            return {int(number): each for number, each in value.items()}
+        case ValueKind.PROTOCOLS if isinstance(value, list):
+            return tuple(value)
         case ValueKind.SPECS:
             return tuple(_spec(each, config) for each in value)
         case _:
@@ -194,18 +234,27 @@ def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Out
     settings = {key: Setting(key=key, value=spec.default, origin=DEFAULT) for key, spec in KEYS.items()}
     for level in (*reversed(levels), said):
         for key, setting in level.items():
-            excluded = KEYS[key].excludes
-            if excluded and excluded not in level:  # the nearer of the two wins
-                settings[excluded] = Setting(key=excluded, value=KEYS[excluded].default, origin=DEFAULT)
-            settings[key] = _merged(settings[key], setting) if KEYS[key].kind is ValueKind.NAMES else setting
+            if excluded := KEYS[key].excludes:  # the nearer of the two wins
+                settings[excluded] = _without(settings[excluded], setting)
+        for key, setting in level.items():
+            settings[key] = _merged(settings[key], setting)
     if settings["open"].value is None:
         is_open = is_open_by_default(RoleChoice(settings["role"].value).roles)
         settings["open"] = Setting(key="open", value=is_open, origin=DEFAULT)
     return Output(name=name, settings=settings)
 
 
+def _without(far: Setting, near: Setting) -> Setting:
+    """The far value, which a near one of another key excludes; a table keeps the other protocols."""
+    is_kept = isinstance(far.value, dict) and isinstance(near.value, dict)
+    table = {number: each for number, each in far.value.items() if number not in near.value} if is_kept else {}
+    return replace(far, value=table) if table else replace(far, value=KEYS[far.key].default, origin=DEFAULT)
+
+
 def _merged(far: Setting, near: Setting) -> Setting:
-    """Merge two tables of names: the nearer one adds to the other."""
+    """The nearer value; of two tables, the nearer one adds to the other."""
+    if not (isinstance(far.value, dict) and isinstance(near.value, dict)):
+        return near
     origin = near.origin if far.origin == DEFAULT else f"{far.origin}, {near.origin}"
     return Setting(key=near.key, value={**far.value, **near.value}, origin=origin)
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from acpgen.diagnostics import input_error
 from acpgen.diff.bump import Bump
 from acpgen.diff.definition_changes import added, compare_definitions, removed
-from acpgen.diff.findings import Comparison, DiffFinding, Effect, Wire
+from acpgen.diff.findings import Comparison, DiffFinding, Effect, Place, Use, Wire, breaks
 from acpgen.diff.method_changes import compare_methods, compare_protocols, states_gates
+from acpgen.diff.rules import PROTOCOL_ADDED, PROTOCOL_REMOVED, SUBPACKAGE_ADDED, SUBPACKAGE_REMOVED
 from acpgen.ir.methods import MessageType
 from acpgen.ir.model import Model, Role
 from acpgen.ir.usage import Misfit, TypeUsage
@@ -29,6 +30,28 @@ def compare(old: Model, new: Model, *, names: tuple[str, str] | None = None) -> 
         raise input_error("too-deep", "definitions are nested too deeply to be compared") from None
     before, after = names or (old.origin, new.origin)
     return Comparison(old=before, new=after, findings=tuple(sorted(found, key=_order)), notes=_notes(bump))
+
+
+def only_old(protocol: int, names: tuple[str, str]) -> Comparison:
+    """The comparison of packages of several protocols for one that only the old package has."""
+    found = DiffFinding(PROTOCOL_REMOVED, Place(), f"protocol {protocol}: only in OLD", source=breaks(Use.IMPORT))
+    return Comparison(old=names[0], new=names[1], findings=(found,))
+
+
+def only_new(protocol: int, names: tuple[str, str]) -> Comparison:
+    """The comparison of packages of several protocols for one that only the new package has."""
+    found = DiffFinding(PROTOCOL_ADDED, Place(), f"protocol {protocol}: only in NEW")
+    return Comparison(old=names[0], new=names[1], findings=(found,))
+
+
+def with_layout(comparison: Comparison, protocol: int, *, before: bool, after: bool) -> Comparison:
+    """Add a finding if a protocol gets or loses its subpackage; the flags are whether the packages have one."""
+    if before == after:
+        return comparison
+    rule, where = (SUBPACKAGE_ADDED, "now") if after else (SUBPACKAGE_REMOVED, "no longer")
+    message = f"the names of protocol {protocol} are {where} in the subpackage v{protocol}"
+    found = DiffFinding(rule, Place(), message, source=breaks(Use.IMPORT))
+    return replace(comparison, findings=(found, *comparison.findings))
 
 
 def _order(finding: DiffFinding) -> tuple[str, ...]:

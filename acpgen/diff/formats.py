@@ -25,19 +25,29 @@ from acpgen.ir.model import Role
 from acpgen.text import cut, printable
 
 
-def render(comparison: Comparison, form: str, *, everything: bool = False) -> str:
-    """The comparison in the form "text", "markdown" or "json".
+def render(comparisons: Mapping[int, Comparison], form: str, *, everything: bool = False) -> str:
+    """Comparisons by protocol in the form "text", "markdown" or "json"; several get headings, or keys.
 
     Text and Markdown have the summary, then the findings by method; they only count quiet findings, unless `everything`
     is set.
     """
     match form:
         case "json":
-            return json.dumps(_json(comparison), indent=2)
+            found = [{"protocol": number, **_json(each)} for number, each in comparisons.items()]
+            return json.dumps({"protocols": found} if len(found) > 1 else _json(*comparisons.values()), indent=2)
         case "markdown":
-            return "\n".join(_markdown(comparison, everything=everything))
+            printed = {n: "\n".join(_markdown(each, everything=everything)) for n, each in comparisons.items()}
+            return _with_headings(printed, "# Protocol {}")
         case _:
-            return "\n".join(map(printable, _text(comparison, everything=everything)))
+            lines = {n: map(printable, _text(each, everything=everything)) for n, each in comparisons.items()}
+            return _with_headings({n: "\n".join(each) for n, each in lines.items()}, "=== Protocol {} ===")
+
+
+def _with_headings(printed: Mapping[int, str], heading: str) -> str:
+    """The printed comparisons by protocol, each below a heading if there are several."""
+    if len(printed) == 1:
+        return "".join(printed.values())
+    return "\n\n".join(f"{heading.format(number)}\n\n{text}" for number, text in printed.items())
 
 
 # --- Text -----------------------------------------------------------------------------------------------------------
@@ -200,13 +210,13 @@ def _json_finding(finding: DiffFinding) -> Mapping[str, object]:
     }
 
 
-def failures(comparison: Comparison, wanted: Iterable[str]) -> list[str]:
+def failures(comparisons: Iterable[Comparison], wanted: Iterable[str]) -> list[str]:
     """The reasons to fail, if findings of the kinds `wanted` ("wire", "source", "any") are failures."""
-    numbers = summary(comparison)
+    numbers = [summary(each) for each in comparisons]
     counts = {
-        "wire": (numbers.wire[Wire.BREAKS], "break messages"),
-        "source": (numbers.source[SourceVerdict.BREAKS], "break code"),
-        "any": (len(numbers.findings), "in all"),
+        "wire": (sum(each.wire[Wire.BREAKS] for each in numbers), "break messages"),
+        "source": (sum(each.source[SourceVerdict.BREAKS] for each in numbers), "break code"),
+        "any": (sum(len(each.findings) for each in numbers), "in all"),
     }
     return [
         f"{count} {'finding' if count == 1 else 'findings'} {effect} (--fail-on {name})"

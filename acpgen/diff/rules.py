@@ -54,6 +54,20 @@ PROTOCOL_CHANGED = _rule(
     wire="breaks both ways: peers negotiate the version first, and have none in common",
     source="risk: PROTOCOL_VERSION is another number",
 )
+PROTOCOL_ADDED, PROTOCOL_REMOVED = _pair(
+    ("protocol-added", "the package has one more version of the protocol", "ok: one more subpackage"),
+    ("protocol-removed", "the package has no such version of the protocol any more", "breaks: its subpackage is gone"),
+    wire="none: peers negotiate a version that both have",
+)
+SUBPACKAGE_ADDED, SUBPACKAGE_REMOVED = _pair(
+    (
+        "subpackage-added",
+        "the names moved into a subpackage for the version",
+        "breaks: they have another path (import)",
+    ),
+    ("subpackage-removed", "the names moved out of the subpackage", "breaks: they have another path (import)"),
+    wire=_NO_MESSAGES,
+)
 NULL_IDS_ADDED, NULL_IDS_REMOVED = _pair(
     ("null-ids-added", "request ids may be null", "ok"),
     ("null-ids-removed", "request ids may no longer be null", "ok"),

@@ -12,13 +12,13 @@ CONFIG_TABLE = "[tool.acpgen.renames]"
 
 
 def usable(renames: Iterable[tuple[str, str]], modules: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """The renames whose new name is public in the package; `modules` has its public names by module.
+    """The renames whose new name is public in the package; `modules` has its public names by module (".types").
 
     Raises `InputError` for an old name that the package already defines.
     """
     names = {name for each in modules.values() for name in each}
     found = {old: new for old, new in renames if new in names}
-    if taken := sorted(found.keys() & {*names, *modules}):
+    if taken := sorted(found.keys() & {*names, *(module.strip(".") for module in modules)}):
         raise InputError([_taken(old, found[old]) for old in taken])
     return found
 
@@ -38,7 +38,8 @@ def check_new_names(packages: Iterable[tuple[Iterable[tuple[str, str]], Collecti
     `packages` has the renames and the public names of each package.
     """
     known = list(packages)
-    names = {name for _, each in known for name in each}
+    public = {name for _, each in known for name in each}
+    names = {name.rpartition(".")[2] for name in public} - {name.partition(".")[0] for name in public if "." in name}
     renames = sorted({rename for each, _ in known for rename in each})
     if missing := [rename for rename in renames if rename[1] not in names]:
         raise InputError(_undefined(*rename, names) for rename in missing)
@@ -59,23 +60,39 @@ def dropped(
     """A warning for each public name of the old package that the new one neither defines nor keeps as an alias.
 
     The hint suggests the most similar new name. `other_options` is true where the old package was built with other
-    options: then the name may be missing for that reason.
+    options: then the name may be missing for that reason. One warning is for all names of a subpackage that is gone,
+    and one for all names that have moved into subpackages.
     """
     added = sorted(set(new) - set(old))
     gone = sorted(set(old) - set(new) - renames.keys())
+    below = {name.partition(".")[2] for name in added}
+    moved = [name for name in gone if name in below]
+    single = [name for name in gone if name not in below and ("." not in name or name.partition(".")[0] not in gone)]
+    hint = "the package was built with other options before" if other_options else ""
     return [
-        Diagnostic(
-            code="name-dropped",
-            severity=Severity.WARNING,
-            message=f"the package no longer defines {name}",
-            hint="the package was built with other options before" if other_options else _way_out(name, added),
-        )
-        for name in gone
+        *([_moved(moved, added)] if moved else []),
+        *(_dropped(f"the package no longer defines {name}", hint or _way_out(name, added)) for name in single),
     ]
 
 
+def _dropped(message: str, hint: str) -> Diagnostic:
+    return Diagnostic(code="name-dropped", severity=Severity.WARNING, message=message, hint=hint)
+
+
+def _moved(names: list[str], added: list[str]) -> Diagnostic:
+    """The warning about names that only subpackages have now."""
+    some = f"{names[0]} and {len(names) - 1} others" if len(names) > 1 else names[0]
+    where = next(each.partition(".")[0] for each in added if each.partition(".")[2] == names[0])
+    return _dropped(
+        f"the package no longer defines {some} at its top", f"import them from a subpackage, such as {where}"
+    )
+
+
 def _way_out(name: str, added: list[str]) -> str:
-    near = get_close_matches(name, added, n=1, cutoff=0.75)
+    """The way to keep a name, by the most similar one that is new in the same place."""
+    place, _, last = name.rpartition(".")
+    beside = [each.rpartition(".")[2] for each in added if each.rpartition(".")[0] == place]
+    near = get_close_matches(last, beside, n=1, cutoff=0.75)
     if near:
-        return f"to keep the old name as an alias of {near[0]}: {CONFIG_TABLE} {name} = {near[0]!r}"
+        return f"to keep the old name as an alias of {near[0]}: {CONFIG_TABLE} {last} = {near[0]!r}"
     return f"`acpgen diff` shows what changed in the schema; {CONFIG_TABLE} keeps an old name as an alias"

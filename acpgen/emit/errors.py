@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from acpgen.diagnostics import Report
 from acpgen.emit.fields import TYPES, decoder, encoder
 from acpgen.emit.source import Code, field_hint, identifier
-from acpgen.ir.model import EXTRA_FIELD, Field, Model, Struct
+from acpgen.ir.model import EXTRA_FIELD, Errors, Field, Model, Struct
 
 _OWN = ("code", "message", "data")
 """The members of the error object that JSON-RPC 2.0 defines (section 5.1)."""
+_APART = "build each version as a package of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +25,37 @@ class ExtraView:
     assigned: Code
 
 
-class ErrorsView:
-    """The errors of a model."""
+def merged_errors(models: Sequence[Model]) -> Errors:
+    """The errors of a package: those of its one version, or the codes of all versions, named as in the last.
 
-    def __init__(self, model: Model) -> None:
-        self.codes = model.errors.codes
-        found = model.errors.object
-        self._struct: Struct | None = model.struct(found) if found else None
+    Raises `InputError` if the error object of one of several versions has properties beyond JSON-RPC, and for codes
+    that would get the same name.
+    """
+    if len(models) == 1:
+        return models[0].errors
+    report = Report()
+    for model in models:
+        struct = model.struct(model.errors.object) if model.errors.object else None
+        if struct is not None and (more := [each.wire for each in struct.fields if each.wire not in _OWN]):
+            what = f"the error object of version {model.protocol} has {', '.join(more)}"
+            message = f"{what}, for which a package of several versions has no place"
+            report.error("protocols-errors", message, at="", hint=_APART)
+    codes = {each.code: each for model in models for each in model.errors.codes}
+    names = [each.name for each in codes.values()]
+    taken = {definition.name for model in models for definition in model.definitions}
+    for name in sorted({name for name in names if names.count(name) > 1 or name in taken}):
+        message = f"the versions use the name {name} for different things"
+        report.error("protocols-errors", message, at="", hint=_APART)
+    report.raise_errors()
+    return Errors(object=None, codes=tuple(codes.values()))
+
+
+class ErrorsView:
+    """The errors of a package."""
+
+    def __init__(self, errors: Errors, models: Sequence[Model]) -> None:
+        self.codes = errors.codes
+        self._struct: Struct | None = models[0].struct(errors.object) if errors.object else None
 
     @property
     def object(self) -> Code | None:

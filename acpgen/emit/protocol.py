@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from acpgen.emit.fields import TYPES
-from acpgen.emit.source import Code, identifier, listed, literal, tuple_of, value
+from acpgen.emit.source import Code, identifier, literal, tuple_of, value
 from acpgen.ir import names
 from acpgen.ir.least import least_members
 from acpgen.ir.model import ListOf, Model, Nullable, Ref, Scalar, Struct, TypeExpr
@@ -51,12 +51,5 @@ class ProtocolView:
     @property
     def records(self) -> Code:
         """The record classes that `methods.py` imports, sorted."""
-        used = {
-            "Cancellation": self.cancel is not None,
-            "Gate": any(method.gate is not None and method.handlers for method in self.model.methods),
-            "Method": True,
-            "Negotiation": self.negotiation is not None,
-            "ProtocolInfo": True,
-            "Unsupported": self.unsupported is not None,
-        }
-        return listed(identifier(name) for name, is_used in used.items() if is_used)
+        gated = any(method.gate is not None and method.handlers for method in self.model.methods)
+        return Code("Gate, Method" if gated else "Method")

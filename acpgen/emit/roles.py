@@ -118,7 +118,8 @@ class MethodView:
         arguments = [literal(self.method.wire), self.encoded_params, self.decode_result]
         if not self.gives_object:
             arguments.append(Code("gives_object=False"))
-        return enclosed("return await self._call(", arguments, ")", indent=8)
+        start = "self.negotiated = await" if self.negotiates else "return await"
+        return enclosed(f"{start} self._call(", arguments, ")", indent=8)
 
     @property
     def route(self) -> Code:
@@ -227,11 +228,6 @@ class RoleView:
         """The names of `types` in the signatures."""
         known = [each for view in self.handled + self.called for each in (view.method.params, view.result)]
         return [identifier(name) for name in sorted({name for each in known for name in references(each)})]
-
-    @property
-    def uses_codec(self) -> bool:
-        """True if a route or stub uses `codec`."""
-        return any(code.startswith(CODEC) for code in self._functions)
 
     @property
     def readers(self) -> Code:

@@ -27,7 +27,10 @@ def only_code(value: Any) -> str:
 
 
 def make_environment() -> Environment:
-    """The environment of the templates. All of them have `header`; the filters make `Code` of values."""
+    """The environment of the templates. The filters make `Code` of values.
+
+    All templates have `header`, and `up`, which is where the runtime is, seen from the module.
+    """
     environment = Environment(
         loader=FileSystemLoader(data_folder() / "templates"),
         undefined=StrictUndefined,
@@ -38,6 +41,7 @@ def make_environment() -> Environment:
         autoescape=False,
     )
     environment.globals["header"] = HEADER
+    environment.globals["up"] = Code(".")
     environment.filters.update(
         identifier=identifier, literal=literal, docstring=docstring, hint=hint, qualified=partial(hint, module=TYPES)
     )
@@ -60,21 +64,24 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "limits": (),
     "link": (),
     "log": (),
+    "negotiation": (),
     "options": ("ConnectionOptions",),
     "tasks": (),
     "transport": ("MemoryTransport", "MessageTooLarge", "StreamTransport", "Transport", "memory_transports"),
 }
 """The modules that speak JSON-RPC."""
 
-_ROLES: Mapping[Role, tuple[str, tuple[str, ...]]] = {
-    Role.AGENT: ("stdio", ("run_agent", "serve_agent")),
-    Role.CLIENT: ("process", ("AgentConnection", "AgentProcess", "connect", "spawn_agent")),
+_ROLES: Mapping[Role, Mapping[str, tuple[str, ...]]] = {
+    Role.AGENT: {"stdio": ("run_agent", "serve_agent")},
+    Role.CLIENT: {"process": (), "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent")},
 }
 
 
 def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
     """The modules for `roles`, each with its public names; without `runtime`, only those for dispatch."""
-    modules = {**_ROUTING, **_CONNECTION, **dict(_ROLES[role] for role in roles)} if runtime else _ROUTING
+    modules = {**_ROUTING, **_CONNECTION} if runtime else _ROUTING
+    for role in roles if runtime else ():
+        modules = {**modules, **_ROLES[role]}
     return {module: list(names) for module, names in modules.items()}
 
 

@@ -35,10 +35,11 @@ class _Field:
 
 
 class Signatures:
-    """The declarations of the package of one model."""
+    """The declarations of the package of one model; `folder` is the subpackage in one of several ("v1/")."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, folder: str = "") -> None:
         self._model = model
+        self._folder = folder
         self._environment = make_environment()
 
     def of_type(self, definition: Definition) -> Signature:
@@ -49,7 +50,7 @@ class Signatures:
             code = _cut(source, node)
         else:
             code = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
-        return Signature("types.py", _formatted(code))
+        return Signature(f"{self._folder}types.py", _formatted(code))
 
     def of_method(self, method: Method) -> list[Signature]:
         """The handlers and the stubs of a method, each in its class."""
@@ -61,7 +62,7 @@ class Signatures:
             ):
                 source, classes = self._roles[module]
                 code = _cut(source, classes[class_name], only=method.name)
-                found.append(Signature(f"{module.value}.py", _formatted(code)))
+                found.append(Signature(f"{self._folder}{module.value}.py", _formatted(code)))
         return found
 
     def _type_source(self, definition: Definition) -> str:

@@ -151,8 +151,12 @@ def parse_manifest(data: bytes, folder: StrPath) -> Manifest:
 
 
 def _parse_names(raw: object) -> tuple[str, ...]:
-    """Those of the names that are identifiers. They are used only in messages."""
-    return tuple(name for name in raw if isinstance(name, str) and name.isidentifier()) if isinstance(raw, list) else ()
+    """Those of the names that are identifiers, or such a name in a subpackage. They are used only in messages."""
+    return tuple(name for name in raw if isinstance(name, str) and _is_name(name)) if isinstance(raw, list) else ()
+
+
+def _is_name(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
 
 
 def _parse_files(raw: object, text: str, *, folder: StrPath) -> dict[str, str]:

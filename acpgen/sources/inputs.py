@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import acpgen
 from acpgen.config import BuildOptions, Sources
-from acpgen.diagnostics import input_error
+from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error
 from acpgen.schema.bundled import Release, find_release, is_bare, is_path, known_facts, locate_fragment, newest_release
 from acpgen.schema.document import read_bytes
-from acpgen.text import digest
+from acpgen.text import cut, digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,58 @@ class Inputs:
 
 def _origin(protocol: int, release: Release | None, schema: InputFile) -> str:
     return release.origin if release else f"ACP v{protocol}, {schema.name}"
+
+
+def find_all_inputs(sources: Sequence[Sources]) -> tuple[list[Inputs], list[Diagnostic]]:
+    """Find the files for each of several protocols, with the extensions that fit it.
+
+    Returns a note for each extension that does not fit all of them. Raises `InputError` as `find_inputs` does, and for
+    an extension that fits none.
+    """
+    if len(sources) == 1:
+        return [find_inputs(sources[0])], []
+    fits = {spec: _fits(spec, sources) for spec in dict.fromkeys(spec for each in sources for spec in each.extensions)}
+    found = [
+        find_inputs(replace(each, extensions=tuple(spec for spec in each.extensions if each.protocol in fits[spec])))
+        for each in sources
+    ]
+    return found, [_partial(spec, protocols) for spec, protocols in fits.items() if len(protocols) < len(sources)]
+
+
+def _fits(spec: str, sources: Sequence[Sources]) -> list[int]:
+    """The protocols that an extension fits. Raises `InputError` if there is none."""
+    found, errors = list[int](), list[Diagnostic]()
+    for each in sources:
+        try:
+            inputs = find_inputs(replace(each, extensions=(spec,)))
+            if not is_path(spec) or each.protocol in _protocols_of(inputs.extensions[0]):
+                found.append(each.protocol)
+        except InputError as error:
+            errors += error.diagnostics
+    if not found:
+        protocols = " and ".join(str(each.protocol) for each in sources)
+        message = f"the extension {cut(spec)!r} fits none of the protocols {protocols}"
+        nothing = input_error("unknown-extension", message, hint=_FILE_HINT)
+        raise InputError(dict.fromkeys(errors or nothing.diagnostics))
+    return found
+
+
+def _protocols_of(file: InputFile) -> tuple[int, ...]:
+    from acpgen.schema.fragment import load_fragment
+
+    return load_fragment(file.path, label=file.label).protocols
+
+
+_FILE_HINT = "the file names the protocols that it extends: `protocols`"
+
+
+def _partial(spec: str, protocols: Sequence[int]) -> Diagnostic:
+    return Diagnostic(
+        code="extension-partial",
+        severity=Severity.NOTE,
+        message=f"the extension {cut(spec)!r} is composed with protocol {' and '.join(map(str, protocols))} alone",
+        hint=_FILE_HINT if is_path(spec) else "the others have no revision that fits",
+    )
 
 
 def find_inputs(sources: Sources) -> Inputs:
@@ -104,20 +156,16 @@ def user_files(sources: Sources) -> set[Path]:
     return extensions | ({sources.schema} if sources.schema is not None else set())
 
 
-def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]:
-    """The start of the manifest of a build. Equal heads mean equal packages."""
-    schema: dict[str, object] = {"name": inputs.schema.name, "sha256": inputs.schema.digest}
-    if inputs.facts is not None:
-        schema["facts_sha256"] = inputs.facts.digest
+def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[str, object]:
+    """The start of the manifest of a build. Equal heads mean equal packages.
+
+    For several protocols, it has an array with the inputs of each.
+    """
     renames = {"renames": dict(options.renames)} if options.renames else {}
+    heads = [_head(each) for each in inputs]
     return {
         "acpgen": acpgen.__version__,
-        "protocol": inputs.protocol,
-        "schema": schema,
-        "extensions": [
-            {"name": each.name, "sha256": each.digest}
-            for each in sorted(inputs.extensions, key=lambda each: (each.name, each.digest))
-        ],
+        **(heads[0] if len(heads) == 1 else {"protocols": heads}),
         "options": {
             "roles": [role.value for role in options.roles],
             "open": options.types.open,
@@ -125,4 +173,18 @@ def manifest_head(inputs: Inputs, options: BuildOptions) -> Mapping[str, object]
             "runtime": options.runtime,
             **renames,
         },
+    }
+
+
+def _head(inputs: Inputs) -> dict[str, object]:
+    schema: dict[str, object] = {"name": inputs.schema.name, "sha256": inputs.schema.digest}
+    if inputs.facts is not None:
+        schema["facts_sha256"] = inputs.facts.digest
+    return {
+        "protocol": inputs.protocol,
+        "schema": schema,
+        "extensions": [
+            {"name": each.name, "sha256": each.digest}
+            for each in sorted(inputs.extensions, key=lambda each: (each.name, each.digest))
+        ],
     }

@@ -55,11 +55,15 @@ Files = Mapping[str, File]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The meaning of a spec: the input to compile, and its options, which only the manifest of a package has."""
+    """The meaning of a spec: the input to compile, and its options, which only the manifest of a package has.
+
+    `is_subpackage`: it is one of several protocols of a package.
+    """
 
     spec: str
     loaded: Loaded
     options: Options | None
+    is_subpackage: bool = False
 
     @property
     def title(self) -> str:
@@ -72,6 +76,15 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Subjects:
+    """The subjects to compare by protocol, and the protocols that only one side has."""
+
+    pairs: Mapping[int, tuple[Subject, Subject]]
+    only_old: Sequence[int] = ()
+    only_new: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Input:
     """An input of a package, as in its manifest."""
 
@@ -81,7 +94,10 @@ class _Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Package:
-    """The inputs and options in the manifest of a package. `label` is the name of the manifest in messages."""
+    """The inputs of one protocol in the manifest of a package, and its options.
+
+    `label` is the name of the manifest in messages. `is_only`: the package has no other protocols.
+    """
 
     label: str
     version: str
@@ -89,10 +105,11 @@ class _Package:
     schema: _Input
     extensions: tuple[_Input, ...]
     options: Options
+    is_only: bool
 
 
 Found: TypeAlias = Release | File | _Package
-"""The possible meanings of a spec."""
+"""The possible meanings of a spec, for one protocol."""
 
 
 def read_files(specs: Iterable[str], *, optional: Iterable[str] = ()) -> Files:
@@ -120,20 +137,43 @@ def resolve_both(
     protocol: int | None = None,
     extensions: tuple[Sequence[str], Sequence[str]] = ((), ()),
     files: Files | None = None,
-) -> tuple[Subject, Subject]:
-    """Resolve two specs, each with its `extensions` on top.
+) -> Subjects:
+    """Resolve two specs, each with its `extensions` on top. Packages of several protocols make several pairs.
 
     `protocol` is that of schema files; its default is the protocol of the other side. `files` are the inputs of
     packages that are not bundled. Raises `InputError` for everything that does not exist, cannot be read, or is not
     valid.
     """
-    found = _all((lambda: _locate(old, protocol), lambda: _locate(new, protocol)))
-    number = protocol or next((each.protocol for each in found if not isinstance(each, File)), DEFAULT_PROTOCOL)
-    first, second = _all(
-        partial(_resolve, spec, each, protocol=number, extensions=more, files=files or {})
-        for spec, each, more in zip((old, new), found, extensions, strict=True)
+    specs = (old, new)
+    found = _all(partial(_locate, spec, protocol) for spec in specs)
+    stated = (each.protocol for side in found for each in side if not isinstance(each, File))
+    number = protocol or next(stated, DEFAULT_PROTOCOL)
+    before, after = ({number if isinstance(each, File) else each.protocol: each for each in side} for side in found)
+    chosen = _common(specs, before, after)
+    sides = ([pair[0] for pair in chosen.values()], [pair[1] for pair in chosen.values()])
+    olds, news = _all(
+        partial(_resolve, spec, side, protocol=number, extensions=more, files=files or {})
+        for spec, side, more in zip(specs, sides, extensions, strict=True)
     )
-    return first, second
+    is_one = min(len(before), len(after)) == 1
+    return Subjects(
+        pairs=dict(zip(chosen, zip(olds, news, strict=True), strict=True)),
+        only_old=() if is_one else sorted(before.keys() - after.keys()),
+        only_new=() if is_one else sorted(after.keys() - before.keys()),
+    )
+
+
+def _common(
+    specs: tuple[str, str], old: Mapping[int, Found], new: Mapping[int, Found]
+) -> dict[int, tuple[Found, Found]]:
+    """The parts of both sides by protocol. A single schema is compared with the part that has its protocol."""
+    if len(old) == len(new) == 1:  # of any two protocols
+        return {each: (next(iter(old.values())), part) for each, part in new.items()}
+    if not (common := sorted(old.keys() & new.keys())) and min(len(old), len(new)) == 1:
+        spec, side, other = (specs[0], old, new) if len(old) > 1 else (specs[1], new, old)
+        message = f"{cut(spec)} has the protocols {' and '.join(map(str, side))}, and not {next(iter(other))}"
+        raise input_error("no-such-protocol", message, hint="compare it with a schema of one of its protocols")
+    return {each: (old[each], new[each]) for each in common}
 
 
 def _all(calls: Iterable[Callable[[], T]]) -> list[T]:
@@ -147,16 +187,46 @@ def _all(calls: Iterable[Callable[[], T]]) -> list[T]:
     return results
 
 
-def _resolve(spec: str, found: Found, *, protocol: int, extensions: Sequence[str], files: Files) -> Subject:
-    options = None
+def _resolve(
+    spec: str, parts: Sequence[Found], *, protocol: int, extensions: Sequence[str], files: Files
+) -> list[Subject]:
+    """The subjects of one side, each with the extensions that fit it."""
+    loaded = [_load(each, protocol, files) for each in parts]
+    fitting = _fitting(loaded, extensions)
+    return [
+        Subject(
+            spec=spec,
+            loaded=_extended(each, fitting[each.protocol]),
+            options=part.options if isinstance(part, _Package) else None,
+            is_subpackage=isinstance(part, _Package) and not part.is_only,
+        )
+        for part, each in zip(parts, loaded, strict=True)
+    ]
+
+
+def _load(found: Found, protocol: int, files: Files) -> Loaded:
     match found:
         case Release():
-            loaded = Loaded(base=load_release(found), fragments=(), protocol=found.protocol, release=found)
+            return Loaded(base=load_release(found), fragments=(), protocol=found.protocol, release=found)
         case _Package():
-            loaded, options = _built_from(found, files), found.options
+            return _built_from(found, files)
         case File():
-            loaded = Loaded(base=_document(found, protocol), fragments=(), protocol=protocol, release=None)
-    return Subject(spec=spec, loaded=_extended(loaded, extensions), options=options)
+            return Loaded(base=_document(found, protocol), fragments=(), protocol=protocol, release=None)
+
+
+def _fitting(loaded: Sequence[Loaded], extensions: Sequence[str]) -> dict[int, list[str]]:
+    """The extensions for each protocol: those that fit it, and those that fit none, so that they are reported."""
+    found: dict[int, list[str]] = {each.protocol: [] for each in loaded}
+    for spec in extensions:
+        for each in [each for each in loaded if len(loaded) == 1 or _fits(spec, each)] or loaded:
+            found[each.protocol].append(spec)
+    return found
+
+
+def _fits(spec: str, loaded: Loaded) -> bool:
+    with suppress(InputError):
+        return all(loaded.protocol in each.protocols for each in _extended(loaded, [spec]).fragments)
+    return False
 
 
 def _document(file: File, protocol: int) -> Document:
@@ -179,30 +249,30 @@ def _extended(loaded: Loaded, extensions: Sequence[str]) -> Loaded:
 # --- Specs -----------------------------------------------------------------------------------------------------------
 
 
-def _locate(spec: str, protocol: int | None) -> Found:
+def _locate(spec: str, protocol: int | None) -> Sequence[Found]:
     for path in (Path(spec), Path(spec) / LOCK_NAME):
         if _is_file(path):
             label = spec if path == Path(spec) else path.as_posix()
             return _recognised(File(label=label, data=read_bytes(path, label=label)))
     if match := _RELEASE.fullmatch(spec):
-        return find_release(int(match[1]), match[2])
+        return [find_release(int(match[1]), match[2])]
     if ":" in spec:
         return _recognised(_read(spec))
     named = [release for release in list_releases() if release.name == spec]
     for release in named:
         if release.protocol == (protocol or DEFAULT_PROTOCOL):
-            return release
+            return [release]
     raise _unknown(spec, protocols=[release.protocol for release in named])
 
 
-def _recognised(file: File) -> Found:
-    """Recognise a file: a manifest, the schema of a bundled release, or another schema."""
+def _recognised(file: File) -> Sequence[Found]:
+    """Recognise a file: a manifest with its protocols, the schema of a bundled release, or another schema."""
     if is_manifest(file.data):
         return _read_package(file)
     for release in list_releases():
         if read_bytes(release.schema, label=release.label) == file.data:
-            return release
-    return file
+            return [release]
+    return [file]
 
 
 def _is_file(path: Path) -> bool:
@@ -241,8 +311,8 @@ def _built_from(package: _Package, files: Files) -> Loaded:
     return Loaded(base=base, fragments=fragments, protocol=package.protocol, release=release)
 
 
-def _read_package(file: File) -> _Package:
-    """Parse the inputs and options in a manifest. Raises `InputError` if they are not there."""
+def _read_package(file: File) -> list[_Package]:
+    """Parse the inputs of each protocol in a manifest, and the options. Raises `InputError` if they are not there."""
     folder = file.label.removesuffix(LOCK_NAME).rstrip("/") or "."
     head = parse_manifest(file.data, folder).head
     try:
@@ -252,19 +322,24 @@ def _read_package(file: File) -> _Package:
         raise input_error("manifest-broken", message, hint="build it again") from None
 
 
-def _parse_head(head: Mapping[str, Any], label: str) -> _Package:
+def _parse_head(head: Mapping[str, Any], label: str) -> list[_Package]:
     """Parse a head. Raises `KeyError`, `TypeError` or `AttributeError` for one that acpgen did not write."""
-    if not isinstance(head["protocol"], int):
-        raise TypeError(head["protocol"])
+    parts = head.get("protocols", [head])
+    if not (parts and all(isinstance(each["protocol"], int) for each in parts)):
+        raise TypeError(parts)
     chosen = head.get("options", {})
-    return _Package(
-        label=label,
-        version=str(head.get("acpgen", "")),
-        protocol=head["protocol"],
-        schema=_input(head["schema"]),
-        extensions=tuple(map(_input, head["extensions"])),
-        options=Options(open=chosen.get("open") is True, keep_unknown=chosen.get("keep_unknown") is True),
-    )
+    return [
+        _Package(
+            label=label,
+            version=str(head.get("acpgen", "")),
+            protocol=each["protocol"],
+            schema=_input(each["schema"]),
+            extensions=tuple(map(_input, each["extensions"])),
+            options=Options(open=chosen.get("open") is True, keep_unknown=chosen.get("keep_unknown") is True),
+            is_only=len(parts) == 1,
+        )
+        for each in parts
+    ]
 
 
 def _input(raw: Mapping[str, Any]) -> _Input:

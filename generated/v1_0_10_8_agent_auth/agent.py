@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._decode import anything
-from .dispatch import Handler, Remote, Route, negotiated
+from .dispatch import Codec, Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
@@ -51,6 +51,8 @@ from .types import (
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
+
+    CODEC = Codec(codec.decode, codec.encode)
 
     async def terminal_create(self, params: CreateTerminalRequest) -> CreateTerminalResponse:
         """Starts a command in its own terminal and returns the `terminalId`, without waiting for it to end. Requires
@@ -220,6 +222,7 @@ class Agent(Handler):
         raise MethodNotFoundError("Method not found: logout")
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {

@@ -10,11 +10,11 @@ from time import perf_counter
 from typing import Any
 
 from ._decode import excerpt
-from .capabilities import Capabilities
-from .dispatch import Handler, UnfitParams, dispatch_request
+from .dispatch import UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
 from .link import Link, call_hook
 from .log import PROGRAM_ENDS, logger
+from .negotiation import LocalSide
 from .tasks import is_running
 
 
@@ -26,19 +26,21 @@ class InFlight:
     run.
     """
 
-    def __init__(self, link: Link, handler: Handler, capabilities: Capabilities) -> None:
+    def __init__(self, link: Link, side: LocalSide) -> None:
         self._link = link
-        self._handler = handler
-        self._capabilities = capabilities
+        self._side = side
         self._weights: dict[asyncio.Task[None], int] = {}
         self._total = 0
         self._requests: dict[object, asyncio.Task[None]] = {}  # by id
         self._cancelled: set[object] = set()  # ids among these
-        negotiation = handler.PROTOCOL.negotiation
-        first = negotiation.method if negotiation is not None and link.options.check_capabilities else None
-        self.handshake = first if first in handler.REQUESTS else None
-        self.awaits_handshake = self.handshake is not None
+        self.handshake: str | None = None
+        self.awaits_handshake = False
         self._handshakes = 0  # how many of them run
+
+    def require(self, handshake: str | None) -> None:
+        """Refuse all other requests until the request `handshake` has succeeded."""
+        self.handshake = handshake
+        self.awaits_handshake = handshake is not None
 
     def __len__(self) -> int:
         return len(self._weights)
@@ -97,16 +99,13 @@ class InFlight:
             self._requests[number].cancel()
 
     async def _respond(self, key: object, number: Any, method: str, params: Any) -> None:
-        start, succeeded = perf_counter(), False
-        trial = self._capabilities.begin(method, params)
+        start, is_handshake = perf_counter(), method == self.handshake
+        outcome: dict[str, Any] = {}
         try:
-            outcome = await self._outcome(method, params)
-            succeeded = "result" in outcome
+            outcome = await self._outcome(number, method, params)
         finally:
-            if trial is not None:
-                self._capabilities.end(trial, keep=succeeded)
-            if method == self.handshake:
-                self._end_handshake(succeeded=succeeded)
+            if is_handshake:
+                self._end_handshake(succeeded="result" in outcome)
             del self._requests[key]
             self._cancelled.discard(key)
         if logger.isEnabledFor(logging.DEBUG):
@@ -128,13 +127,15 @@ class InFlight:
             self.handshake = None
         self.awaits_handshake = self.handshake is not None and self._handshakes == 0
 
-    async def _outcome(self, method: str, params: Any) -> dict[str, Any]:
+    async def _outcome(self, number: Any, method: str, params: Any) -> dict[str, Any]:
         """Call the handler; returns the `result` or `error` of the response. The peer learns nothing about failures."""
         task = asyncio.current_task()
         try:
-            result = await dispatch_request(self._handler, method, params, on_drop=self._link.options.on_drop)
-            self._capabilities.sent(method, "result", result)
-            return {"result": result}
+            if method == self.handshake and self._handshakes == 1:
+                self._side.choose(params)
+                if number is None and not self._side.null_ids:  # another version would have allowed it
+                    raise InvalidRequestError("Invalid request: `id` must be a string or an integer")
+            return {"result": await self._result(method, params)}
         except RequestError as error:
             if isinstance(error, UnfitParams):
                 self.report_invalid(method, params, error)
@@ -150,6 +151,18 @@ class InFlight:
                 raise
             self._link.log.handler_failed(excerpt(method), error, is_closed=self._link.reason is not None)
             return {"error": InternalError().to_json()}
+
+    async def _result(self, method: str, params: Any) -> Any:
+        capabilities, succeeded = self._side.capabilities, False
+        trial = capabilities.begin(method, params)
+        try:
+            result = await dispatch_request(self._side.handler, method, params, on_drop=self._link.options.on_drop)
+            capabilities.sent(method, "result", result)
+            succeeded = True
+        finally:
+            if trial is not None:
+                capabilities.end(trial, keep=succeeded)
+        return result
 
     def _error_json(self, method: str, error: RequestError) -> dict[str, Any]:
         try:

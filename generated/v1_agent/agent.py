@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._decode import anything
-from .dispatch import Handler, Remote, Route, negotiated
+from .dispatch import Codec, Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
@@ -61,6 +61,8 @@ from .types import (
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
+
+    CODEC = Codec(codec.decode, codec.encode)
 
     async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
         """Has the client create or overwrite a text file in its environment. Call it only if the client advertises
@@ -280,6 +282,7 @@ class Agent(Handler):
         """
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {

@@ -25,20 +25,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import islice
 from time import perf_counter
 from typing import Any, Final
 
 from ._decode import excerpt
-from .capabilities import Capabilities
-from .checks import misnamed_handlers
-from .dispatch import ConnectionClosed, Handler, UnfitParams, dispatch_notification
+from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .inflight import InFlight
 from .limits import head
 from .link import Link
 from .log import PROGRAM_ENDS, logger
+from .negotiation import Answered, Candidates, LocalSide, Offer
 from .options import ConnectionOptions
 from .tasks import is_running
 from .transport import MessageTooLarge, Transport
@@ -77,25 +77,44 @@ class Connection:
         self._received: list[bytes | MessageTooLarge | None] = []  # at most one: was read, and is not dispatched yet
         self._must_yield = False  # other tasks have to run before the next message is dispatched
         self._closed: asyncio.Task[None] | None = None
-        self._attach(Handler())
-
-    def _attach(self, handler: Handler) -> None:
-        self._handler = handler
-        self._capabilities = Capabilities(handler, is_checked=self.options.check_capabilities)
-        self._in_flight = InFlight(self._link, handler, self._capabilities)
-        self._cancellation = handler.PROTOCOL.cancellation
-        self._null_ids = handler.PROTOCOL.null_ids
+        self._side = LocalSide(is_checked=self.options.check_capabilities)
+        self._in_flight = InFlight(self._link, self._side)
 
     # --- Start and end -------------------------------------------------------------------------------------------
 
-    def start(self, handler: Handler) -> None:
-        """Start to read messages; `handler` gets those of the peer."""
-        self._attach(handler)
-        for name, meant in misnamed_handlers(type(handler)):
-            hint = f"is it meant to be {meant}? If not, begin its name with _"
-            logger.warning("%s.%s handles nothing: %s", type(handler).__name__, name, hint)
+    def start(self, handler: Handler | Candidates) -> None:
+        """Start to read messages; `handler` gets those of the peer, or the one of several that the peer chooses."""
+        if isinstance(handler, Candidates):
+            self._side.offer(handler)
+        else:
+            self._side.use(handler)
+        self._in_flight.require(self._side.handshake)
+        self._start()
+
+    def _start(self) -> None:
         self._start_reading()
         self._closed = asyncio.create_task(self._close_at_end())
+
+    async def start_with(self, offer: Offer, make: Callable[[int], Handler]) -> tuple[int, Handler, Peer]:
+        """Start with the request that lets the peer choose one of several versions, instead of `start`.
+
+        `make` makes the handler for a version. Returns the version and its handler, and a peer that answers the request
+        once more from what was received, so that a stub can decode it. Raises what `request` raises, and
+        `ConnectionClosed` if the peer has chosen a version that was not offered.
+        """
+        method = offer.negotiation.method
+        self._in_flight.require(method)
+        self._start()
+        result = await self.request(method, offer.params)
+        try:
+            version = offer.chosen(result)
+        except ConnectionClosed as reason:
+            self._link.stop_writing(reason)
+            raise
+        handler = make(version)
+        self._side.use(handler)
+        self._in_flight.require(None)
+        return version, handler, Answered(self._side.capabilities, result)
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed, and all handlers have finished."""
@@ -129,7 +148,8 @@ class Connection:
         try:
             await asyncio.sleep(0)  # pending requests raise the reason before their tasks are cancelled
             await link.tasks.end()
-            await link.tasks.run_step("connection_closed", self._handler.connection_closed(reason))
+            for handler in self._side.handlers:
+                await link.tasks.run_step("connection_closed", handler.connection_closed(reason))
         finally:
             link.log.close()
             await link.tasks.run_step("closing the transport", link.transport.close())
@@ -141,12 +161,12 @@ class Connection:
 
         Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`.
         """
-        link = self._link
-        self._capabilities.check_request(method)
+        link, capabilities = self._link, self._side.capabilities
+        capabilities.check_request(method)
         if link.reason is not None:
             raise link.reason.again()
         self._hand_over_reading()
-        self._capabilities.sent(method, "params", params)
+        capabilities.sent(method, "params", params)
         number = self._next_id
         self._next_id += 1
         future = link.pending[number] = asyncio.get_running_loop().create_future()
@@ -163,22 +183,21 @@ class Connection:
             if future.done() and not future.cancelled():
                 future.exception()  # marks it as retrieved: a failure to write may have come first
             logger.debug("%s, request %d, took %.1f ms", method, number, (perf_counter() - start) * 1000)
-        self._capabilities.received_result(method, result)
+        capabilities.received_result(method, result)
         return result
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification. Raises `CapabilityError` and `ConnectionClosed`."""
-        self._capabilities.check_notification(method)
+        self._side.capabilities.check_notification(method)
         await self._link.write(self._link.encode_call(method, params))
 
     def supports(self, method: str) -> bool:
         """True if the peer has advertised the capability that `method` needs, or if it needs none."""
-        return self._capabilities.supports(method)
+        return self._side.capabilities.supports(method)
 
     async def _cancel_at_peer(self, number: int) -> None:
-        if self._cancellation is not None:
-            params = {self._cancellation.key: number}
-            await self._link.write(self._link.encode_call(self._cancellation.method, params))
+        if (how := self._side.cancellation) is not None:
+            await self._link.write(self._link.encode_call(how.method, {how.key: number}))
 
     # --- The read loop -------------------------------------------------------------------------------------------
 
@@ -291,8 +310,8 @@ class Connection:
         ):
             self._resolve(message)
             self._yield_to_tasks()
-        elif "id" in message and type(number) not in (int, str) and not (number is None and self._null_ids):
-            kinds = "a string, an integer or null" if self._null_ids else "a string or an integer"
+        elif "id" in message and type(number) not in (int, str) and not (number is None and self._side.null_ids):
+            kinds = "a string, an integer or null" if self._side.null_ids else "a string or an integer"
             await self._link.refuse(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
         elif not isinstance(method, str) or message.get("jsonrpc") != "2.0":
             what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
@@ -333,7 +352,7 @@ class Connection:
             _reject(future, RequestError.from_json(response["error"]))
 
     async def _handle_notification(self, method: str, params: Any, weight: int) -> None:
-        link, cancellation = self._link, self._cancellation
+        link, cancellation = self._link, self._side.cancellation
         if cancellation is not None and method == cancellation.method:
             self._in_flight.cancel(params, cancellation.key)
         if self._in_flight.awaits_handshake:
@@ -342,7 +361,7 @@ class Connection:
         handled = _Notification(weight)
         _notification.set(handled)  # never reset: without a reader, it is over
         try:
-            await dispatch_notification(self._handler, method, params, on_drop=self.options.on_drop)
+            await dispatch_notification(self._side.handler, method, params, on_drop=self.options.on_drop)
         except UnfitParams as error:
             link.log.warn("the params of the notification %s do not fit: %s", method, error.reason)
             self._in_flight.report_invalid(method, params, error)

@@ -97,7 +97,7 @@ def _decode_negotiated(decode: Callable[[Any], T], how: Negotiation, supported: 
     if requested > supported:
         return _decode_later(decode, params, how.least)
     if how.unsupported is not None:
-        raise _unsupported(how.unsupported, requested, supported)
+        raise unsupported_error(how.unsupported, requested, [supported])
     return decode(raw)
 
 
@@ -120,16 +120,25 @@ def _decode_later(decode: Callable[[Any], T], raw: dict[str, Any], least: Mappin
             kept[name] = least[name]
 
 
-def _unsupported(error: Unsupported, requested: int, supported: int) -> RequestError:
-    data = {error.requested: requested, error.supported: [supported]}
+def unsupported_error(error: Unsupported, requested: int, supported: list[int]) -> RequestError:
+    """The error of the protocol for a version that cannot be met."""
+    data = {error.requested: requested, error.supported: supported}
     message = f"Unsupported protocol version: {requested}"
     return RequestError.from_json({"code": error.code, "message": message, "data": data})
+
+
+class Codec(NamedTuple):
+    """The functions of `codec.py` for one version of the protocol."""
+
+    decode: Callable[..., Any]
+    encode: Callable[[Any], Any]
 
 
 class Handler:
     """The base of `Agent` and `Client`: the tables of methods and routes, and handlers for extension methods."""
 
     PROTOCOL: ClassVar[ProtocolInfo] = ProtocolInfo(version=0, null_ids=True)
+    CODEC: ClassVar[Codec]
     METHODS: ClassVar[Mapping[str, Method]] = {}
     PEER_METHODS: ClassVar[Mapping[str, Method]] = {}
     REQUESTS: ClassVar[Mapping[str, Route]] = {}
@@ -148,6 +157,8 @@ class Handler:
 
 class Remote:
     """A stub: its methods call those of the peer. `on_drop` is called for each value that decoding a result drops."""
+
+    CODEC: ClassVar[Codec]
 
     def __init__(self, peer: Peer, *, on_drop: OnDrop | None = None) -> None:
         self._peer = peer

@@ -22,8 +22,8 @@ from .errors import (
 )
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .process import AgentConnection, AgentProcess, connect, spawn_agent
 from .protocol import Gate, Method
+from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,

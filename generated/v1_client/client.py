@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._decode import anything
-from .dispatch import Handler, Remote, Route
+from .dispatch import Codec, Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
@@ -62,11 +62,18 @@ from .types import (
 class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
+    CODEC = Codec(codec.decode, codec.encode)
+    negotiated: InitializeResponse
+    """The result of `initialize`, once it has succeeded."""
+
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Opens the connection: both sides settle the protocol version and exchange capabilities, and the client learns
         which authentication methods exist. Call it once, before anything else.
         """
-        return await self._call("initialize", codec.encode_initialize_request(params), codec.decode_initialize_response)
+        self.negotiated = await self._call(
+            "initialize", codec.encode_initialize_request(params), codec.decode_initialize_response
+        )
+        return self.negotiated
 
     async def authenticate(self, params: AuthenticateRequest) -> AuthenticateResponse:
         """Logs the client in with one of the methods the agent advertised, provided its type goes through
@@ -277,6 +284,7 @@ class Client(Handler):
         """
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = CLIENT_METHODS
     PEER_METHODS = AGENT_METHODS
     REQUESTS = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._decode import anything
-from .dispatch import Handler, Remote, Route, negotiated
+from .dispatch import Codec, Handler, Remote, Route, negotiated
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
@@ -50,6 +50,8 @@ from .types import (
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
+
+    CODEC = Codec(codec.decode, codec.encode)
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a sensitive operation. If `session/cancel` arrives, the agent
@@ -219,6 +221,7 @@ class Agent(Handler):
         raise MethodNotFoundError("Method not found: auth/status")
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Literal, TypeVar
 
-from . import codec
 from ._decode import DecodeError
-from .dispatch import Handler
+from .dispatch import Codec, Handler
 from .log import logger
 from .protocol import Gate, Method
 
@@ -161,14 +160,18 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
 
         return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
     """
+    codec = handler.CODEC
     raw: Any = codec.encode(message)
     for method in _gated(handler, type(message)):
         gate = _simple_gate(handler, method)
         if gate is not None:
             opened = deepcopy(raw)
-            if _put(opened, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(type(message), opened):
+            if _put(opened, gate.paths[0], True if gate.says_yes == "true" else {}) and _fits(
+                codec, type(message), opened
+            ):
                 raw = opened
-    return codec.decode(type(message), raw)
+    found: T = codec.decode(type(message), raw)
+    return found
 
 
 def _put(raw: Any, path: tuple[str, ...], value: Any) -> bool:
@@ -189,7 +192,7 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _fits(kind: Any, raw: Any) -> bool:
+def _fits(codec: Codec, kind: Any, raw: Any) -> bool:
     try:
         codec.decode(kind, raw)
     except DecodeError:

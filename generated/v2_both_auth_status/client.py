@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._decode import anything
-from .dispatch import Handler, Remote, Route
+from .dispatch import Codec, Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
@@ -51,11 +51,18 @@ from .types import (
 class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
+    CODEC = Codec(codec.decode, codec.encode)
+    negotiated: InitializeResponse
+    """The result of `initialize`, once it has succeeded."""
+
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Opens the connection by agreeing on a protocol version, capabilities and authentication methods. Must come
         before other requests; until the first of those it can be sent again, and the last success counts.
         """
-        return await self._call("initialize", codec.encode_initialize_request(params), codec.decode_initialize_response)
+        self.negotiated = await self._call(
+            "initialize", codec.encode_initialize_request(params), codec.decode_initialize_response
+        )
+        return self.negotiated
 
     async def auth_login(self, params: LoginAuthRequest) -> LoginAuthResponse:
         """Logs in with an advertised method, so that `session/new` no longer fails with `-32000`. Agents with a
@@ -233,6 +240,7 @@ class Client(Handler):
         """
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = CLIENT_METHODS
     PEER_METHODS = AGENT_METHODS
     REQUESTS = {

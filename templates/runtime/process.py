@@ -1,4 +1,4 @@
-"""Connects a client to an agent: one that it starts as a process, or one on any other transport."""
+"""Runs an agent as a process: its lines, and its end."""
 
 from __future__ import annotations
 
@@ -10,23 +10,14 @@ import re
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Literal
 
-from .client import Client, RemoteAgent
-from .connection import Connection
 from .dispatch import ConnectionClosed
 from .log import one_line
 from .options import ConnectionOptions
-from .transport import LineBuffer, MessageTooLarge, StreamTransport, Transport
-
-C = TypeVar("C", bound=Client)
-
-ClientFactory = Callable[[RemoteAgent], C]
-"""Makes a client for an agent; a subclass of `Client` is such a factory."""
+from .transport import LineBuffer, MessageTooLarge, StreamTransport
 
 logger: Final = logging.getLogger("acp.agent")
 """Gets the text that an agent writes to stdout, and to stderr with `stderr="log"`."""
@@ -46,130 +37,7 @@ _MESSAGE: Final = re.compile(rb'\s*(?:\[\s*)?\{\s*["}]')
 """The start of a message: an object, or an array of objects. Any other line is text, and is not parsed."""
 
 
-def connect(
-    factory: ClientFactory[C], transport: Transport, *, options: ConnectionOptions | None = None
-) -> AgentConnection[C]:
-    """Connect to the agent at the other end of `transport`; the end of the block closes the connection."""
-    return AgentConnection(factory, contextlib.nullcontext(transport), options or ConnectionOptions())
-
-
-def spawn_agent(
-    factory: ClientFactory[C],
-    command: Sequence[str | os.PathLike[str]],
-    *,
-    env: Mapping[str, str] | None = None,
-    extra_env: Mapping[str, str] | None = None,
-    cwd: str | os.PathLike[str] | None = None,
-    stderr: Literal["inherit", "log", "discard"] = "inherit",
-    terminate_seconds: float = 3.0,
-    options: ConnectionOptions | None = None,
-) -> AgentProcess[C]:
-    """Start an agent as a process, and connect to its stdin and stdout; the end of the block ends the process.
-
-    `command` is the program and its arguments. `env` is its whole environment, by default that of this process;
-    `extra_env` is added to it. `stderr` says what to do with the lines that the agent writes there.
-
-    To end the agent, its stdin is closed. After `terminate_seconds`, its process group gets SIGTERM, and after as long
-    again SIGKILL. A process in a session of its own is not reached, and on Windows only the agent itself is.
-
-    The agent has ended when the process of `command` has, even if child processes keep its stdout open: what was
-    written is still read, calls raise a `ConnectionClosed` with the exit code and the last lines, and the rest of the
-    process group gets the same time to end. So a launcher has to wait for the agent that it starts.
-
-    A line on stdout that starts neither an object nor an array of objects is text: it is logged, and not answered.
-    Raises `OSError` if the process cannot be started.
-    """
-    if isinstance(command, str):
-        raise TypeError("command is a list: the program and its arguments")
-    if extra_env is not None:
-        env = {**(os.environ if env is None else env), **extra_env}
-    options = options or ConnectionOptions()
-    start = partial(
-        _start, command, env=env, cwd=cwd, stderr=stderr, terminate_seconds=terminate_seconds, options=options
-    )
-    return AgentProcess(factory, start, options)
-
-
-class AgentConnection(Generic[C]):
-    """A connection to an agent, for one `async with` block, which gets the stub that calls the agent.
-
-    Entering it again raises `RuntimeError`, as do attributes that are not known before the block.
-    """
-
-    def __init__(
-        self, factory: ClientFactory[C], opening: AbstractAsyncContextManager[Transport], options: ConnectionOptions
-    ) -> None:
-        self._block = self._talk(factory, opening, options)
-        self._is_entered = False
-        self._handler: C | None = None
-
-    @property
-    def handler(self) -> C:
-        """The client that the factory has made; known in the block."""
-        if self._handler is None:
-            raise RuntimeError("the handler is made when the block is entered")
-        return self._handler
-
-    @contextlib.asynccontextmanager
-    async def _talk(
-        self, factory: ClientFactory[C], opening: AbstractAsyncContextManager[Transport], options: ConnectionOptions
-    ) -> AsyncGenerator[RemoteAgent, None]:
-        async with opening as transport:
-            connection = Connection(transport, options)
-            agent = RemoteAgent(connection, on_drop=options.on_drop)
-            try:
-                self._handler = handler = factory(agent)
-                connection.start(handler)
-                yield agent
-            finally:
-                await connection.close()
-
-    async def __aenter__(self) -> RemoteAgent:
-        if self._is_entered:
-            raise RuntimeError("it has been used in an `async with` block already: make another one")
-        self._is_entered = True
-        return await self._block.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return await self._block.__aexit__(kind, error, traceback)
-
-
-class AgentProcess(AgentConnection[C]):
-    """A connection to an agent that runs as a process; `pid` and `returncode` are known in the block."""
-
-    def __init__(
-        self, factory: ClientFactory[C], start: Callable[[], Awaitable[ProcessTransport]], options: ConnectionOptions
-    ) -> None:
-        super().__init__(factory, self._run(start), options)
-        self._process: ProcessTransport | None = None
-
-    @contextlib.asynccontextmanager
-    async def _run(self, start: Callable[[], Awaitable[ProcessTransport]]) -> AsyncGenerator[Transport, None]:
-        self._process = process = await start()
-        try:
-            yield process
-        finally:
-            await process.end_process()
-
-    def _started(self) -> ProcessTransport:
-        if self._process is None:
-            raise RuntimeError("the process is started when the block is entered")
-        return self._process
-
-    @property
-    def pid(self) -> int:
-        """The process ID."""
-        return self._started().pid
-
-    @property
-    def returncode(self) -> int | None:
-        """The exit code, or the negative number of the signal that ended the process; None while it runs."""
-        return self._started().returncode
-
-
-async def _start(
+async def start_process(
     command: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None,
@@ -178,6 +46,7 @@ async def _start(
     terminate_seconds: float,
     options: ConnectionOptions,
 ) -> ProcessTransport:
+    """Start a process in a group of its own; raises `OSError`. `spawn_agent` explains the parameters."""
     loop = asyncio.get_running_loop()
     control, process = await loop.subprocess_exec(
         lambda: _Process(limit=_CHUNK, loop=loop),

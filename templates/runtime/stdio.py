@@ -11,28 +11,32 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from itertools import combinations
 from queue import SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
-from .agent import Agent, RemoteClient
 from .connection import Connection
+from .negotiation import Candidates, by_version, version_of
 from .options import ConnectionOptions
 from .transport import LineBuffer, StreamTransport, Transport
+from .versions import PROTOCOLS, AgentFactory, remote_client
 
 T = TypeVar("T")
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
-AgentFactory = Callable[[RemoteClient], Agent]
-"""Makes an agent for a client; a subclass of `Agent` is such a factory."""
+AnyFactory: TypeAlias = "AgentFactory | Mapping[int, AgentFactory]"
+"""A factory, or one for each version of the protocol: the client chooses."""
 
 
-def run_agent(factory: AgentFactory, *, options: ConnectionOptions | None = None) -> None:
+def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) -> None:
     """Run an agent on stdin and stdout until the client closes them, or until SIGINT or SIGTERM.
+
+    A mapping of factories by version of the protocol serves several versions: the first request that negotiates the
+    version decides which of them is called.
 
     While it runs, `print` and the processes that the agent starts write to stderr, and stdin is empty: only messages
     are written to the client. Raises `SystemExit` with a message if stdin cannot be read or stdout cannot be written,
@@ -48,8 +52,11 @@ def run_agent(factory: AgentFactory, *, options: ConnectionOptions | None = None
         sys.exit(failure)
 
 
-async def serve_agent(factory: AgentFactory, transport: Transport, *, options: ConnectionOptions | None = None) -> None:
-    """Run an agent on `transport` until the connection is closed. Cancelling the task closes it."""
+async def serve_agent(factory: AnyFactory, transport: Transport, *, options: ConnectionOptions | None = None) -> None:
+    """Run an agent on `transport` until the connection is closed. Cancelling the task closes it.
+
+    A mapping of factories serves several versions, as for `run_agent`.
+    """
     connection = await _started(factory, transport, options or ConnectionOptions())
     try:
         await connection.wait_closed()
@@ -57,18 +64,25 @@ async def serve_agent(factory: AgentFactory, transport: Transport, *, options: C
         await connection.close()
 
 
-async def _started(factory: AgentFactory, transport: Transport, options: ConnectionOptions) -> Connection:
+async def _started(factory: AnyFactory, transport: Transport, options: ConnectionOptions) -> Connection:
     connection = Connection(transport, options)
+
+    def stub(version: int) -> Any:
+        return remote_client(version)(connection, on_drop=options.on_drop)
+
     try:
-        agent = factory(RemoteClient(connection, on_drop=options.on_drop))
+        if (factories := by_version(factory)) is not None:
+            connection.start(Candidates(PROTOCOLS, factories, stub))
+        else:
+            one: Any = factory
+            connection.start(one(stub(version_of(one, PROTOCOLS))))
     except BaseException:
         await connection.close()
         raise
-    connection.start(agent)
     return connection
 
 
-async def _run(factory: AgentFactory, stdin: int, stdout: int, options: ConnectionOptions) -> str | None:
+async def _run(factory: AnyFactory, stdin: int, stdout: int, options: ConnectionOptions) -> str | None:
     """Run an agent until the connection is closed; returns what failed, if anything."""
     transport = await _open(stdin, stdout, options)
     connection = await _started(factory, transport, options)

@@ -8,7 +8,8 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -22,18 +23,36 @@ Json = Any
 
 @dataclass(frozen=True)
 class Setup:
-    """A pair by its kind: whose SDK, which version of the protocol, and the role that is ours."""
+    """A pair by its kind: whose SDK, which version both speak, and the role that is ours.
 
-    peer: Literal["ts", "py"]
+    A `router` is an agent of both versions, of the TypeScript SDK.
+    """
+
+    peer: Literal["ts", "py", "router"]
     version: int
     ours: Literal["agent", "client"]
+    of_two: bool = False
+    """Whether our side has both versions."""
 
     def __str__(self) -> str:
-        return f"{self.peer}-v{self.version}-our_{self.ours}"
+        name = f"{self.peer}-v{self.version}-our_{self.ours}"
+        return f"{name}_of_two" if self.of_two else name
+
+    @property
+    def sdk(self) -> str:
+        """The SDK that the peer is of."""
+        return "py" if self.peer == "py" else "ts"
 
 
-SETUPS = tuple(
+OF_ONE = tuple(
     Setup(peer, version, ours) for peer, version in (("ts", 1), ("ts", 2), ("py", 1)) for ours in ("agent", "client")
+)
+"""Both sides have one version."""
+SETUPS = (
+    *OF_ONE,
+    *(replace(setup, of_two=True) for setup in OF_ONE),
+    Setup("router", 1, "client"),
+    Setup("router", 2, "client", of_two=True),
 )
 
 
@@ -52,6 +71,10 @@ class Pair:
 
     async def _theirs(self, order: str, params: Json) -> Json:
         raise NotImplementedError
+
+    async def initialize(self, params: Json) -> Json:
+        """Let the client send the first request: its outcome."""
+        return await self.say("client", "initialize", params)
 
     async def reset(self, **answers: Json) -> None:
         """Forget what was seen, and answer so from now on; the keys are methods."""
@@ -80,6 +103,13 @@ class OurClient(Pair):
 
     async def _theirs(self, order: str, params: Json) -> Json:
         return await self._puppet.stub.ext_method(f"{CONTROL}{order}", params)
+
+
+class OurClientOfTwo(OurClient):
+    """The same with a client that has both versions: opening the pair has negotiated one of them."""
+
+    async def initialize(self, params: Json) -> Json:
+        return {"result": self._puppet.acp.encode(self._puppet.stub.negotiated)}
 
 
 class OurAgent(Pair):
@@ -132,34 +162,41 @@ class Stage:
     sdk: Path
     answers: Path
     stderr: Path
+    offered: Mapping[int, Json]
+    """The params with which a client of several versions starts, by version."""
 
     def peer(self, setup: Setup) -> list[str]:
         """The command that starts the side of the peer."""
         role = "client" if setup.ours == "agent" else "agent"
-        script = HERE / {"ts": "ts_peer.mjs", "py": "py_peer.py"}[setup.peer]
-        return [*self.command, str(script), role, str(setup.version), str(self.sdk), str(self.answers)]
+        script = HERE / {"ts": "ts_peer.mjs", "py": "py_peer.py"}[setup.sdk]
+        versions = "1,2" if setup.peer == "router" else str(setup.version)
+        return [*self.command, str(script), role, versions, str(self.sdk), str(self.answers)]
 
-    def our_agent(self) -> list[str]:
+    def our_agent(self, setup: Setup) -> list[str]:
         """The command that starts our agent."""
         assert self.acp.__file__ is not None
         package = Path(self.acp.__file__).parent
-        script = str(HERE / "our_agent.py")
-        return [sys.executable, "-X", "dev", script, str(package.parent), package.name, str(self.answers)]
+        command = [sys.executable, "-X", "dev", str(HERE / "our_agent.py")]
+        version = [str(setup.version)] if setup.of_two else []
+        return [*command, str(package.parent), package.name, str(self.answers), *version]
+
+    def our_client(self, setup: Setup) -> Puppet:
+        """Our client, of the version that both sides speak."""
+        part = getattr(self.acp, f"v{setup.version}") if setup.of_two else self.acp
+        return Puppet(part, "client", json.loads(self.answers.read_text(encoding="utf-8")))
 
 
 @asynccontextmanager
 async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
-    """Start both sides of `setup`; they have not said anything yet."""
+    """Start both sides of `setup`. They have not said anything yet, but for a client of two versions."""
     if setup.ours == "client":
-        answers: Mapping[str, Json] = json.loads(stage.answers.read_text(encoding="utf-8"))
-        puppet = Puppet(stage.acp, "client", answers)
-        async with stage.acp.spawn_agent(puppet.factory, stage.peer(setup), stderr="log", options=puppet.options()):
-            yield OurClient(setup, puppet)
+        async with _open_our_client(setup, stage) as client:
+            yield client
         return
     with stage.stderr.open("ab") as stderr:
         process = await asyncio.create_subprocess_exec(
             *stage.peer(setup),
-            *stage.our_agent(),
+            *stage.our_agent(setup),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
@@ -172,3 +209,27 @@ async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
     finally:
         await pair.end()
         await process.wait()
+
+
+@asynccontextmanager
+async def _open_our_client(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
+    puppet = stage.our_client(setup)
+    spawn = partial(stage.acp.spawn_agent, stderr="log", options=puppet.options(stage.acp))
+    if not setup.of_two:
+        async with spawn(puppet.factory, stage.peer(setup)):
+            yield OurClient(setup, puppet)
+        return
+
+    def unwanted(agent: Any) -> Any:
+        raise AssertionError("the agent has chosen another version")
+
+    factories = {**dict.fromkeys(stage.offered, unwanted), setup.version: puppet.factory}
+    params = {version: _first(stage.acp, version, each) for version, each in stage.offered.items()}
+    async with spawn(factories, stage.peer(setup), params=params) as stub:
+        assert stub is puppet.stub
+        yield OurClientOfTwo(setup, puppet)
+
+
+def _first(acp: ModuleType, version: int, params: Json) -> Any:
+    part = getattr(acp, f"v{version}")
+    return part.decode(part.InitializeRequest, params)

@@ -19,6 +19,7 @@ class Puppet:
     """What is common to both roles."""
 
     def __init__(self, acp: ModuleType, role: str, answers: Mapping[str, Json]) -> None:
+        """`acp` is a package of one version, or the part of a package that has several."""
         self.acp = acp
         self.base = {"agent": acp.Agent, "client": acp.Client}[role]
         self.stub: Any = None
@@ -27,9 +28,9 @@ class Puppet:
         self._news = asyncio.Event()
         self._calls: dict[str, asyncio.Task[Any]] = {}
 
-    def options(self) -> Any:
+    def options(self, package: ModuleType) -> Any:
         """The options for a connection: what the schema's leniency leaves out is noted, for nothing should be."""
-        return self.acp.ConnectionOptions(on_drop=lambda drop: self._note({"dropped": str(drop)}))
+        return package.ConnectionOptions(on_drop=lambda drop: self._note({"dropped": str(drop)}))
 
     def factory(self, stub: Any) -> Any:
         """The handler for a connection, in the role of this puppet."""

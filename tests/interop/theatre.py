@@ -61,7 +61,7 @@ class Theatre:
         self._loop.set_debug(True)
         self._pairs: dict[Setup, tuple[Pair, AsyncExitStack, Json]] = {}
         self._stages: dict[Setup, Stage] = {}
-        self._missing: dict[str, str] = {}
+        self._sdks: dict[str, tuple[tuple[str, ...], Path] | peers.MissingPeerError] = {}
 
     def play(self, setup: Setup, flow: str, scenario: Scenario, *, version: int | None = None) -> None:
         """Let a pair play `scenario`; where there is a gap, check that it is still there.
@@ -101,7 +101,7 @@ class Theatre:
         first = VALUES[setup.version].INITIALIZE
         async with AsyncExitStack() as stack:
             pair = await stack.enter_async_context(open_pair(setup, stage))
-            outcome = await pair.say("client", first.method, {**first.params, "protocolVersion": version})
+            outcome = await pair.initialize({**first.params, "protocolVersion": version})
             seen = await pair.seen("agent")
             return pair, stack.pop_all(), (outcome, seen)
 
@@ -121,23 +121,25 @@ class Theatre:
         """All that it takes to open a pair."""
         if setup in self._stages:
             return self._stages[setup]
-        if setup.peer not in self._missing:
-            self._missing[setup.peer] = ""
-            try:
-                self._sdk(setup.peer)
-            except peers.MissingPeerError as error:
-                self._missing[setup.peer] = str(error)
-        require(not self._missing[setup.peer], self._missing[setup.peer])
-        command, sdk = self._sdk(setup.peer)
+        command, sdk = self.sdk(setup.sdk)
         answers = self.folder / f"answers-{setup.version}.json"
         answers.write_text(json.dumps(answers_of(setup)), encoding="utf-8")
-        acp = self._packages(SOURCES[setup.version])
-        stage = self._stages[setup] = Stage(acp, command, sdk, answers, self.stderr(setup))
+        acp = self._packages(*(SOURCES.values() if setup.of_two else [SOURCES[setup.version]]))
+        offered = {number: values.INITIALIZE.params for number, values in VALUES.items()}
+        stage = self._stages[setup] = Stage(acp, command, sdk, answers, self.stderr(setup), offered)
         return stage
 
-    def _sdk(self, peer: str) -> tuple[tuple[str, ...], Path]:
-        """The SDK, installed if need be."""
-        return {"ts": peers.typescript, "py": peers.python}[peer](self._home)
+    def sdk(self, name: str) -> tuple[tuple[str, ...], Path]:
+        """The command and the folder of an SDK, installed if need be; skips the test if it cannot be had."""
+        if name not in self._sdks:
+            try:
+                self._sdks[name] = {"ts": peers.typescript, "py": peers.python}[name](self._home)
+            except peers.MissingPeerError as error:
+                self._sdks[name] = error
+        found = self._sdks[name]
+        require(not isinstance(found, Exception), str(found))
+        assert not isinstance(found, Exception)
+        return found
 
     def stderr(self, setup: Setup) -> Path:
         """Where our agent writes to stderr."""

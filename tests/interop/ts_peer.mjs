@@ -1,4 +1,5 @@
-// The TypeScript SDK's side of a pair: node ts_peer.mjs ROLE VERSION SDK-FOLDER ANSWERS [COMMAND OF THE AGENT ...]
+// The TypeScript SDK's side of a pair: node ts_peer.mjs ROLE VERSIONS SDK-FOLDER ANSWERS [COMMAND OF THE AGENT ...]
+// The versions are 1, 2, or 1,2 for an agent of both.
 // An agent is driven by `_interop/...` requests, a client by lines of JSON on stdin: {id, order, params}.
 
 import { spawn } from "node:child_process";
@@ -12,9 +13,10 @@ const CONTROL = "_interop/";
 const NOTIFICATIONS = new Set(["session/cancel", "session/update", "elicitation/complete"]);
 const ENTRY = { 1: "@agentclientprotocol/sdk", 2: "@agentclientprotocol/sdk/experimental/v2" };
 
-const [role, version, folder, answersFile, ...command] = process.argv.slice(2);
+const [role, versions, folder, answersFile, ...command] = process.argv.slice(2);
 const resolve = createRequire(pathToFileURL(`${folder}/here.js`)).resolve;
-const acp = await import(pathToFileURL(resolve(ENTRY[version])));
+const modules = await Promise.all(versions.split(",").map((version) => import(pathToFileURL(resolve(ENTRY[version])))));
+const { ndJsonStream, RequestError, agentProtocolRouter } = modules.at(-1);
 
 const answers = JSON.parse(readFileSync(answersFile, "utf8"));
 const log = [];
@@ -41,7 +43,7 @@ async function take(method, params, signal) {
     note({ asked: message.method, got: await say(message) });
   }
   if (plan.raise) throw new Error(plan.raise);
-  if (plan.error) throw new acp.RequestError(plan.error.code, plan.error.message, plan.error.data);
+  if (plan.error) throw new RequestError(plan.error.code, plan.error.message, plan.error.data);
   if (plan.hold) await hold(method, signal);
   return plan.result;
 }
@@ -83,14 +85,14 @@ async function say({ method, params, key, notify }) {
     calls.set(key, controller);
     return { result: await peer.request(method, params, { cancellationSignal: controller.signal }) };
   } catch (error) {
-    if (error instanceof acp.RequestError) {
+    if (error instanceof RequestError) {
       return { error: { code: error.code, message: error.message, data: error.data } };
     }
     return { failure: String(error) };
   }
 }
 
-function build() {
+function build(acp) {
   const app = role === "agent" ? acp.agent({ name: "peer" }) : acp.client({ name: "peer" });
   for (const method of Object.values(role === "agent" ? acp.AGENT_METHODS : acp.CLIENT_METHODS)) {
     if (NOTIFICATIONS.has(method)) app.onNotification(method, ({ params, signal }) => take(method, params, signal));
@@ -98,7 +100,7 @@ function build() {
   }
   app.onRequest("*", ({ method, params, signal }) => {
     if (method.startsWith(CONTROL)) return orders[method.slice(CONTROL.length)](params);
-    if (!method.startsWith("_")) throw acp.RequestError.methodNotFound(method);
+    if (!method.startsWith("_")) throw RequestError.methodNotFound(method);
     return take(method, params, signal);
   });
   app.onNotification("*", ({ method, params, signal }) => {
@@ -108,12 +110,14 @@ function build() {
 }
 
 function agent() {
-  peer = build().connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin))).client;
+  const apps = modules.map((acp) => build(acp).onConnect(({ client }) => (peer = client)));
+  const app = apps.length === 1 ? apps[0] : agentProtocolRouter().withV1(apps[0]).withV2(apps[1]);
+  app.connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
 }
 
 function client() {
   const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
-  peer = build().connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout))).agent;
+  peer = build(modules[0]).connect(ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout))).agent;
   const tell = (message) => process.stdout.write(JSON.stringify(message) + "\n");
   const lines = createInterface({ input: process.stdin });
   lines.on("line", async (line) => {

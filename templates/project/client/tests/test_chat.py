@@ -14,6 +14,8 @@ HERE = Path(__file__).resolve().parent
 
 
 class ChatTest(unittest.TestCase):
+    agent: tuple[str, ...] = (sys.executable, str(HERE / "fake_agent.py"))
+
     def start(self, *command: str) -> subprocess.Popen[str]:
         chat = subprocess.Popen(
             [sys.executable, "-m", "new_project", *command],
@@ -31,7 +33,7 @@ class ChatTest(unittest.TestCase):
         return chat
 
     def start_with_agent(self) -> subprocess.Popen[str]:
-        return self.start(sys.executable, str(HERE / "fake_agent.py"))
+        return self.start(*self.agent)
 
     def read_until(self, chat: subprocess.Popen[str], text: str) -> str:
         assert chat.stdout is not None

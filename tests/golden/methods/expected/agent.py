@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._decode import anything
-from .dispatch import Handler, Remote, Route
+from .dispatch import Codec, Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
@@ -24,6 +24,8 @@ from .types import (
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
+
+    CODEC = Codec(codec.decode, codec.encode)
 
     async def file_did_change(self, params: ChangedNotification) -> None:
         """Something has changed."""
@@ -72,6 +74,7 @@ class Agent(Handler):
         """`$/cancel`, which the schema does not describe."""
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
-from .dispatch import Handler, Remote
+from . import codec
+from .dispatch import Codec, Handler, Remote
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
+
+    CODEC = Codec(codec.decode, codec.encode)
 
 
 class Agent(Handler):
@@ -24,6 +27,7 @@ class Agent(Handler):
         self.client = client
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {}

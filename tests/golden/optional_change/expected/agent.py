@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from . import codec
-from .dispatch import Handler, Remote, Route
+from .dispatch import Codec, Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
@@ -16,6 +16,8 @@ from .types import (
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
+
+    CODEC = Codec(codec.decode, codec.encode)
 
 
 class Agent(Handler):
@@ -34,6 +36,7 @@ class Agent(Handler):
         raise MethodNotFoundError("Method not found: initialize")
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
     REQUESTS = {

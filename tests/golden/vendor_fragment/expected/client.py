@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from . import codec
 from ._decode import anything
-from .dispatch import Handler, Remote, Route
+from .dispatch import Codec, Handler, Remote, Route
 from .errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
 from .types import (
@@ -20,6 +20,8 @@ from .types import (
 
 class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
+
+    CODEC = Codec(codec.decode, codec.encode)
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """`initialize`, which the schema does not describe."""
@@ -53,6 +55,7 @@ class Client(Handler):
         """
 
     PROTOCOL = PROTOCOL_INFO
+    CODEC = Codec(codec.decode, codec.encode)
     METHODS = CLIENT_METHODS
     PEER_METHODS = AGENT_METHODS
     REQUESTS = {
