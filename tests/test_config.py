@@ -268,6 +268,21 @@ def test_a_table_of_an_output_wins_for_its_protocols(several: Project) -> None:
     assert built_from(several, "a") == {1: "v1/0.10.8", 2: "v2/2026-11-02"}
 
 
+def test_an_output_selects_from_the_tables_around_it(several: Project) -> None:
+    shared = BOTH.replace('out = "acp"\n', "")
+    several.config(f'{shared}[tool.acpgen.outputs.a]\nout = "a"\nprotocol = 1\n')
+    several.good("build")
+    lock = several.lock("a")
+    assert (lock["protocol"], lock["schema"]["name"]) == (1, "v1/0.10.8")
+
+
+def test_a_table_leaves_the_value_for_all_protocols_to_the_others(several: Project) -> None:
+    several.config('out = "acp"\nprotocol = [1, 2]\nrelease = "2026-11-02"\n')
+    options = ("--release", "1=0.10.8", "--format", "json")
+    [output] = json.loads(several.good("config", *options).stdout)
+    assert output["settings"]["release"]["value"] == {"1": "0.10.8", "2": "2026-11-02"}
+
+
 @pytest.mark.parametrize(("protocol", "name"), [("1", "v1/0.10.8"), ("2", "two.json")])
 def test_a_protocol_of_the_command_line_selects_from_the_tables(several: Project, protocol: str, name: str) -> None:
     several.good("build", "--protocol", protocol)
@@ -287,8 +302,8 @@ def test_one_protocol_makes_no_subpackage(several: Project, protocol: str) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('protocol = [1, 2]\nrelease = { 3 = "x" }', "the release 'x' is for protocol 3"),
-        ('protocol = 2\nschema = { 1 = "one.json" }', "one.json' is for protocol 1"),
+        ('protocol = [1, 2]\nrelease = { 3 = "x" }', "the release 'x' (pyproject.toml:7) is for protocol 3"),
+        ('protocol = 2\nschema = { 1 = "one.json" }', "one.json' (pyproject.toml:7) is for protocol 1"),
         ('protocol = [1, 2]\nschema = "one.json"', "one.json' is not named"),
         ('protocol = [1, 2]\nrelease = { 1 = "0.10.8" }\nschema = { 1 = "one.json" }', "exclude each other"),
         ('protocol = [1, 2]\nrelease = "2026-11-02"\nschema = { 1 = "one.json" }', "exclude each other"),

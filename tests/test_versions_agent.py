@@ -252,6 +252,8 @@ class Model:
 
     def initialize(self, number: int, params: dict[str, Any]) -> int | None:
         """The outcome of `initialize`; None while it is held."""
+        if self.held and not self.settled:
+            return -32600
         outcome = self._outcome(params)
         if outcome > 0 and self._is_held(params):
             self.held[number] = self._end(params, outcome)
@@ -408,3 +410,100 @@ def test_a_factory_that_fails_or_makes_another_version(packages: Packages) -> No
         run(main())
     assert "no model is configured" in texts(records)
     assert "Agent1 does not handle version 2" in texts(records)
+
+
+# --- After an `initialize` that fails -----------------------------------------------------------------------------
+
+
+def test_a_response_that_cannot_be_sent_chooses_nothing(packages: Packages) -> None:
+    acp = packages(V1, V2)
+
+    class Unsendable(acp.v2.Agent):
+        async def initialize(self, params: Any) -> Any:
+            info = acp.v2.Implementation(name="a", version="1")
+            return acp.v2.InitializeResponse(protocol_version=2, info=info, meta={"a set": {1}})
+
+    async def main() -> None:
+        async with serving(acp, {1: Agents(acp).factories()[1], 2: Unsendable}) as wire:
+            answer = await wire.ask(0, "initialize", {"protocolVersion": 2, "info": INFO})
+            assert answer["error"] == {"code": -32603, "message": "Internal error"}
+            assert (await wire.ask(1, "_open"))["error"]["code"] == -32600
+            assert (await wire.ask(2, "initialize", {"protocolVersion": 1}))["result"]["protocolVersion"] == 1
+
+    with acp_log() as records:
+        run(main())
+    assert "the response to 'initialize' cannot be sent" in texts(records)
+
+
+def test_a_second_one_waits_for_its_turn(packages: Packages) -> None:
+    acp = packages(V1, V2)
+
+    async def main() -> None:
+        agents = Agents(acp)
+        async with serving(acp, agents.factories()) as wire:
+            held = {"protocolVersion": 2, "info": INFO, "_meta": {"hold": 1, "end": "error"}}
+            await wire.send("initialize", held, id=0)
+            error = (await wire.ask(1, "initialize", {"protocolVersion": 1}))["error"]
+            assert error == {"code": -32600, "message": "Invalid request: initialize is running"}
+            agents.release.set()
+            assert (await wire.answer(0))["error"]["code"] == -32000
+            assert (await wire.ask(2, "initialize", {"protocolVersion": 1}))["result"]["protocolVersion"] == 1
+
+    run(main())
+
+
+def test_a_failed_version_leaves_its_rule_for_ids_behind(packages: Packages) -> None:
+    acp = packages(V1, V2)
+
+    async def main() -> None:
+        async with serving(acp, Agents(acp).factories()) as wire:
+            failing = {"protocolVersion": 2, "info": INFO, "_meta": {"end": "error"}}
+            assert (await wire.ask(0, "initialize", failing))["error"]["code"] == -32000
+            answer = await wire.ask(None, "initialize", {"protocolVersion": 1})
+            assert answer["result"]["protocolVersion"] == 1
+
+    run(main())
+
+
+def test_the_stub_of_a_failed_version_is_closed(packages: Packages) -> None:
+    acp = packages(V1, V2)
+    made: list[Any] = []
+
+    class Failing(acp.v2.Agent):
+        def __init__(self, client: Any) -> None:
+            super().__init__(client)
+            made.append(client)
+
+        async def initialize(self, params: Any) -> Any:
+            raise acp.AuthenticationRequiredError
+
+    async def main() -> None:
+        async with serving(acp, {1: Agents(acp).factories()[1], 2: Failing}) as wire:
+            await wire.ask(0, "initialize", {"protocolVersion": 2, "info": INFO})
+            await wire.ask(1, "initialize", {"protocolVersion": 1})
+            [client] = made
+            with pytest.raises(acp.ConnectionClosed, match="has another version of the protocol than 2"):
+                await client.ext_method("_late", None)
+            with pytest.raises(acp.ConnectionClosed, match="another version"):
+                await client.ext_notification("_late", None)
+            assert not client.supports("session/update")
+
+    run(main())
+
+
+@pytest.mark.parametrize("sources", [(V1,), (V1, V2)], ids=["v1", "both"])
+def test_an_agent_that_echoes_the_version_of_the_client(packages: Packages, sources: tuple[Any, ...]) -> None:
+    acp = packages(*sources)
+    part = acp if len(sources) == 1 else acp.v1
+
+    class Echo(part.Agent):
+        async def initialize(self, params: Any) -> Any:
+            return part.InitializeResponse(protocol_version=params.protocol_version)
+
+    async def main() -> None:
+        async with serving(acp, {1: Echo}) as wire:
+            assert (await wire.ask(0, "initialize", {"protocolVersion": 7}))["result"]["protocolVersion"] == 1
+
+    with acp_log() as records:
+        run(main())
+    assert "Echo answered initialize with version 7, and handles version 1, which is sent" in texts(records)

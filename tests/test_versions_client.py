@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -137,7 +138,7 @@ def test_one_request_has_the_params_of_all_versions(packages: Packages) -> None:
     assert request["params"]["_meta"] == {"of": "v2"}
 
 
-@pytest.mark.parametrize("version", [0, 3, -1, 65536, "1", None, 1.0, True, [], {}, "absent"])
+@pytest.mark.parametrize("version", [0, 3, -1, 65536, "1", None, 1.5, True, [], {}, "absent"])
 def test_a_version_that_was_not_offered_ends_the_connection(packages: Packages, version: Any) -> None:
     acp = packages(V1, V2)
     result = {} if version == "absent" else {"protocolVersion": version}
@@ -187,10 +188,11 @@ def test_messages_of_the_agent_before_its_answer(packages: Packages) -> None:
 
         async def agent() -> None:
             request = json.loads(await near.read())
-            early = {"jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file", "params": {}}
-            await near.write(json.dumps(early).encode())
-            answer = json.loads(await near.read())
-            assert (answer["id"], answer["error"]["code"]) == (7, -32600)
+            for number, method in enumerate(("fs/read_text_file", "initialize")):
+                early = {"jsonrpc": "2.0", "id": number, "method": method, "params": {}}
+                await near.write(json.dumps(early).encode())
+                answer = json.loads(await near.read())
+                assert (answer["id"], answer["error"]["code"]) == (number, -32600)
             await near.write(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": 5}).encode())
             result = {"protocolVersion": 1}
             await near.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode())
@@ -232,6 +234,20 @@ def test_a_single_class_gets_the_stub_of_its_version(packages: Packages) -> None
             assert isinstance(agent, acp.v1.RemoteAgent)
             assert (await agent.initialize(params(acp)[1])).protocol_version == 1
             assert agent.negotiated.protocol_version == 1
+        await server
+
+    run(main())
+
+
+def test_a_factory_that_makes_a_client_of_another_version(packages: Packages) -> None:
+    acp = packages(V1, V2)
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        server = asyncio.create_task(acp.serve_agent(some(agents(acp), (1,)), near))
+        swapped = {1: partial(acp.v2.Client), 2: partial(acp.v1.Client)}
+        with pytest.raises(TypeError, match="Client does not handle version 1 of the protocol, but 2"):
+            await acp.connect(swapped, far, params=params(acp)).__aenter__()
         await server
 
     run(main())

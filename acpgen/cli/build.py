@@ -10,13 +10,16 @@ import typer
 
 from acpgen.cli import options
 from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
-from acpgen.diagnostics import AcpgenError, Report
+from acpgen.diagnostics import AcpgenError, Report, Severity
 from acpgen.text import printable
 
 if TYPE_CHECKING:
     from acpgen.config.settings import Output
     from acpgen.output import Change
     from acpgen.pipeline import Built, Timings
+
+_TOLD = {"extension-partial"}
+"""Notes that are printed without --verbose: the user has asked for what they say is left out."""
 
 EXAMPLES = """
 **Examples**
@@ -90,7 +93,8 @@ def _run(
     except AcpgenError as error:
         print_diagnostics((*report.found, *error.diagnostics), form, notes=verbose)
         return error.exit_code
-    print_diagnostics(report.found, form, notes=verbose)
+    told = [found for found in report.found if found.severity is not Severity.NOTE or found.code in _TOLD or verbose]
+    print_diagnostics(told, form)
     for output, built in builds:
         if dry_run:
             _print_plan(built, output if len(builds) > 1 else None)

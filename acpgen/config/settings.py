@@ -19,6 +19,9 @@ from acpgen.text import did_you_mean
 COMMAND_LINE = "command line"
 DEFAULT = "default"
 
+_BY_PROTOCOL = ("release", "schema")
+"""The keys whose value may be a table by protocol."""
+
 _NO_OUTPUT = 'name the folder with --out, or in [tool.acpgen] of pyproject.toml: out = "src/my_agent/acp"'
 
 
@@ -50,9 +53,8 @@ class Output:
     def sources(self) -> tuple[Sources, ...]:
         """The schema of each protocol, and its extensions. Raises `InputError` for a value of another protocol."""
         protocols = _protocols(self["protocol"])
-        for key in ("release", "schema"):
-            if not (isinstance(self[key], dict) and self._selects(key)):
-                _check_protocols(key, self[key], protocols)
+        for key in _BY_PROTOCOL:
+            _check_protocols(self.settings[key], protocols)
         return tuple(
             Sources(
                 protocol=protocol,
@@ -62,10 +64,6 @@ class Output:
             )
             for protocol in protocols
         )
-
-    def _selects(self, key: str) -> bool:
-        """Whether the command line has a protocol, but not the key: it may leave out parts of a table in the file."""
-        return self.settings["protocol"].origin == COMMAND_LINE and COMMAND_LINE not in self.settings[key].origin
 
     @property
     def types(self) -> Options:
@@ -95,11 +93,13 @@ def _of(value: Any, protocol: int) -> Any:
     return value.get(protocol) if isinstance(value, dict) else value
 
 
-def _check_protocols(key: str, value: object, protocols: tuple[int, ...]) -> None:
+def _check_protocols(setting: Setting, protocols: tuple[int, ...]) -> None:
+    key, value = setting.key, setting.value
     if isinstance(value, dict):
         for protocol in sorted(value.keys() - set(protocols)):
+            what = f"the {key} {str(value[protocol])!r} ({setting.origin}) is for protocol {protocol}"
             hint = f"add the protocol, with --protocol {protocol} or in the file, or remove the {key}"
-            raise input_error("usage", f"the {key} {str(value[protocol])!r} is for protocol {protocol}", hint=hint)
+            raise input_error("usage", f"{what}, which is not built", hint=hint)
     elif key == "schema" and value is not None and len(protocols) > 1:
         hint = f'write --schema {protocols[0]}=PATH, or a table in the file: schema = {{ {protocols[0]} = "PATH" }}'
         raise input_error("usage", f"the protocol of the schema {str(value)!r} is not named", hint=hint)
@@ -233,15 +233,34 @@ def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Out
     said = {key: Setting(key=key, value=value, origin=COMMAND_LINE) for key, value in wishes.items()}
     settings = {key: Setting(key=key, value=spec.default, origin=DEFAULT) for key, spec in KEYS.items()}
     for level in (*reversed(levels), said):
+        protocols = _protocols(level.get("protocol", settings["protocol"]).value)
+        for key in _BY_PROTOCOL if "protocol" in level else ():
+            settings[key] = _narrowed(settings[key], protocols)
         for key, setting in level.items():
             if excluded := KEYS[key].excludes:  # the nearer of the two wins
-                settings[excluded] = _without(settings[excluded], setting)
+                settings[excluded] = _without(_like(settings[excluded], setting, protocols), setting)
         for key, setting in level.items():
-            settings[key] = _merged(settings[key], setting)
+            settings[key] = _merged(_like(settings[key], setting, protocols), setting)
     if settings["open"].value is None:
         is_open = is_open_by_default(RoleChoice(settings["role"].value).roles)
         settings["open"] = Setting(key="open", value=is_open, origin=DEFAULT)
     return Output(name=name, settings=settings)
+
+
+def _narrowed(far: Setting, protocols: tuple[int, ...]) -> Setting:
+    """The far value without the parts for protocols that a nearer place leaves out."""
+    if not isinstance(far.value, dict):
+        return far
+    table = {number: each for number, each in far.value.items() if number in protocols}
+    return replace(far, value=table) if table else replace(far, value=KEYS[far.key].default, origin=DEFAULT)
+
+
+def _like(far: Setting, near: Setting, protocols: tuple[int, ...]) -> Setting:
+    """The far value as a table, if the near one is a table by protocol, and the far one is for all protocols."""
+    if near.key not in _BY_PROTOCOL or not isinstance(near.value, dict):
+        return far
+    is_plain = far.value is not None and not isinstance(far.value, dict)
+    return replace(far, value=dict.fromkeys(protocols, far.value)) if is_plain else far
 
 
 def _without(far: Setting, near: Setting) -> Setting:
