@@ -18,6 +18,8 @@ MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
 """The long tests also run on the oldest and the newest version: a difference that these two lack is unlikely."""
+PROCESSES = ("tests/test_runtime_spawn.py", "tests/test_runtime_stdio.py")
+"""Tests of processes and signals wait most of the time: on the versions between, `full` has them."""
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 nox.needs_version = ">=2025.2.9"
@@ -82,26 +84,30 @@ def _install_all(session: nox.Session) -> None:
         session.install("pyright[nodejs]")
 
 
-def _run_tests(session: nox.Session, which: str) -> None:
+def _run_tests(session: nox.Session, which: str, *options: str) -> None:
     """Run the tests with these marks: all of them, or those for every Python."""
     if session.python == MAIN:
         _install_all(session)
         session.run("pytest", *SPREAD, "-m", which, *session.posargs)
     else:
         _install(session, "test")
-        session.run("pytest", *SPREAD, "--every-python", "-m", which, *session.posargs)
+        session.run("pytest", *SPREAD, "--every-python", "-m", which, *options, *session.posargs)
 
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Run the tests that take seconds."""
-    _run_tests(session, "not full")
+    left_out = () if session.python in ENDS else PROCESSES
+    _run_tests(session, "not full", *(f"--ignore={path}" for path in left_out))
 
 
-@nox.session(python=ENDS, default=False)
+@nox.session(python=PYTHONS, default=False)
 def full(session: nox.Session) -> None:
     """Run the tests that take long, or need other environments: all that `tests` leaves out."""
-    _run_tests(session, "full")
+    if session.python in ENDS:
+        _run_tests(session, "full")
+    else:
+        _run_tests(session, "not full", *PROCESSES)
 
 
 @nox.session(default=False)

@@ -19,7 +19,7 @@ from pathlib import Path
 from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, Sources
 from acpgen.config.keys import is_open_by_default
 from acpgen.config.package_name import name_flaw
-from acpgen.diagnostics import Diagnostic, input_error, internal_error
+from acpgen.diagnostics import Diagnostic, input_error
 from acpgen.ir.options import Options, Role
 from acpgen.output import Plan
 from acpgen.output.checks import check_folder
@@ -133,10 +133,11 @@ def _is_leftover(path: str) -> bool:
 def _homes(project: Project) -> Iterator[Path]:
     role, protocol = project.role.value, "-".join(f"v{each.protocol}" for each in project.sources)
     templates, data = data_folder() / "templates" / "project", data_folder() / "schema" / "projects"
-    for home in (templates / "common", templates / role, data / protocol / role):
-        if not home.is_dir():
-            raise internal_error(f"there are no files for a project of the role {role} and protocol {protocol}")
-        yield home
+    if not (data / protocol / role).is_dir():
+        known = ", ".join(path.name for path in sorted(data.iterdir()))
+        hint = f"there are projects for {known}; for an existing project, use `acpgen build`"
+        raise input_error("project-protocol", f"there is no project of the role {role} for {protocol}", hint=hint)
+    yield from (templates / "common", templates / role, data / protocol / role)
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from jinja2 import Environment
 from acpgen.emit.codec import codec_view
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.roles import RoleView
-from acpgen.emit.runtime import copied
+from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, docstring, identifier, listed
 from acpgen.emit.types import render_types
 from acpgen.ir.model import Model, Role
@@ -22,11 +22,9 @@ _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MUL
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 
 
-def version_modules(
-    environment: Environment, model: Model, roles: tuple[Role, ...], *, up: Literal[".", ".."]
-) -> dict[str, str]:
-    """The modules by file name. `up` is the package of the runtime, seen from them."""
-    environment.globals["up"] = Code(up)
+def version_modules(model: Model, roles: tuple[Role, ...], *, up: Literal[".", ".."]) -> dict[str, str]:
+    """The modules by file name. `up` is the package of the runtime, relative to them."""
+    environment = make_environment(up)
     return {
         "types.py": _types(environment, model),
         "codec.py": _codec(environment, model),

@@ -83,20 +83,20 @@ def _folders(
     }
     exports = {".errors": _error_names(errors), **{f".{module}": names for module, names in copies.items() if names}}
     if len(models) == 1:
-        modules |= version_modules(environment, models[0], roles, up=".")
+        modules |= version_modules(models[0], roles, up=".")
         return [_Folder(models=models, modules=modules, exports=exports | version_exports(models[0], roles))]
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
-    return [root, *(_version_folder(environment, model, roles, errors) for model in models)]
+    return [root, *(_version_folder(model, roles, errors) for model in models)]
 
 
-def _version_folder(environment: Environment, model: Model, roles: tuple[Role, ...], errors: Errors) -> _Folder:
+def _version_folder(model: Model, roles: tuple[Role, ...], errors: Errors) -> _Folder:
     """The subpackage of a version."""
     codes = {each.code for each in model.errors.codes}
     known = Errors(object=None, codes=tuple(each for each in errors.codes if each.code in codes))
     return _Folder(
         path=f"{folder(model)}/",
         models=[model],
-        modules=version_modules(environment, model, roles, up=".."),
+        modules=version_modules(model, roles, up=".."),
         exports={"..errors": _error_names(known), **version_exports(model, roles)},
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -26,10 +26,10 @@ def only_code(value: Any) -> str:
     return value
 
 
-def make_environment() -> Environment:
+def make_environment(up: Literal[".", ".."] = ".") -> Environment:
     """The environment of the templates. The filters make `Code` of values.
 
-    All templates have `header`, and `up`, which is where the runtime is, seen from the module.
+    All templates have `header`, and `up`: the package of the runtime, relative to the module.
     """
     environment = Environment(
         loader=FileSystemLoader(data_folder() / "templates"),
@@ -41,7 +41,7 @@ def make_environment() -> Environment:
         autoescape=False,
     )
     environment.globals["header"] = HEADER
-    environment.globals["up"] = Code(".")
+    environment.globals["up"] = Code(up)
     environment.filters.update(
         identifier=identifier, literal=literal, docstring=docstring, hint=hint, qualified=partial(hint, module=TYPES)
     )

@@ -5,16 +5,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from ._decode import DecodeError, at, excerpt, integer, json_object
 from .capabilities import Capabilities
 from .checks import misnamed_handlers
-from .dispatch import ConnectionClosed, Handler, UnfitParams, unsupported_error
+from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, unsupported_error
+from .errors import InvalidRequestError
 from .log import logger
 from .protocol import Negotiation, ProtocolInfo
 
 Factory = Callable[[Any], Handler]
+
+
+class Connected(Peer, Protocol):
+    """A connection: a `Peer` with a version and capabilities."""
+
+    @property
+    def version(self) -> int:
+        """The version of the handler in effect."""
+        ...
+
+    def supports(self, method: str) -> bool:
+        """True if the peer has advertised the capability that `method` needs, or if it needs none."""
+        ...
 
 
 def by_version(factory: Any) -> Mapping[int, Factory] | None:
@@ -34,10 +48,11 @@ def check_factories(factories: Mapping[int, Factory], protocols: Mapping[int, Pr
         if version not in protocols:
             raise ValueError(f"this package has no version {version!r} of the protocol: it has {_listed(protocols)}")
         if isinstance(factory, type):
-            _check_version(factory, version)
+            check_version(factory, version)
 
 
-def _check_version(handler: Handler | type[Any], version: int) -> None:
+def check_version(handler: Handler | type[Any], version: int) -> None:
+    """Raise `TypeError` if `handler` is not for this version of the protocol."""
     kind = handler if isinstance(handler, type) else type(handler)
     info = getattr(kind, "PROTOCOL", None)
     found = info.version if isinstance(info, ProtocolInfo) else None
@@ -79,31 +94,34 @@ class Candidates:
         self._lowest = min(factories)
         self.negotiation = _negotiation(protocols, self._lowest)
         self.null_ids = any(info.null_ids for info in self._protocols.values())
-        self.made: dict[int, Handler] = {}
+        self._by_version: dict[int, Handler] = {}
+        self.made: list[Handler] = []
 
-    def choose(self, params: Any) -> Handler:
-        """The handler for the version in the params of a request: for this version, or the highest below it.
-
-        Raises `RequestError` for params without a version, and for one that cannot be met.
-        """
-        version = self._choose(params)
-        if version not in self.made:
+    def handler_for(self, version: int) -> Handler:
+        """The handler for a version. Raises what its factory raises, and `TypeError` if it is for another version."""
+        if version not in self._by_version:
             handler = self._factories[version](self._stub(version))
-            _check_version(handler, version)
-            self.made[version] = handler
-        return self.made[version]
+            self.made.append(handler)
+            check_version(handler, version)
+            self._by_version[version] = handler
+        return self._by_version[version]
 
-    def _choose(self, params: Any) -> int:
+    def version_in(self, params: Any, *, has_null_id: bool) -> int:
+        """The version that a request asks for, or the highest below it.
+
+        Raises `RequestError` for params without a version, and for a version that cannot be met.
+        """
         try:
             requested = at(json_object({} if params is None else params), self.negotiation.version, integer)
         except DecodeError as error:
             raise UnfitParams(error) from error
-        if not_above := [version for version in self._protocols if version <= requested]:
-            return max(not_above)
+        version = max((each for each in self._protocols if each <= requested), default=self._lowest)
         unsupported = self.negotiation.unsupported
-        if unsupported is not None and requested >= 0:  # the decoder refuses a negative number
+        if 0 <= requested < version and unsupported is not None:  # the decoder refuses a negative number
             raise unsupported_error(unsupported, requested, list(self._protocols))
-        return self._lowest
+        if has_null_id and not self._protocols[version].null_ids:  # another version would allow it
+            raise InvalidRequestError("Invalid request: `id` must be a string or an integer")
+        return version
 
 
 class LocalSide:
@@ -115,6 +133,7 @@ class LocalSide:
 
     def __init__(self, *, is_checked: bool) -> None:
         self._is_checked = is_checked
+        self._is_settled = True
         self.candidates: Candidates | None = None
         self.use(Handler())
 
@@ -123,22 +142,44 @@ class LocalSide:
         self.handler = handler
         self.capabilities = Capabilities(handler, is_checked=self._is_checked)
         self.cancellation = handler.PROTOCOL.cancellation
-        self.null_ids = handler.PROTOCOL.null_ids
         for name, meant in misnamed_handlers(type(handler)):
             hint = f"is it meant to be {meant}? If not, begin its name with _"
             logger.warning("%s.%s handles nothing: %s", type(handler).__name__, name, hint)
 
-    def offer(self, candidates: Candidates) -> None:
-        """Let the peer choose the handler."""
+    def let_peer_choose(self, candidates: Candidates) -> None:
+        """Let the requests of the peer choose the handler, until one of them has succeeded."""
         self.candidates = candidates
-        self.null_ids = candidates.null_ids
+        self._is_settled = False
 
-    def choose(self, params: Any) -> None:
-        """Use the handler that the params ask for. Raises `RequestError` if there is none."""
-        if self.candidates is not None:
-            handler = self.candidates.choose(params)
+    def choose(self, params: Any, *, has_null_id: bool) -> None:
+        """Use the handler that a request chooses. Raises `RequestError` if there is none."""
+        if self.candidates is not None and not self._is_settled:
+            handler = self.candidates.handler_for(self.candidates.version_in(params, has_null_id=has_null_id))
             if handler is not self.handler:
                 self.use(handler)
+
+    def settle(self) -> None:
+        """Keep the handler: the request that has chosen it has succeeded."""
+        self._is_settled = True
+
+    def check_version(self, method: str, result: Any) -> None:
+        """Put the version of the handler in the result that negotiates it, and log where the handler had another."""
+        protocol, answer = self.handler.PROTOCOL, result
+        how = protocol.negotiation
+        if how is None or method != how.method or not isinstance(result, dict):
+            return
+        if answer.get(how.version) != protocol.version:
+            text = "%s answered %s with version %s, and handles version %d, which is sent"
+            name, found = type(self.handler).__name__, excerpt(answer.get(how.version))
+            logger.error(text, name, method, found, protocol.version)
+            answer[how.version] = protocol.version
+
+    @property
+    def null_ids(self) -> bool:
+        """True if the id of a request may be null."""
+        if self.candidates is not None and not self._is_settled:
+            return self.candidates.null_ids
+        return self.handler.PROTOCOL.null_ids
 
     @property
     def handshake(self) -> str | None:
@@ -151,10 +192,36 @@ class LocalSide:
     @property
     def handlers(self) -> list[Handler]:
         """All handlers that were made."""
-        return [self.handler] if self.candidates is None else list(self.candidates.made.values())
+        return [self.handler] if self.candidates is None else self.candidates.made
 
 
-class Offer:
+class VersionPeer:
+    """The `Peer` of the stub for one of several versions: it can be used while that version is in effect."""
+
+    def __init__(self, peer: Connected, version: int) -> None:
+        self._peer = peer
+        self._version = version
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request, and wait for its result."""
+        self._check()
+        return await self._peer.request(method, params)
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        self._check()
+        await self._peer.notify(method, params)
+
+    def supports(self, method: str) -> bool:
+        """True if the peer has advertised the capability that `method` needs, or if it needs none."""
+        return self._peer.version == self._version and self._peer.supports(method)
+
+    def _check(self) -> None:
+        if self._peer.version != self._version:
+            raise ConnectionClosed(f"the connection has another version of the protocol than {self._version}")
+
+
+class Proposal:
     """The versions that this side can speak, for a peer that chooses one: the encoded params of each."""
 
     def __init__(self, protocols: Mapping[int, ProtocolInfo], params: Mapping[int, Any]) -> None:
@@ -170,20 +237,20 @@ class Offer:
             merged.update(self._versions[version])
         return {**merged, self.negotiation.version: self._highest}
 
-    def chosen(self, result: Any) -> int:
+    def version_in(self, result: Any) -> int:
         """The version in the result of the peer. Raises `ConnectionClosed` if it was not offered."""
         found: Any = result
-        version = found.get(self.negotiation.version) if isinstance(result, dict) else None
-        if type(version) is not int or version not in self._versions:
-            offered = _listed(self._versions)
-            raise ConnectionClosed(
-                f"the agent has chosen version {excerpt(version)} of the protocol; this side offered {offered}"
-            )
-        return version
+        version: Any = found.get(self.negotiation.version) if isinstance(result, dict) else None
+        if type(version) in (int, float) and version in self._versions:
+            return int(version)
+        offered = _listed(self._versions)
+        raise ConnectionClosed(
+            f"the agent has chosen version {excerpt(version)} of the protocol; this side offered {offered}"
+        )
 
 
 class Answered:
-    """A `Peer` that has answered a request already: the one that negotiated the version."""
+    """A `Peer` that replays the result of the negotiation, so that a stub decodes it."""
 
     def __init__(self, capabilities: Capabilities, result: Any) -> None:
         self._capabilities = capabilities

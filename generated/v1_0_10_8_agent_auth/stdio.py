@@ -20,7 +20,8 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeAlias, TypeVar
 
 from .connection import Connection
-from .negotiation import Candidates, by_version, version_of
+from .dispatch import Peer
+from .negotiation import Candidates, VersionPeer, by_version, version_of
 from .options import ConnectionOptions
 from .transport import LineBuffer, StreamTransport, Transport
 from .versions import PROTOCOLS, AgentFactory, remote_client
@@ -69,15 +70,17 @@ async def serve_agent(factory: AnyFactory, transport: Transport, *, options: Con
 async def _started(factory: AnyFactory, transport: Transport, options: ConnectionOptions) -> Connection:
     connection = Connection(transport, options)
 
-    def stub(version: int) -> Any:
-        return remote_client(version)(connection, on_drop=options.on_drop)
+    def stub(version: int, peer: Peer) -> Any:
+        return remote_client(version)(peer, on_drop=options.on_drop)
 
     try:
         if (factories := by_version(factory)) is not None:
-            connection.start(Candidates(PROTOCOLS, factories, stub))
+            connection.start(
+                Candidates(PROTOCOLS, factories, lambda version: stub(version, VersionPeer(connection, version)))
+            )
         else:
             one: Any = factory
-            connection.start(one(stub(version_of(one, PROTOCOLS))))
+            connection.start(one(stub(version_of(one, PROTOCOLS), connection)))
     except BaseException:
         await connection.close()
         raise

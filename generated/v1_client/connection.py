@@ -38,7 +38,7 @@ from .inflight import InFlight
 from .limits import head
 from .link import Link
 from .log import PROGRAM_ENDS, logger
-from .negotiation import Answered, Candidates, LocalSide, Offer
+from .negotiation import Answered, Candidates, LocalSide, Proposal
 from .options import ConnectionOptions
 from .tasks import is_running
 from .transport import MessageTooLarge, Transport
@@ -85,7 +85,7 @@ class Connection:
     def start(self, handler: Handler | Candidates) -> None:
         """Start to read messages; `handler` gets those of the peer, or the one of several that the peer chooses."""
         if isinstance(handler, Candidates):
-            self._side.offer(handler)
+            self._side.let_peer_choose(handler)
         else:
             self._side.use(handler)
         self._in_flight.require(self._side.handshake)
@@ -95,19 +95,19 @@ class Connection:
         self._start_reading()
         self._closed = asyncio.create_task(self._close_at_end())
 
-    async def start_with(self, offer: Offer, make: Callable[[int], Handler]) -> tuple[int, Handler, Peer]:
+    async def start_with(self, proposal: Proposal, make: Callable[[int], Handler]) -> tuple[int, Handler, Peer]:
         """Start with the request that lets the peer choose one of several versions, instead of `start`.
 
         `make` makes the handler for a version. Returns the version and its handler, and a peer that answers the request
         once more from what was received, so that a stub can decode it. Raises what `request` raises, and
         `ConnectionClosed` if the peer has chosen a version that was not offered.
         """
-        method = offer.negotiation.method
+        method = proposal.negotiation.method
         self._in_flight.require(method)
         self._start()
-        result = await self.request(method, offer.params)
+        result = await self.request(method, proposal.params)
         try:
-            version = offer.chosen(result)
+            version = proposal.version_in(result)
         except ConnectionClosed as reason:
             self._link.stop_writing(reason)
             raise
@@ -190,6 +190,11 @@ class Connection:
         """Send a notification. Raises `CapabilityError` and `ConnectionClosed`."""
         self._side.capabilities.check_notification(method)
         await self._link.write(self._link.encode_call(method, params))
+
+    @property
+    def version(self) -> int:
+        """The version of the handler in effect."""
+        return self._side.handler.PROTOCOL.version
 
     def supports(self, method: str) -> bool:
         """True if the peer has advertised the capability that `method` needs, or if it needs none."""

@@ -78,8 +78,10 @@ class InFlight:
             return InvalidRequestError("Invalid request: a request with this id is running")
         if limit := self.exceeded(weight):
             return InternalError(f"Request refused: {limit}")
-        if self.awaits_handshake and method != self.handshake:
+        if self.awaits_handshake and (method != self.handshake or method != self._side.handshake):
             return InvalidRequestError(f"Invalid request: {self.handshake} must come first")
+        if method == self.handshake and self._handshakes and self._side.candidates is not None:
+            return InvalidRequestError(f"Invalid request: {self.handshake} is running")
         return None
 
     def start(self, number: Any, method: str, params: Any, weight: int) -> None:
@@ -100,23 +102,18 @@ class InFlight:
 
     async def _respond(self, key: object, number: Any, method: str, params: Any) -> None:
         start, is_handshake = perf_counter(), method == self.handshake
-        outcome: dict[str, Any] = {}
+        succeeded = False
         try:
-            outcome = await self._outcome(number, method, params)
+            line, succeeded = await self._answer(number, method, params)
         finally:
             if is_handshake:
-                self._end_handshake(succeeded="result" in outcome)
+                self._end_handshake(succeeded=succeeded)
             del self._requests[key]
             self._cancelled.discard(key)
         if logger.isEnabledFor(logging.DEBUG):
             took = (perf_counter() - start) * 1000
             logger.debug("%s, request %s of the peer, took %.1f ms", excerpt(method), excerpt(number), took)
-        try:
-            line = self._link.encode({"jsonrpc": "2.0", "id": number, **outcome})
-        except Exception:
-            logger.exception("the response to %s cannot be sent", excerpt(method))
-            line = self._link.encode_error(InternalError(), number)
-        del params, outcome  # frees memory while the peer reads
+        del params  # frees memory while the peer reads
         await self._link.write(line)
         if not self._requests:
             self._link.flush()  # nothing more is about to be written in this turn of the event loop
@@ -125,51 +122,60 @@ class InFlight:
         self._handshakes -= 1
         if succeeded:
             self.handshake = None
+            self._side.settle()
         self.awaits_handshake = self.handshake is not None and self._handshakes == 0
 
-    async def _outcome(self, number: Any, method: str, params: Any) -> dict[str, Any]:
-        """Call the handler; returns the `result` or `error` of the response. The peer learns nothing about failures."""
+    async def _answer(self, number: Any, method: str, params: Any) -> tuple[bytes, bool]:
+        """Call the handler; returns the line of the response, and true for a result. It hides how a handler failed."""
         task = asyncio.current_task()
         try:
-            if method == self.handshake and self._handshakes == 1:
-                self._side.choose(params)
-                if number is None and not self._side.null_ids:  # another version would have allowed it
-                    raise InvalidRequestError("Invalid request: `id` must be a string or an integer")
-            return {"result": await self._result(method, params)}
+            if method == self.handshake:
+                self._side.choose(params, has_null_id=number is None)
+            return await self._result(number, method, params), True
         except RequestError as error:
             if isinstance(error, UnfitParams):
                 self.report_invalid(method, params, error)
-            return {"error": self._error_json(method, error)}
+            return self._error_line(number, method, error), False
         except asyncio.CancelledError:
             if self._link.write_ended.is_set():
                 raise
-            return {"error": ERROR_CLASSES.get(-32800, InternalError)().to_json()}
+            return self._error_line(number, method, ERROR_CLASSES.get(-32800, InternalError)()), False
         except PROGRAM_ENDS:
             raise
         except BaseException as error:
             if not is_running(task):
                 raise
             self._link.log.handler_failed(excerpt(method), error, is_closed=self._link.reason is not None)
-            return {"error": InternalError().to_json()}
+            return self._error_line(number, method, InternalError()), False
 
-    async def _result(self, method: str, params: Any) -> Any:
-        capabilities, succeeded = self._side.capabilities, False
+    async def _result(self, number: Any, method: str, params: Any) -> bytes:
+        """The line with the result. Both sides are held to what it advertises only if it can be sent."""
+        side, capabilities, succeeded = self._side, self._side.capabilities, False
         trial = capabilities.begin(method, params)
         try:
-            result = await dispatch_request(self._side.handler, method, params, on_drop=self._link.options.on_drop)
+            result = await dispatch_request(side.handler, method, params, on_drop=self._link.options.on_drop)
+            side.check_version(method, result)
+            line = self._result_line(number, method, result)
             capabilities.sent(method, "result", result)
             succeeded = True
         finally:
             if trial is not None:
                 capabilities.end(trial, keep=succeeded)
-        return result
+        return line
 
-    def _error_json(self, method: str, error: RequestError) -> dict[str, Any]:
+    def _result_line(self, number: Any, method: str, result: Any) -> bytes:
         try:
-            return error.to_json()
+            return self._link.encode({"jsonrpc": "2.0", "id": number, "result": result})
+        except Exception:
+            logger.exception("the response to %s cannot be sent", excerpt(method))
+            raise InternalError from None
+
+    def _error_line(self, number: Any, method: str, error: RequestError) -> bytes:
+        try:
+            return self._link.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
         except Exception:
             logger.exception("the error from the handler of %s cannot be sent", excerpt(method))
-            return InternalError().to_json()
+            return self._link.encode_error(InternalError(), number)
 
     def report_invalid(self, method: str, params: Any, error: UnfitParams) -> None:
         """Call the hook `on_invalid`."""

@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from .connection import Connection
 from .dispatch import Handler, Peer, Remote
-from .negotiation import Offer, by_version, check_factories, version_of
+from .negotiation import Proposal, VersionPeer, by_version, check_factories, check_version, version_of
 from .options import ConnectionOptions
 from .process import ProcessTransport, start_process
 from .transport import Transport
@@ -187,16 +187,17 @@ class AgentConnection(Generic[C_co]):
 
     async def _negotiate(self, connection: Connection, params: Mapping[int, Any]) -> Any:
         """Let the agent choose a version; returns the stub for it."""
-        stubs = {version: self._stub(version, connection) for version in params}
-        offer = Offer(PROTOCOLS, {version: stubs[version].CODEC.encode(params[version]) for version in params})
+        stubs = {version: self._stub(version, VersionPeer(connection, version)) for version in params}
+        proposal = Proposal(PROTOCOLS, {version: stubs[version].CODEC.encode(params[version]) for version in params})
 
         def make(version: int) -> Handler:
             made = self._handler = self._factory[version](stubs[version])
             handler: Handler = made
+            check_version(handler, version)
             return handler
 
-        version, handler, answered = await connection.start_with(offer, make)
-        method = handler.PEER_METHODS[offer.negotiation.method]
+        version, handler, answered = await connection.start_with(proposal, make)
+        method = handler.PEER_METHODS[proposal.negotiation.method]
         agent = stubs[version]
         agent.negotiated = await getattr(self._stub(version, answered), method.handler)(params[version])
         return agent
