@@ -57,8 +57,8 @@ class ConnectionOptions:
     cleanup_seconds: float = 2.0
     """The seconds that cancelled handlers may take to clean up before they are abandoned."""
     check_capabilities: bool = True
-    """Require the handshake first, and refuse calls that the peer has not advertised. To choose a version, the handshake
-    is required in any case."""
+    """Require the handshake first, and refuse calls that the peer has not advertised. To choose a version, the
+    handshake is required in any case."""
     on_message: Callable[[Literal["in", "out"], bytes], object] | None = None
     """Called with every message, as it is on the wire."""
     on_drop: OnDrop | None = None
