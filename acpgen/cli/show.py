@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from acpgen.cli import completion, options
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics
+
+if TYPE_CHECKING:
+    from acpgen.show.describe import Describer, Description
 
 
 @options.takes_sources
@@ -34,11 +38,10 @@ def show_command(
     - `acpgen show ContentBlock --protocol 2`
     - `acpgen show InitializeResponse --extension auth-state --format json`
     """
-    from acpgen.diagnostics import InputError
     from acpgen.emit.signatures import Signatures
     from acpgen.emit.versions import folder
     from acpgen.pipeline import compile_protocol, load
-    from acpgen.show.describe import Describer, Description
+    from acpgen.show.describe import Describer
     from acpgen.show.display import render_json, render_text
     from acpgen.sources.inputs import find_all_inputs
 
@@ -50,7 +53,15 @@ def show_command(
         Describer(each.composed, each.model, Signatures(each.model, folder=place))
         for each, place in zip(compiled, places, strict=True)
     ]
-    entries, errors = list[Description](), list[InputError]()
+    entries = _described(name, describers)
+    print_data(render_json(name, entries) if form is DataFormat.JSON else render_text(entries))
+
+
+def _described(name: str, describers: Sequence[Describer]) -> list[Description]:
+    """What a name means in any of the protocols. Raises `InputError` if it means nothing in all of them."""
+    from acpgen.diagnostics import InputError
+
+    entries, errors = list[Any](), list[InputError]()
     for describer in describers:
         try:
             entries += describer.describe(name)
@@ -58,4 +69,4 @@ def show_command(
             errors.append(error)
     if not entries:
         raise errors[0]
-    print_data(render_json(name, entries) if form is DataFormat.JSON else render_text(entries))
+    return entries
