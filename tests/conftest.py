@@ -59,8 +59,16 @@ SAMPLED = {
 
 
 LONGEST = (
-    *("test_types", "test_package", "test_texts", "test_import", "test_history", "test_init", "test_facts"),
-    *("test_docs", "test_benchmarks", "test_runtime_memory", "test_runtime_fuzz", "test_sizes"),
+    *("test_types", "test_package", "test_texts", "test_import", "test_docs_snippets", "test_init"),
+    *(
+        "test_history",
+        "test_facts",
+        "test_docs",
+        "test_benchmarks",
+        "test_runtime_memory",
+        "test_runtime_fuzz",
+        "test_sizes",
+    ),
     "test_rfd_extract_hostile",
 )
 """Modules with few tests that take long: they start first, so that no process works alone at the end."""

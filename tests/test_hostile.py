@@ -172,7 +172,7 @@ def package_of(definitions: Node, folder: Path) -> dict[str, str]:
         folder.mkdir(exist_ok=True)
         (folder / "schema.json").write_text(text, encoding="utf-8")
         sources = Sources(schema=folder / "schema.json")
-        built = build(BuildOptions(sources=sources, roles=tuple(Role), out=folder / "out"))
+        built = build(BuildOptions(sources=(sources,), roles=tuple(Role), out=folder / "out"))
         assert built.plan is not None
         _BUILT[text] = {path: text for path, text in built.plan.files.items() if path != "acpgen.lock"}
     return _BUILT[text]
@@ -225,7 +225,7 @@ def _skeleton(text: str) -> str:
 
 MODULES = {
     *(path.partition(".")[0] for path in RUNTIME),
-    *("agent", "client", "codec", "errors", "methods", "types", None),
+    *("agent", "client", "codec", "errors", "methods", "types", "versions", None),
 }
 LIBRARY = {
     *("__future__", "asyncio", "builtins", "collections.abc", "contextlib", "contextvars", "dataclasses", "logging"),

@@ -137,7 +137,7 @@ HALVES = (range(SESSIONS // 2), range(SESSIONS // 2, SESSIONS))
 
 def left_in(connection: Any) -> dict[str, int]:
     """How much a connection holds on to, by the attribute that does: its dicts and sets, and its tasks."""
-    parts = (connection._link, connection._in_flight, connection._capabilities, connection)
+    parts = (connection._link, connection._in_flight, connection._side.capabilities, connection)
     held = {
         "tasks": connection._link.tasks._running,
         **{name: value for part in parts for name, value in vars(part).items()},

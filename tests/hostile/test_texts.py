@@ -55,7 +55,7 @@ def _files(sources: Sources) -> Mapping[str, str] | None:
         model, _ = model_of(sources)
     except InputError:
         return None
-    return emit(model, tuple(Role), runtime=False).files
+    return emit([model], tuple(Role), runtime=False).files
 
 
 @contextmanager
