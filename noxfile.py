@@ -69,7 +69,7 @@ def lint(session: nox.Session) -> None:
     _install(session, "lint")
     paths = [
         path
-        for path in ("acpgen", "templates/runtime", "tests", "examples", "benchmarks", "noxfile.py")
+        for path in ("acpgen", "templates/runtime", "schema/helpers", "tests", "examples", "benchmarks", "noxfile.py")
         if (ROOT / path).exists()
     ]
     session.run("ruff", "check", *paths)

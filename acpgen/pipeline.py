@@ -177,7 +177,7 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
     package = make_package([each.model for each in compiled], options, timings)
     with timings.stage("plan"):
         plan, gone = _planned(package, options, old=old, head=head)
-    found = (*diagnostics, *plan.notes, *gone)
+    found = (*diagnostics, *package.notes, *plan.notes, *gone)
     return Built(plan=plan, old=old, head=head, names=package.names, diagnostics=found, timings=timings)
 
 

@@ -12,8 +12,10 @@ from itertools import groupby
 
 from jinja2 import Environment
 
+from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.aliases import usable
 from acpgen.emit.errors import ErrorsView, merged_errors
+from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.modules import sources, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment
 from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
@@ -25,12 +27,14 @@ from acpgen.ir.model import Errors, Model, Role
 class Package:
     """A package: its files (relative path to text), its public names, and the former names that it keeps as aliases.
 
-    In a package of several versions, a name of a version starts with its subpackage ("v1.Agent").
+    In a package of several versions, a name of a version starts with its subpackage ("v1.Agent"). `notes` name the
+    helpers that are left out.
     """
 
     files: Mapping[str, str]
     names: tuple[str, ...]
     renames: Mapping[str, str]
+    notes: tuple[Diagnostic, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,7 @@ class _Folder:
     modules: Mapping[str, str]
     exports: Mapping[str, list[str]]
     subpackages: Sequence[Code] = ()
+    helpers: Helpers | None = None
 
 
 def emit(
@@ -57,7 +62,7 @@ def emit(
     """
     renames = tuple(renames)
     environment = make_environment()
-    files, names, kept = {"py.typed": ""}, list[str](), dict[str, str]()
+    files, names, kept, notes = {"py.typed": ""}, list[str](), dict[str, str](), list[Diagnostic]()
     for each in _folders(environment, models, roles, runtime=runtime):
         aliases = usable(renames, {**each.exports, **{f".{name}": () for name in each.subpackages}})
         public = [name for exported in each.exports.values() for name in exported] + list(each.subpackages)
@@ -66,7 +71,36 @@ def emit(
         files[f"{each.path}__init__.py"] = _init(environment, each, roles, public=public, renames=aliases)
         names += [prefix + name for name in public]
         kept |= {prefix + old: prefix + new for old, new in aliases.items()}
-    return Package(files=files, names=tuple(sorted(names)), renames=kept)
+        if each.helpers:
+            files |= _helper_files(environment, each.helpers, each.path)
+            notes += [_left_out(f"{each.path}{FOLDER}/{name}.py", of) for name, of in each.helpers.left_out.items()]
+    return Package(files=files, names=tuple(sorted(names)), renames=kept, notes=tuple(notes))
+
+
+def _helper_files(environment: Environment, helpers: Helpers, path: str) -> dict[str, str]:
+    """The subpackage with the helpers of a version. `path` is the folder of the version."""
+    if not helpers.texts:
+        return {}
+    doc = "Helpers for common messages and states. Nothing else in this package needs them."
+    public = [name for names in helpers.exports.values() for name in names]
+    template = environment.get_template("__init__.py.jinja")
+    init = template.render(
+        module_doc=docstring(doc, 0),
+        imports=_imports(helpers.exports),
+        exported=_name_lines(public, literal),
+        subpackages=(),
+        renames=(),
+    )
+    files = {"__init__": init, **helpers.texts}
+    return {f"{path}{FOLDER}/{name}.py": text for name, text in files.items()}
+
+
+def _left_out(path: str, missing: list[str]) -> Diagnostic:
+    return Diagnostic(
+        code="helper-left-out",
+        severity=Severity.NOTE,
+        message=f"{path} is left out: the schema has no {', '.join(missing)}",
+    )
 
 
 def _folders(
@@ -84,25 +118,40 @@ def _folders(
     exports = {".errors": _error_names(errors), **{f".{module}": names for module, names in copies.items() if names}}
     if len(models) == 1:
         modules |= version_modules(models[0], roles, up=".")
-        return [_Folder(models=models, modules=modules, exports=exports | version_exports(models[0], roles))]
+        exports |= version_exports(models[0], roles)
+        return [
+            _Folder(
+                models=models,
+                modules=modules,
+                exports=exports,
+                helpers=copy_helpers(models[0].protocol, exports),
+            )
+        ]
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
-    return [root, *(_version_folder(model, roles, errors) for model in models)]
+    return [root, *(_version_folder(model, roles, root, errors) for model in models)]
 
 
-def _version_folder(model: Model, roles: tuple[Role, ...], errors: Errors) -> _Folder:
-    """The subpackage of a version."""
+def _version_folder(model: Model, roles: tuple[Role, ...], root: _Folder, errors: Errors) -> _Folder:
+    """The subpackage of a version. `root` is the package, and `errors` are its errors."""
     codes = {each.code for each in model.errors.codes}
     known = Errors(object=None, codes=tuple(each for each in errors.codes if each.code in codes))
+    above = {f".{module}": names for module, names in root.exports.items()}
+    exports = {"..errors": _error_names(known), **version_exports(model, roles)}
     return _Folder(
         path=f"{folder(model)}/",
         models=[model],
         modules=version_modules(model, roles, up=".."),
-        exports={"..errors": _error_names(known), **version_exports(model, roles)},
+        exports=exports,
+        helpers=copy_helpers(model.protocol, above | exports),
     )
 
 
 def _error_names(errors: Errors) -> list[str]:
     return ["RequestError", *(code.name for code in errors.codes)]
+
+
+def _imports(exports: Mapping[str, list[str]]) -> list[Code]:
+    return [_import(module, names) for module, names in sorted(exports.items())]
 
 
 def _import(module: str, names: list[str]) -> Code:
@@ -135,7 +184,7 @@ def _init(
     origins = "\n\n".join(map(sources, each.models))
     return environment.get_template("__init__.py.jinja").render(
         module_doc=docstring(f"{protocol}: everything needed to {who}.\n\n{origins}", 0),
-        imports=[_import(module, names) for module, names in sorted(each.exports.items())],
+        imports=_imports(each.exports),
         exported=_name_lines(public, literal),
         subpackages=each.subpackages,
         renames=sorted(renames.items()),

@@ -1,0 +1,105 @@
+"""Copy helpers into a package: ordinary Python under `schema/helpers/` that uses the names of the protocol.
+
+acpgen knows nothing of their content. It reads their imports, and copies a helper if the package has all the names.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from acpgen.emit.runtime import HEADER
+from acpgen.schema.data import data_folder
+
+FOLDER = "helpers"
+"""The subpackage that holds the helpers."""
+
+_PACKAGE_LEVEL = 2
+"""The number of dots in an import from the package, as helpers write it: they lie in a subpackage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Helper:
+    """A helper: its text, its public names, the names that it imports by module, and the helpers that it imports from.
+
+    `lines` has the lines of `text` with an import from the package, counted from 0, and the module of each.
+    """
+
+    text: str
+    public: list[str]
+    imports: set[tuple[str, str]]
+    helpers: set[str]
+    lines: dict[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Helpers:
+    """The helpers of a version: text and public names by module, and the missing names of those that are left out."""
+
+    texts: Mapping[str, str]
+    exports: Mapping[str, list[str]]
+    left_out: Mapping[str, list[str]]
+
+
+def copy_helpers(protocol: int, exports: Mapping[str, Collection[str]]) -> Helpers:
+    """The helpers for a protocol that a package with `exports` can have.
+
+    `exports` has the names by module, relative to the folder of the version (".types", "..errors"). A helper that
+    imports a module that the package lacks (the one of another role) is not for this package, so it is not `left_out`.
+    """
+    modules = {module.lstrip("."): module for module in exports}
+    found = _read(protocol)
+    kept: dict[str, _Helper] = {}
+    left_out: dict[str, list[str]] = {}
+    for name, helper in found.items():
+        wanted = _wanted(helper, found)
+        if not {module for module, _ in wanted} <= modules.keys():
+            continue
+        if missing := sorted(each for module, each in wanted if each not in exports[modules[module]]):
+            left_out[name] = missing
+        else:
+            kept[name] = helper
+    return Helpers(
+        texts={name: f"{HEADER}\n{_with_dots(helper, modules)}" for name, helper in kept.items()},
+        exports={f".{name}": helper.public for name, helper in kept.items()},
+        left_out=left_out,
+    )
+
+
+def _wanted(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[tuple[str, str]]:
+    """The modules and names that a helper imports from the package, by itself or by another helper."""
+    return helper.imports.union(*(_wanted(helpers[name], helpers) for name in helper.helpers))
+
+
+def _with_dots(helper: _Helper, modules: Mapping[str, str]) -> str:
+    """The text, with a dot more in imports from a package that is one level up, as with several versions."""
+    lines = helper.text.split("\n")
+    for number, module in helper.lines.items():
+        lines[number] = lines[number].replace(f"..{module}", f".{modules[module]}", 1)
+    return "\n".join(lines)
+
+
+@cache
+def _read(protocol: int) -> dict[str, _Helper]:
+    """The helpers for a protocol by module: those for all protocols, and its own."""
+    folder = data_folder() / "schema" / FOLDER
+    paths = sorted([*folder.glob("*.py"), *folder.glob(f"v{protocol}/*.py")], key=lambda path: path.stem)
+    return {path.stem: _parse(path) for path in paths}
+
+
+def _parse(path: Path) -> _Helper:
+    text = path.read_text(encoding="utf-8")
+    helper = _Helper(text=text, public=[], imports=set(), helpers=set(), lines={})
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names, level=level) if level == _PACKAGE_LEVEL:
+                helper.imports.update((module, each.name) for each in names)
+                helper.lines[node.lineno - 1] = module
+            case ast.ImportFrom(module=str(module), level=1):
+                helper.helpers.add(module)
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                helper.public.extend(ast.literal_eval(value))
+    return helper
