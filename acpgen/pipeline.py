@@ -165,23 +165,23 @@ def build(options: BuildOptions, *, full: bool = False) -> Built:
         inputs, notes = find_all_inputs(options.sources)
         head = manifest_head(inputs, options)
         old = usable_manifest(options.out)
-        current = old if not full and unchanged(options.out, head) else None
-    if current is not None and not options.strict:
-        return Built(plan=None, old=current, head=head, names=current.names, diagnostics=(), timings=timings)
-    compiled = [_compiled(each, options, timings) for each in inputs]
+        up_to_date = old if not full and unchanged(options.out, head) else None
+    if up_to_date is not None and not options.strict:
+        return Built(plan=None, old=up_to_date, head=head, names=up_to_date.names, diagnostics=(), timings=timings)
+    compiled = [_load_and_compile(each, options, timings) for each in inputs]
     diagnostics = [*notes, *(found for each in compiled for found in each.diagnostics)]
     if options.strict:
         _refuse_warnings(diagnostics)
-    if current is not None:  # compiled only to refuse warnings: the manifest does not record them
-        return Built(plan=None, old=current, head=head, names=current.names, diagnostics=(), timings=timings)
+    if up_to_date is not None:  # compiled only to refuse warnings: the manifest does not record them
+        return Built(plan=None, old=up_to_date, head=head, names=up_to_date.names, diagnostics=(), timings=timings)
     package = make_package([each.model for each in compiled], options, timings)
     with timings.stage("plan"):
-        plan, gone = _planned(package, options, old=old, head=head)
-    found = (*diagnostics, *package.notes, *plan.notes, *gone)
+        plan, dropped_names = _planned(package, options, old=old, head=head)
+    found = (*diagnostics, *package.notes, *plan.notes, *dropped_names)
     return Built(plan=plan, old=old, head=head, names=package.names, diagnostics=found, timings=timings)
 
 
-def _compiled(inputs: Inputs, options: BuildOptions, timings: Timings) -> Compiled:
+def _load_and_compile(inputs: Inputs, options: BuildOptions, timings: Timings) -> Compiled:
     with timings.stage("load"):
         loaded = load(inputs)
     return compile_protocol(loaded, options.types, timings)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, Sources
+from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, SchemaChoice
 from acpgen.config.keys import is_open_by_default
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error
@@ -42,7 +42,7 @@ class Project:
 
     folder: Path
     role: Role
-    sources: tuple[Sources, ...]
+    sources: tuple[SchemaChoice, ...]
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diff.compare import compare
 from acpgen.diff.findings import Comparison, DiffFinding, Wire
 from acpgen.ir.methods import messages_of
@@ -25,7 +25,7 @@ from tests.support import Packages, model_of
 
 
 @cache
-def _model(sources: Sources) -> Model:
+def _model(sources: SchemaChoice) -> Model:
     return model_of(sources)[0]
 
 
@@ -50,7 +50,7 @@ class Pair:
         return Pair(old=self.new, new=self.old)
 
 
-def pair_of(old: Sources, new: Sources) -> Pair:
+def pair_of(old: SchemaChoice, new: SchemaChoice) -> Pair:
     """A pair of packages."""
     return Pair(old=Subject(label="old", sources=old), new=Subject(label="new", sources=new))
 
@@ -61,12 +61,12 @@ class Written:
     def __init__(self, home: Path) -> None:
         self._home = home
 
-    def __call__(self, schema: Mapping[str, Any], protocol: int = 1) -> Sources:
+    def __call__(self, schema: Mapping[str, Any], protocol: int = 1) -> SchemaChoice:
         """The sources of a schema given as data."""
         text = json.dumps(schema)
         path = self._home / f"{digest(text.encode())[:16]}.json"  # the name is part of the package, and so of the cache
         path.write_text(text, encoding="utf-8")
-        return Sources(protocol=protocol, schema=path)
+        return SchemaChoice(protocol=protocol, schema=path)
 
 
 def holds(after: Any, before: Any) -> bool:

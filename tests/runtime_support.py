@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 
 T = TypeVar("T")
 
-V1 = Sources(protocol=1, release="2026-11-02")
-V2 = Sources(protocol=2, release="2026-11-02")
-OLD = Sources(protocol=1, release="0.10.8")
+V1 = SchemaChoice(protocol=1, release="2026-11-02")
+V2 = SchemaChoice(protocol=2, release="2026-11-02")
+OLD = SchemaChoice(protocol=1, release="0.10.8")
 BASES = {"v1": V1, "v2": V2, "old v1": OLD}
 EVERY_BASE = pytest.mark.parametrize("sources", BASES.values(), ids=BASES.keys())
 """For tests that hold for every bundled base: `packages(sources)` is its package."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.package import emit
 from acpgen.ir.model import Model, Options, Role
@@ -70,13 +70,15 @@ def errors_of(composed: Composed) -> list[Diagnostic]:
     return [found for found in composed.diagnostics if found.severity is Severity.ERROR]
 
 
-def model_of(sources: Sources, options: Options | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
+def model_of(sources: SchemaChoice, options: Options | None = None) -> tuple[Model, tuple[Diagnostic, ...]]:
     """The model that `sources` compile to, with what was said on the way."""
     compiled = compile_protocol(load(find_inputs(sources)), options or Options())
     return compiled.model, compiled.diagnostics
 
 
-def package_folder(*sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None) -> Path:
+def package_folder(
+    *sources: SchemaChoice, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+) -> Path:
     """A package in the cache on disk, of one or several versions, built if missing. Read it, and change nothing in it.
 
     The files are those of the templates: unformatted, which means the same and takes half as long.
@@ -96,7 +98,7 @@ def _files(inputs: Inputs) -> list[InputFile]:
 
 @cache
 def package_files(
-    sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+    sources: SchemaChoice, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
 ) -> Mapping[str, str]:
     """The files of a package from the cache on disk."""
     folder = package_folder(sources, roles=roles, options=options)
@@ -155,7 +157,7 @@ class Packages:
         self._known: dict[object, ModuleType] = {}
 
     def __call__(
-        self, *sources: Sources, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+        self, *sources: SchemaChoice, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
     ) -> ModuleType:
         """The imported package for `sources`, of several versions if there are several; with both roles by default."""
         key = (sources, roles, options)
@@ -167,7 +169,7 @@ class Packages:
 
     def of(self, schema: Mapping[str, Any], options: Options | None = None) -> ModuleType:
         """The imported package for a schema given as data, of protocol 1."""
-        return self(Sources(schema=self.write(schema)), options=options)
+        return self(SchemaChoice(schema=self.write(schema)), options=options)
 
     def write(self, schema: Mapping[str, Any]) -> Path:
         """A file with `schema` in it."""

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from benchmarks import __main__, contenders, generation, imports, stdio
 from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
@@ -64,7 +64,7 @@ def test_messages_are_valid(name: str) -> None:
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_messages_come_back_as_they_were(name: str, packages: Packages) -> None:
-    acp = packages(Sources())
+    acp = packages(SchemaChoice())
     entry = CORPUS[name]
     raw = payload(entry["message"])
     assert acp.encode(acp.decode(getattr(acp, str(entry["type"])), raw)) == raw

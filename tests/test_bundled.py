@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Enum
 from acpgen.schema.bundled import Release, list_releases
 from acpgen.schema.walk import walk
@@ -121,7 +121,7 @@ def test_the_newest_release_is_what_the_official_sdk_has(official: Path, protoco
 
 @EVERY
 def test_everything_that_becomes_code_is_described(release: Release) -> None:
-    model, _ = model_of(Sources(protocol=release.protocol, release=release.name))
+    model, _ = model_of(SchemaChoice(protocol=release.protocol, release=release.name))
     assert [each.name for each in model.definitions if not each.doc] == []
     assert [each.wire for each in model.methods if not each.doc] == []
     nodes = dict(described(read(release.schema)))  # `enum` leaves no room for descriptions, `const` does
@@ -238,5 +238,5 @@ def test_every_extension_that_fits_can_be_built_alone(release: Release) -> None:
     fitting = fitting_fragments(release)
     assert len(fitting) > 10
     for spec in fitting:
-        model, _ = model_of(Sources(protocol=release.protocol, release=release.name, extensions=(spec,)))
+        model, _ = model_of(SchemaChoice(protocol=release.protocol, release=release.name, extensions=(spec,)))
         assert model.definitions, spec

@@ -14,7 +14,7 @@ import typer
 import typer.main
 from typer.cli import get_docs_for_click
 
-from acpgen.cli import options
+from acpgen.cli import parameters
 from acpgen.cli.app import make_app
 from acpgen.config.keys import KEYS, Key, ValueKind
 from tests.support import REPOSITORY
@@ -81,6 +81,6 @@ def test_each_key_is_an_option_of_a_build(key: Key) -> None:
 
 
 def test_each_option_of_a_build_is_a_key() -> None:
-    asked = inspect.signature(options._output_options).parameters
-    given = options._output_options(**{name: each.default for name, each in asked.items()})
-    assert given.wishes.keys() == {key.name for key in KEYS.values() if key.option}
+    shared = inspect.signature(parameters._output_options).parameters
+    given = parameters._output_options(**{name: each.default for name, each in shared.items()})
+    assert given.values.keys() == {key.name for key in KEYS.values() if key.option}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from tests.runtime_support import V1
 from tests.support import Packages, schema_of
@@ -100,7 +100,7 @@ def test_aliases_of_null(packages: Packages) -> None:
 
 @pytest.fixture(scope="module")
 def acp(packages: Packages) -> ModuleType:
-    return packages(Sources(release="2026-11-02"))
+    return packages(SchemaChoice(release="2026-11-02"))
 
 
 # --- Strictness -----------------------------------------------------------------------------------------------------
@@ -487,7 +487,7 @@ def test_a_large_array(acp: ModuleType) -> None:
     [{}, {"a": None}, {"a": {"b": [1, {"c": 2.5}]}, "camelCase": True, "snake_case": "x", "extra": {"extra": 1}}],
 )
 def test_other_members_re_emit_everything(packages: Packages, extra: dict[str, Any]) -> None:
-    acp = packages(Sources(protocol=2, release="2026-11-02"))
+    acp = packages(SchemaChoice(protocol=2, release="2026-11-02"))
     raw = {"type": "_x", "methodId": "m", "name": "n", **extra}
     value = acp.decode(acp.AuthMethod, raw)
     assert type(value) is acp.AuthMethodOther
@@ -496,13 +496,13 @@ def test_other_members_re_emit_everything(packages: Packages, extra: dict[str, A
 
 
 def test_what_is_declared_wins_over_extra(packages: Packages) -> None:
-    acp = packages(Sources(protocol=2, release="2026-11-02"))
+    acp = packages(SchemaChoice(protocol=2, release="2026-11-02"))
     value = acp.AuthMethodOther(type="_x", method_id="m", name="n", extra={"name": "another", "more": 1})
     assert acp.encode(value) == {"type": "_x", "methodId": "m", "name": "n", "more": 1}
 
 
 def test_keep_unknown_loses_nothing(packages: Packages) -> None:
-    acp = packages(Sources(release="2026-11-02"), options=Options(keep_unknown=True))
+    acp = packages(SchemaChoice(release="2026-11-02"), options=Options(keep_unknown=True))
     raw = {
         "sessionId": "s",
         "prompt": [TEXT | {"later": {"a": 1}}],
@@ -532,7 +532,7 @@ def test_keep_unknown_with_a_property_called_extra_is_refused(packages: Packages
 
 
 def test_open_unions_take_unknown_tags(packages: Packages) -> None:
-    acp = packages(Sources(release="2026-11-02"), options=Options(open=True))
+    acp = packages(SchemaChoice(release="2026-11-02"), options=Options(open=True))
     raw = {"sessionUpdate": "_new", "value": {"a": [1]}}
     value = acp.decode(acp.SessionUpdate, raw)
     assert type(value) is acp.SessionUpdateOther
@@ -546,7 +546,7 @@ def test_open_unions_take_unknown_tags(packages: Packages) -> None:
 
 def test_open_unions_with_members_without_tag(packages: Packages) -> None:
     """They come first, in the order of the schema; what none of them takes is kept."""
-    acp = packages(Sources(release="2026-11-02"), options=Options(open=True))
+    acp = packages(SchemaChoice(release="2026-11-02"), options=Options(open=True))
     stdio = {"name": "n", "command": "c", "args": [], "env": []}
     assert type(acp.decode(acp.McpServer, stdio)) is acp.McpServerStdio
     raw = {"type": "acp", "name": "n", "serverId": "x"}
@@ -584,7 +584,7 @@ def test_open_enumerations_take_unknown_values(packages: Packages) -> None:
 
 
 def test_both_options_together(packages: Packages) -> None:
-    acp = packages(Sources(release="2026-11-02"), options=Options(open=True, keep_unknown=True))
+    acp = packages(SchemaChoice(release="2026-11-02"), options=Options(open=True, keep_unknown=True))
     raw = {"sessionId": "s", "update": {"sessionUpdate": "_new", "a": 1}, "b": 2}
     assert acp.encode(acp.decode(acp.SessionNotification, raw)) == raw
 

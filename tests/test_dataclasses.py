@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import (
     Alias,
     AnyJson,
@@ -43,7 +43,7 @@ from tests.test_probes import contains
 
 pytestmark = pytest.mark.every_python
 
-SOURCES = {1: Sources(protocol=1, release="2026-11-02"), 2: Sources(protocol=2, release="2026-11-02")}
+SOURCES = {1: SchemaChoice(protocol=1, release="2026-11-02"), 2: SchemaChoice(protocol=2, release="2026-11-02")}
 
 
 class Samples:
@@ -106,7 +106,7 @@ class Samples:
 
 
 @functools.cache
-def model_for(sources: Sources) -> Model:
+def model_for(sources: SchemaChoice) -> Model:
     return model_of(sources)[0]
 
 

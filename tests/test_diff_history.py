@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diff.findings import Comparison, SourceVerdict, Use, Wire
 from tests.diff_support import Pair, expected, mirrored, observed, pair_of, shared_messages, still_calls
 from tests.published import published
@@ -47,7 +47,9 @@ EVERY = pytest.mark.parametrize(
 def of(bump: Bump) -> Pair:
     protocol, kind, old, new = bump
     file = "schema.json" if kind == "stable" else "schema.unstable.json"
-    return pair_of(*(Sources(protocol=protocol, schema=published(f"v{protocol}/{each}/{file}")) for each in (old, new)))
+    return pair_of(
+        *(SchemaChoice(protocol=protocol, schema=published(f"v{protocol}/{each}/{file}")) for each in (old, new))
+    )
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Method, MethodKind, Ref, Role
 from tests.published import published
 from tests.support import Packages, schema_of
@@ -30,12 +30,12 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(coroutine)
 
 
-def sources_of(version: str) -> Sources:
+def sources_of(version: str) -> SchemaChoice:
     """ "v1" and "v2" are bundled; "v1 unstable" and "v2 unstable" are upstream's."""
     protocol = int(version[1])
     if UNSTABLE not in version:
         return SOURCES[protocol]
-    return Sources(protocol=protocol, schema=published(f"v{protocol}/2026-11-02/schema.unstable.json"))
+    return SchemaChoice(protocol=protocol, schema=published(f"v{protocol}/2026-11-02/schema.unstable.json"))
 
 
 class Loopback:
@@ -192,7 +192,7 @@ def test_a_handler_that_is_not_overridden(packages: Packages, role: Role) -> Non
 
 def test_the_same_method_as_request_and_as_notification(packages: Packages) -> None:
     """`mcp/message` was both, on both sides; `$/cancel_request` is on both sides, too."""
-    acp = packages(Sources(schema=published("v1/1.21.0/schema.unstable.json")))
+    acp = packages(SchemaChoice(schema=published("v1/1.21.0/schema.unstable.json")))
     raw = {"connectionId": "c", "method": "m"}
     for role in Role:
         handler = recording(acp, role, results={"mcp_message": [1]})
@@ -417,7 +417,7 @@ def fragment(folder: Path) -> Path:
 
 
 def test_a_vendors_methods_are_typed(packages: Packages, tmp_path: Path) -> None:
-    acp = packages(Sources(release="2026-11-02", extensions=(str(fragment(tmp_path)),)))
+    acp = packages(SchemaChoice(release="2026-11-02", extensions=(str(fragment(tmp_path)),)))
     seen: list[Any] = []
 
     class Acme(acp.Agent):  # type: ignore[misc, name-defined]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Severity
 from acpgen.ir.model import Cancel, Envelope
 from tests.published import published
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.every_python
 def envelope_of(folder: Path, schema: dict[str, Any]) -> Envelope:
     path = folder / "schema.json"
     path.write_text(json.dumps(schema), encoding="utf-8")
-    return model_of(Sources(schema=path))[0].envelope
+    return model_of(SchemaChoice(schema=path))[0].envelope
 
 
 def small_schema(**more: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def small_schema(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_bundled_schemas(protocol: int, release: str, envelope: Envelope) -> None:
-    assert model_of(Sources(protocol=protocol, release=release))[0].envelope == envelope
+    assert model_of(SchemaChoice(protocol=protocol, release=release))[0].envelope == envelope
 
 
 def test_the_rules_read_the_structure_and_no_names(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_schema_without_envelopes_leaves_it_to_json_rpc(tmp_path: Path) -> Non
 
 def batches_in(schema: Path, *, protocol: int) -> list[tuple[Severity, str | None]]:
     """How grave the findings about batches are, and where they are."""
-    _, diagnostics = model_of(Sources(protocol=protocol, schema=schema))
+    _, diagnostics = model_of(SchemaChoice(protocol=protocol, schema=schema))
     return [(found.severity, found.pointer) for found in diagnostics if found.code == "batches"]
 
 

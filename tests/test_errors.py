@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from tests.support import Packages, schema_of
 
@@ -30,7 +30,7 @@ CODES = {
 
 @pytest.fixture(scope="module")
 def acp(packages: Packages) -> ModuleType:
-    return packages(Sources(release="2026-11-02"))
+    return packages(SchemaChoice(release="2026-11-02"))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_the_codes_of_the_schema_are_known(acp: ModuleType) -> None:
 
 
 def test_the_codes_of_version_two(packages: Packages) -> None:
-    acp = packages(Sources(protocol=2, release="2026-11-02"))
+    acp = packages(SchemaChoice(protocol=2, release="2026-11-02"))
     assert acp.errors.ERROR_CLASSES.keys() == CODES.keys() | {-32022}
     assert acp.UnsupportedProtocolVersionError().to_json() == {
         "code": -32022,
@@ -176,7 +176,7 @@ def test_the_repr_names_class_message_and_code(acp: ModuleType) -> None:
 
 @pytest.fixture(scope="module")
 def auth(packages: Packages) -> ModuleType:
-    return packages(Sources(release="0.10.8", extensions=("auth-methods",)))
+    return packages(SchemaChoice(release="0.10.8", extensions=("auth-methods",)))
 
 
 def test_additional_members_of_the_error_are_typed(auth: ModuleType) -> None:
@@ -207,7 +207,7 @@ def test_a_malformed_additional_member_leaves_the_error_malformed(auth: ModuleTy
 
 def test_keep_unknown_keeps_the_members_of_an_error(packages: Packages) -> None:
     """A proxy must not lose them."""
-    acp = packages(Sources(release="2026-11-02"), options=Options(keep_unknown=True))
+    acp = packages(SchemaChoice(release="2026-11-02"), options=Options(keep_unknown=True))
     raw = {"code": -32000, "message": "m", "later": {"a": 1}}
     assert acp.RequestError.from_json(raw).to_json() == raw
 
@@ -215,7 +215,7 @@ def test_keep_unknown_keeps_the_members_of_an_error(packages: Packages) -> None:
 @pytest.mark.parametrize("data", [{"sessionId": "s"}, {"anything": [1]}, "text", None])
 def test_data_with_a_type(packages: Packages, data: Any) -> None:
     """Version 2 says what the data of some errors is."""
-    acp = packages(Sources(protocol=2, release="2026-11-02"))
+    acp = packages(SchemaChoice(protocol=2, release="2026-11-02"))
     raw = {"code": -32002, "message": "m", "data": data}
     assert acp.RequestError.from_json(raw).to_json() == raw
     typed = acp.SessionNotFoundErrorData(session_id="s")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError, Report, Severity
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
@@ -50,7 +50,7 @@ def test_a_copy_of_a_bundled_schema_has_its_gates(tmp_path: Path, protocol: int,
     of_copy = gated("--schema", path, "--protocol", str(protocol), cwd=tmp_path)
     assert of_copy == gated("--protocol", str(protocol), cwd=tmp_path)
     assert (len([gate for gate in of_copy.values() if gate]), len(of_copy)) == (gates, methods)
-    copied, bundled = (model_of(Sources(schema=each, protocol=protocol))[0] for each in (path, None))
+    copied, bundled = (model_of(SchemaChoice(schema=each, protocol=protocol))[0] for each in (path, None))
     assert copied.negotiation == bundled.negotiation
 
 
@@ -76,7 +76,7 @@ def test_a_path_that_is_not_there_leaves_its_methods_without_a_gate(tmp_path: Pa
     found = gated("--schema", path, cwd=tmp_path)
     assert found["session/list"] is None
     assert found["elicitation/create"] == "clientCapabilities.elicitation.form of InitializeRequest"
-    _, diagnostics = model_of(Sources(schema=path))
+    _, diagnostics = model_of(SchemaChoice(schema=path))
     (note,) = [found for found in diagnostics if found.code == "no-gate"]
     assert note.severity is Severity.NOTE
     assert note.message.endswith(": elicitation/complete, session/list")
@@ -94,7 +94,7 @@ def test_the_note_is_shown_with_verbose(tmp_path: Path) -> None:
 
 def test_methods_of_ones_own_are_no_news(tmp_path: Path) -> None:
     small = {"$defs": {"WaveNotification": {"type": "object", "x-side": "agent", "x-method": "_wave"}}}
-    _, diagnostics = model_of(Sources(schema=own(tmp_path, small)))
+    _, diagnostics = model_of(SchemaChoice(schema=own(tmp_path, small)))
     assert diagnostics == ()
 
 
@@ -104,7 +104,7 @@ def test_a_method_that_is_no_string_is_an_error_at_its_place(tmp_path: Path, met
     root = deepcopy(raw_schema(1))
     root["$defs"]["PromptRequest"]["x-method"] = method
     with pytest.raises(InputError) as caught:
-        model_of(Sources(schema=own(tmp_path, root)))
+        model_of(SchemaChoice(schema=own(tmp_path, root)))
     assert [(found.code, found.pointer) for found in caught.value.diagnostics] == [
         ("bad-schema", "/$defs/PromptRequest/x-method")
     ]
@@ -118,7 +118,7 @@ def test_the_manifest_knows_the_facts(tmp_path: Path) -> None:
 
 
 def test_a_protocol_of_which_nothing_is_known(tmp_path: Path) -> None:
-    model, _ = model_of(Sources(schema=own(tmp_path, raw_schema(1)), protocol=7))
+    model, _ = model_of(SchemaChoice(schema=own(tmp_path, raw_schema(1)), protocol=7))
     assert model.negotiation is None
     assert {method.gate for method in model.methods} == {None}
 
@@ -136,7 +136,7 @@ def test_bundled_negotiations_hold_in_the_schema_of_their_release(release: Any) 
 
 
 def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages: Packages) -> None:
-    model = model_of(Sources(protocol=2))[0]
+    model = model_of(SchemaChoice(protocol=2))[0]
     assert model.negotiation == Negotiation(
         method="initialize",
         version="protocolVersion",
@@ -147,7 +147,7 @@ def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages:
             supported="supported",
         ),
     )
-    record = packages(Sources(protocol=2)).methods.PROTOCOL_INFO.negotiation
+    record = packages(SchemaChoice(protocol=2)).methods.PROTOCOL_INFO.negotiation
     assert record.least == {"info": {"name": "", "version": ""}}
     assert record.unsupported == (-32022, "requested", "supported")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.schema.bundled import bundled_fragments, list_releases
 from acpgen.schema.fragment import Fragment
 from tests.support import Packages, fitting_fragments
@@ -15,7 +15,7 @@ from tests.test_dispatch import Silence
 from tests.test_probes import contains
 
 FITTING = [
-    (Sources(protocol=release.protocol, release=release.name, extensions=(fragment.spec,)), fragment)
+    (SchemaChoice(protocol=release.protocol, release=release.name, extensions=(fragment.spec,)), fragment)
     for release in list_releases()
     for fragment in bundled_fragments(release.protocol)
     if fragment.spec in fitting_fragments(release) and "examples" in fragment.document.root
@@ -31,7 +31,7 @@ CASES = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(("sources", "example"), CASES)
-def test_an_example_is_a_message(packages: Packages, sources: Sources, example: dict[str, Any]) -> None:
+def test_an_example_is_a_message(packages: Packages, sources: SchemaChoice, example: dict[str, Any]) -> None:
     acp = packages(sources)
     method = (acp.AGENT_METHODS | acp.CLIENT_METHODS)[example["method"]]
     half = "params" if "params" in example else "result"

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, get_args
 import black
 import pytest
 
-from acpgen.config import BuildOptions, Sources
+from acpgen.config import BuildOptions, SchemaChoice
 from acpgen.diagnostics import InputError
 from acpgen.ir.model import Role
 from acpgen.pipeline import build
@@ -171,7 +171,7 @@ def package_of(definitions: Node, folder: Path) -> dict[str, str]:
     if text not in _BUILT:
         folder.mkdir(exist_ok=True)
         (folder / "schema.json").write_text(text, encoding="utf-8")
-        sources = Sources(schema=folder / "schema.json")
+        sources = SchemaChoice(schema=folder / "schema.json")
         built = build(BuildOptions(sources=(sources,), roles=tuple(Role), out=folder / "out"))
         assert built.plan is not None
         _BUILT[text] = {path: text for path, text in built.plan.files.items() if path != "acpgen.lock"}
@@ -197,7 +197,7 @@ def test_hostile_texts_change_nothing_but_strings(position: str, tmp_path: Path,
     definitions = TEXT_POSITIONS[position]
     schema = tmp_path / "harmless.json"
     schema.write_text(json.dumps(schema_of(**definitions(HARMLESS))), encoding="utf-8")
-    harmless = package_files(Sources(schema=schema))
+    harmless = package_files(SchemaChoice(schema=schema))
     hostile = package_of(definitions(TEXTS), tmp_path / "build")
     assert hostile.keys() == harmless.keys()
     for path, text in hostile.items():
@@ -367,7 +367,7 @@ def test_a_bare_hostile_name_is_a_name_or_refused(make: Callable[[str], Node], t
     for text in (*TEXTS, "", "_", "$/", "名前"):
         path = tmp_path / "schema.json"
         path.write_text(json.dumps(schema_of(**make(text))), encoding="utf-8")
-        model = named_or_refused(lambda path=path: model_of(Sources(schema=path))[0])  # type: ignore[misc]
+        model = named_or_refused(lambda path=path: model_of(SchemaChoice(schema=path))[0])  # type: ignore[misc]
         verdicts.add("refused" if model is None else "named")
         if model is None:
             continue

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import acpgen.scaffold
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Role
 from acpgen.scaffold import Project, project_files
 from acpgen.schema.data import data_folder
@@ -173,7 +173,7 @@ def test_compiled_files_of_the_templates_are_left_out(tmp_path: Path, monkeypatc
         shutil.copytree(data_folder() / name, tmp_path / name)
     compileall.compile_dir(tmp_path, quiet=1)
     monkeypatch.setattr(acpgen.scaffold, "data_folder", lambda: tmp_path)
-    project = Project(folder=tmp_path / "my-agent", role=Role.AGENT, sources=(Sources(),))
+    project = Project(folder=tmp_path / "my-agent", role=Role.AGENT, sources=(SchemaChoice(),))
     assert {path for path, _ in project_files(project)} == COMMON | OWN["agent"]
 
 

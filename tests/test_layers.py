@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
 from tests.support import Packages, model_of, schema_of
 
@@ -40,14 +40,14 @@ def test_members_that_only_require_are_told_apart_by_that(packages: Packages) ->
 
 def test_a_required_name_that_nobody_declares_is_a_warning(packages: Packages) -> None:
     path = packages.write(schema_of(Thing={"type": "object", "properties": {"a": TEXT}, "required": ["a", "b"]}))
-    _, diagnostics = model_of(Sources(schema=path))
+    _, diagnostics = model_of(SchemaChoice(schema=path))
     assert [found.code for found in diagnostics] == ["undeclared-required"]
 
 
 def test_a_member_is_never_named_after_its_position(packages: Packages) -> None:
     members = [{"enum": ["x", "y"]}, {"type": "array", "items": {"enum": ["p", "q"]}}]
     with pytest.raises(InputError) as caught:
-        model_of(Sources(schema=packages.write(schema_of(Thing={"anyOf": members}))))
+        model_of(SchemaChoice(schema=packages.write(schema_of(Thing={"anyOf": members}))))
     assert {found.code for found in caught.value.diagnostics} == {"unnamed-member"}
 
 
@@ -60,7 +60,7 @@ def test_bounds_hold_for_the_items_that_are_left(packages: Packages) -> None:
 
 
 def test_error_data_with_more_than_a_class_knows_stays_as_it_came(packages: Packages) -> None:
-    acp = packages(Sources(protocol=2))
+    acp = packages(SchemaChoice(protocol=2))
     known = {"code": -32002, "message": "m", "data": {"sessionId": "s"}}
     assert acp.RequestError.from_json(known).data == acp.SessionNotFoundErrorData(session_id="s")
     more = {"code": -32603, "message": "m", "data": {"sessionId": "s", "trace": "boom"}}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.support import Packages, schema_of
 
 pytestmark = pytest.mark.every_python
@@ -366,7 +366,7 @@ def test_unions_in_an_array(soft: ModuleType) -> None:
 
 
 def test_a_lenient_initialize(packages: Packages) -> None:
-    acp = packages(Sources(release="2026-11-02"))
+    acp = packages(SchemaChoice(release="2026-11-02"))
     raw = {
         "protocolVersion": 1,
         "agentCapabilities": {"loadSession": "yes", "promptCapabilities": {"image": 1, "audio": True}},
@@ -388,7 +388,7 @@ def test_a_lenient_initialize(packages: Packages) -> None:
 
 
 def test_mcp_servers_may_be_null(packages: Packages) -> None:
-    acp = packages(Sources(release="2026-11-02"))
+    acp = packages(SchemaChoice(release="2026-11-02"))
     value, paths = decode(acp, "NewSessionRequest", {"cwd": "/", "mcpServers": None})
     assert (value.mcp_servers, paths) == ([], [])
     with pytest.raises(acp.DecodeError):
@@ -396,7 +396,7 @@ def test_mcp_servers_may_be_null(packages: Packages) -> None:
 
 
 def test_an_unknown_kind_of_tool_is_left_out(packages: Packages) -> None:
-    acp = packages(Sources(release="2026-11-02"))
+    acp = packages(SchemaChoice(release="2026-11-02"))
     raw = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "T", "kind": "new", "status": "pending"}
     value, paths = decode(acp, "SessionUpdate", raw)
     assert (value.kind, value.status) == (acp.UNSET, "pending")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError, Report, Severity
 from acpgen.ir.lower import lower
 from acpgen.ir.model import (
@@ -1143,7 +1143,7 @@ def test_every_node_keeps_its_pointer_and_origin() -> None:
 
 
 def test_what_an_extension_brings_has_its_origin() -> None:
-    found, _ = model_of(Sources(release="0.10.8", extensions=("logout",)))
+    found, _ = model_of(SchemaChoice(release="0.10.8", extensions=("logout",)))
     by_wire = {method.wire: method.origin for method in found.methods}
     assert by_wire["logout"] == "logout, 2026-02-02"
     assert by_wire["initialize"] == "ACP v1, 0.10.8"
@@ -1154,6 +1154,6 @@ def test_what_an_extension_brings_has_its_origin() -> None:
     "path", sorted(REPOSITORY.glob("schema/v*/*/schema.json")), ids=lambda path: "-".join(path.parts[-3:-1])
 )
 def test_bundled_schemas_lower_without_warnings(path: Any) -> None:
-    found, diagnostics = model_of(Sources(protocol=int(path.parts[-3].removeprefix("v")), release=path.parts[-2]))
+    found, diagnostics = model_of(SchemaChoice(protocol=int(path.parts[-3].removeprefix("v")), release=path.parts[-2]))
     assert found.definitions
     assert [each for each in diagnostics if each.severity is not Severity.NOTE] == []

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Role
 from acpgen.schema.bundled import list_releases
 from acpgen.schema.data import data_folder
@@ -66,7 +66,7 @@ def methods_in(root: Mapping[str, Any]) -> Iterator[str]:
 
 def handler_names() -> Iterator[str]:
     for release in list_releases():
-        model, _ = model_of(Sources(protocol=release.protocol, release=release.name))
+        model, _ = model_of(SchemaChoice(protocol=release.protocol, release=release.name))
         yield from (method.name for method in model.methods)
 
 
@@ -155,7 +155,7 @@ def test_names_are_found_in_templates(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_generated_code_imports_the_standard_library_alone(protocol: int) -> None:
-    files = package_files(Sources(protocol=protocol), tuple(Role))
+    files = package_files(SchemaChoice(protocol=protocol), tuple(Role))
     modules = [ast.parse(text) for path, text in files.items() if path.endswith(".py")]
     assert [name for module in modules for name in foreign_imports(module)] == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.support import Packages, schema_of
 
 REFUSED = "refused"
@@ -17,7 +17,7 @@ OPTION = {"sessionId": "s", "configId": "c"}
 
 
 def bundled(packages: Packages, protocol: int) -> ModuleType:
-    return packages(Sources(protocol=protocol, release="2026-11-02"))
+    return packages(SchemaChoice(protocol=protocol, release="2026-11-02"))
 
 
 def find(packages: Packages, name: str) -> tuple[ModuleType, Any]:

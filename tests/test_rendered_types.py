@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.emit.source import field_hint, hint, value
 from acpgen.emit.types import alias_target, bounds, render_types
 from acpgen.ir.model import EXTRA_FIELD, Alias, Const, Definition, Field, Literal, Model, Options, Scalar, Struct
@@ -29,20 +29,20 @@ Attributes = list[tuple[str, str, str]]
 @pytest.mark.parametrize("release", list_releases(), ids=lambda release: f"v{release.protocol}-{release.name}")
 @pytest.mark.parametrize("keep_unknown", [False, True])
 def test_bundled_schemas(release: Release, *, keep_unknown: bool) -> None:
-    sources = Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
+    sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
     check(model_of(sources, Options(keep_unknown=keep_unknown, open=keep_unknown))[0])
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parts[-3])
 def test_idioms(path: Path) -> None:
-    check(model_of(Sources(schema=path))[0])
+    check(model_of(SchemaChoice(schema=path))[0])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_schemas(name: str) -> None:
     path = published(name)
-    check(model_of(Sources(schema=path, protocol=protocol_of(path)))[0])
+    check(model_of(SchemaChoice(schema=path, protocol=protocol_of(path)))[0])
 
 
 def check(model: Model) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.pipeline import load
 from acpgen.schema.compose import compose
 from acpgen.schema.equality import same_shape
@@ -37,16 +37,18 @@ That on transports shows messages in charts alone, cut short.
 """
 
 SOURCES = {
-    "auth-methods-2026-01-14.txt": Sources(release="0.10.8", extensions=("auth-methods",)),
-    "auth-state-2026-03-07.txt": Sources(release="0.10.8", extensions=("auth-state@2026-03-07",)),
-    "authentication-v2-page.txt": Sources(protocol=2, schema=RECORDED / "v2" / "0.14.0" / "schema.json"),
-    "logout-2026-02-02.txt": Sources(release="0.10.8", extensions=("logout",)),
-    "schema-v1-page-2025.txt": Sources(release="0.10.8"),
+    "auth-methods-2026-01-14.txt": SchemaChoice(release="0.10.8", extensions=("auth-methods",)),
+    "auth-state-2026-03-07.txt": SchemaChoice(release="0.10.8", extensions=("auth-state@2026-03-07",)),
+    "authentication-v2-page.txt": SchemaChoice(protocol=2, schema=RECORDED / "v2" / "0.14.0" / "schema.json"),
+    "logout-2026-02-02.txt": SchemaChoice(release="0.10.8", extensions=("logout",)),
+    "schema-v1-page-2025.txt": SchemaChoice(release="0.10.8"),
 }
 """The schema that each page describes, with the extension that it is about."""
 
 NEWEST = {
-    ("authentication-v2-page.txt", index): Sources(protocol=2, release="2026-11-02", extensions=("authentication",))
+    ("authentication-v2-page.txt", index): SchemaChoice(
+        protocol=2, release="2026-11-02", extensions=("authentication",)
+    )
     for index in (2, 3, 4, 5)
 }
 """The bundled release for the blocks of a page whose own schema is not bundled, as far as they fit.
@@ -106,7 +108,7 @@ def examples(shape: str) -> list[Any]:
     ]
 
 
-def package_for(packages: Packages, page: str, sources: Sources | None = None) -> ModuleType:
+def package_for(packages: Packages, page: str, sources: SchemaChoice | None = None) -> ModuleType:
     shared("acp-schemas")
     return packages(sources or SOURCES[page])
 
@@ -128,7 +130,7 @@ class Scripted:
         self.sent.append((method, params))
 
 
-def call(acp: ModuleType, sources: Sources, wire: str, answer: Any) -> Any:
+def call(acp: ModuleType, sources: SchemaChoice, wire: str, answer: Any) -> Any:
     """What the stub of the agent makes of `answer` to the request `wire`."""
     method = acp.AGENT_METHODS[wire]
     params = acp.decode(method.params, Samples(model_for(sources)).named(method.params.__name__))
@@ -174,7 +176,7 @@ def shape_of(block: dict[str, Any]) -> str:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("sources", "page", "index"), examples("request"))
-def test_a_request_reaches_its_handler(packages: Packages, sources: Sources, page: str, index: int) -> None:
+def test_a_request_reaches_its_handler(packages: Packages, sources: SchemaChoice, page: str, index: int) -> None:
     acp, message = package_for(packages, page, sources), blocks_of(page)[index]
     assert message["method"] == IDS[page][message["id"]]
     method = acp.AGENT_METHODS[message["method"]]
@@ -194,7 +196,7 @@ def test_a_request_reaches_its_handler(packages: Packages, sources: Sources, pag
 
 
 @pytest.mark.parametrize(("sources", "page", "index"), examples("result"))
-def test_a_result_is_decoded_by_the_stub(packages: Packages, sources: Sources, page: str, index: int) -> None:
+def test_a_result_is_decoded_by_the_stub(packages: Packages, sources: SchemaChoice, page: str, index: int) -> None:
     acp, message = package_for(packages, page, sources), blocks_of(page)[index]
     wire = IDS[page][message["id"]]
     found = call(acp, sources, wire, message["result"])
@@ -204,7 +206,7 @@ def test_a_result_is_decoded_by_the_stub(packages: Packages, sources: Sources, p
 
 
 @pytest.mark.parametrize(("sources", "page", "index"), examples("error"))
-def test_an_error_is_raised_by_the_stub(packages: Packages, sources: Sources, page: str, index: int) -> None:
+def test_an_error_is_raised_by_the_stub(packages: Packages, sources: SchemaChoice, page: str, index: int) -> None:
     acp, message = package_for(packages, page, sources), blocks_of(page)[index]
     error = acp.RequestError.from_json(message["error"])
     with pytest.raises(acp.AuthenticationRequiredError) as caught:
@@ -306,7 +308,7 @@ def test_the_defaults_on_the_page_of_2025_are_what_an_empty_object_decodes_to(
 
 
 def test_the_extensions_go_together(packages: Packages) -> None:
-    acp = packages(Sources(release="0.10.8", extensions=("logout", "auth-methods", "auth-state@2026-03-07")))
+    acp = packages(SchemaChoice(release="0.10.8", extensions=("logout", "auth-methods", "auth-state@2026-03-07")))
     raw = {"protocolVersion": 1, "agentCapabilities": {"authCapabilities": {"logout": True}, "getAuthState": True}}
     value = acp.decode(acp.InitializeResponse, raw)
     assert (value.agent_capabilities.auth_capabilities.logout, value.agent_capabilities.get_auth_state) == (True, True)
@@ -317,7 +319,7 @@ def test_the_extensions_go_together(packages: Packages) -> None:
 
 
 @pytest.mark.parametrize(("sources", "page", "index"), examples("schema"))
-def test_the_extension_defines_what_the_page_defines(sources: Sources, page: str, index: int) -> None:
+def test_the_extension_defines_what_the_page_defines(sources: SchemaChoice, page: str, index: int) -> None:
     loaded = load(find_inputs(sources))
     root = compose(loaded.base, loaded.fragments, protocol=1).root
     for name, wanted in blocks_of(page)[index]["$defs"].items():

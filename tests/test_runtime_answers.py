@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import V1, V2, agent_of, client_of, raw_peer, run
 from tests.support import Packages
 
@@ -21,7 +21,7 @@ def line_of(**message: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **message}).encode()
 
 
-def told(packages: Packages, sources: Sources, *lines: bytes) -> list[Any]:
+def told(packages: Packages, sources: SchemaChoice, *lines: bytes) -> list[Any]:
     """What an agent answers to these lines; a request after them has to be answered, too."""
 
     async def main() -> list[Any]:
@@ -38,7 +38,7 @@ def told(packages: Packages, sources: Sources, *lines: bytes) -> list[Any]:
 @pytest.mark.parametrize("number", [0, 99, -1, "0", None, 0.0, True, [0], {}])
 @pytest.mark.parametrize("outcome", [{"result": 1}, {"error": {"code": 1, "message": "m"}}], ids=["result", "error"])
 def test_answers_to_nothing_are_not_answered(
-    packages: Packages, sources: Sources, number: Any, outcome: dict[str, Any]
+    packages: Packages, sources: SchemaChoice, number: Any, outcome: dict[str, Any]
 ) -> None:
     assert told(packages, sources, line_of(id=number, **outcome), line_of(**outcome)) == []
 
@@ -59,7 +59,7 @@ MALFORMED = {
 
 @BOTH
 @pytest.mark.parametrize("outcome", MALFORMED.values(), ids=MALFORMED.keys())
-def test_malformed_answers_fail_the_call(packages: Packages, sources: Sources, outcome: dict[str, Any]) -> None:
+def test_malformed_answers_fail_the_call(packages: Packages, sources: SchemaChoice, outcome: dict[str, Any]) -> None:
     """The pending request is rejected; the peer gets no message, because a response has no response."""
     acp = packages(sources)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import (
     OLD,
     V1,
@@ -49,7 +49,7 @@ def waiting_agent(acp: Any, *, ends: list[str] | None = None, catches: Any = Non
 
 @CANCELLING
 @pytest.mark.parametrize("number", [7, 0, -1, "seven", ""])
-def test_a_cancelled_request_is_answered_with_its_error(packages: Packages, sources: Sources, number: Any) -> None:
+def test_a_cancelled_request_is_answered_with_its_error(packages: Packages, sources: SchemaChoice, number: Any) -> None:
     acp = packages(sources)
     ends: list[str] = []
 
@@ -114,7 +114,7 @@ def test_a_typed_prompt_is_cancelled(packages: Packages) -> None:
 
 
 @CANCELLING
-def test_a_cancel_that_comes_too_often(packages: Packages, sources: Sources) -> None:
+def test_a_cancel_that_comes_too_often(packages: Packages, sources: SchemaChoice) -> None:
     """The second one must not disturb the handler, which is cleaning up after the first."""
     acp = packages(sources)
 
@@ -156,7 +156,7 @@ def test_a_cancel_that_comes_too_often(packages: Packages, sources: Sources) -> 
         1,
     ],
 )
-def test_a_cancel_of_nothing_is_ignored(packages: Packages, sources: Sources, params: Any) -> None:
+def test_a_cancel_of_nothing_is_ignored(packages: Packages, sources: SchemaChoice, params: Any) -> None:
     """No other request stops, not even one whose id compares equal."""
     acp = packages(sources)
 
@@ -209,7 +209,7 @@ def test_the_handler_of_cancels_hears_of_them(packages: Packages) -> None:
 
 
 @CANCELLING
-def test_cancelling_the_task_that_waits_withdraws_its_request(packages: Packages, sources: Sources) -> None:
+def test_cancelling_the_task_that_waits_withdraws_its_request(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
 
     async def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Role
 from tests.runtime_support import (
     EVERY_BASE,
@@ -228,7 +228,7 @@ def put(message: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str,
 
 
 @EVERY_BASE
-def test_every_gate_of_every_method(packages: Packages, sources: Sources) -> None:
+def test_every_gate_of_every_method(packages: Packages, sources: SchemaChoice) -> None:
     """Each path opens its methods, and false, null and nothing do not."""
     acp = packages(sources)
     gated = [method for method in acp.AGENT_METHODS.values() if method.capability is not None]
@@ -305,7 +305,7 @@ def test_advertise_leaves_forms_and_lists_to_you(packages: Packages) -> None:
 
 @EVERY_BASE
 @ROLES
-def test_advertise_for_a_class_that_overrides_everything(packages: Packages, sources: Sources, role: Role) -> None:
+def test_advertise_for_a_class_that_overrides_everything(packages: Packages, sources: SchemaChoice, role: Role) -> None:
     """What comes out can be sent, and opens every gate that methods tell of."""
     acp, samples = packages(sources), Samples(model_for(sources))
     kind, name = (acp.Agent, "InitializeResponse") if role is Role.AGENT else (acp.Client, "InitializeRequest")
@@ -363,7 +363,7 @@ async def initialize_with(peer: Any, acp: Any) -> None:
 
 
 @pytest.mark.parametrize("sources", [V1, V2, OLD], ids=["v1", "v2", "old v1"])
-def test_both_sides_know_after_initialize(packages: Packages, sources: Sources) -> None:
+def test_both_sides_know_after_initialize(packages: Packages, sources: SchemaChoice) -> None:
     """The real exchange, with `advertise` on both sides: whatever one side tells, the other one may call."""
     acp, samples = packages(sources), Samples(model_for(sources))
     response = acp.decode(acp.InitializeResponse, samples.named("InitializeResponse"))

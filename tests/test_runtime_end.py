@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import (
     V1,
     V2,
@@ -58,7 +58,7 @@ def never_ending(ends: list[Any]) -> Any:
 
 @BOTH
 @ENDS
-def test_pending_calls_fail_and_handlers_clean_up(packages: Packages, sources: Sources, end: str) -> None:
+def test_pending_calls_fail_and_handlers_clean_up(packages: Packages, sources: SchemaChoice, end: str) -> None:
     acp = packages(sources)
     ends: list[Any] = []
     reasons: list[Any] = []

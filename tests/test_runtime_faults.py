@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_agents import environment
 from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, started, texts
 from tests.support import Packages
@@ -48,7 +48,7 @@ FAULTS = {
 
 @BOTH
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-def test_an_exception_is_an_internal_error(packages: Packages, sources: Sources, fault: Exception) -> None:
+def test_an_exception_is_an_internal_error(packages: Packages, sources: SchemaChoice, fault: Exception) -> None:
     """The peer learns nothing, and the log everything."""
     acp = packages(sources)
 
@@ -89,7 +89,7 @@ def test_a_connection_that_closed_elsewhere_is_an_internal_error_too(packages: P
 
 
 @EVERY_BASE
-def test_errors_of_every_class_travel(packages: Packages, sources: Sources) -> None:
+def test_errors_of_every_class_travel(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
 
     async def ext_method(self: Any, method: str, params: Any) -> Any:
@@ -191,7 +191,7 @@ def test_params_that_are_no_json_are_the_callers_mistake(packages: Packages) -> 
 
 
 @BOTH
-def test_a_handler_that_raises_cancelled_of_itself(packages: Packages, sources: Sources) -> None:
+def test_a_handler_that_raises_cancelled_of_itself(packages: Packages, sources: SchemaChoice) -> None:
     """Such as one that awaits a task that somebody cancelled."""
     acp = packages(sources)
 
@@ -211,7 +211,9 @@ def test_a_handler_that_raises_cancelled_of_itself(packages: Packages, sources: 
 @BOTH
 @pytest.mark.parametrize("fault", [ValueError(SECRET), asyncio.CancelledError(SECRET)], ids=["error", "cancelled"])
 @pytest.mark.parametrize("pause", [False, True])
-def test_a_notification_handler_that_fails(packages: Packages, sources: Sources, fault: Any, *, pause: bool) -> None:
+def test_a_notification_handler_that_fails(
+    packages: Packages, sources: SchemaChoice, fault: Any, *, pause: bool
+) -> None:
     acp = packages(sources)
 
     async def ext_notification(self: Any, method: str, params: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import EVERY_BASE, V1, acp_log, agent_of, client_of, pair, raw_peer, run, streams, texts
 from tests.support import Packages
 
@@ -25,7 +25,7 @@ async def echo(self: Any, method: str, params: Any) -> Any:
 
 
 @EVERY_BASE
-def test_on_message_sees_every_message_as_it_is_on_the_wire(packages: Packages, sources: Sources) -> None:
+def test_on_message_sees_every_message_as_it_is_on_the_wire(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
     transcript: list[tuple[str, bytes]] = []
     sent = [

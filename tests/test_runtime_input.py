@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import (
     EVERY_BASE,
     V1,
@@ -32,7 +32,7 @@ async def echo(self: Any, method: str, params: Any) -> Any:
     return params
 
 
-def told(packages: Packages, sources: Sources, *lines: bytes) -> list[Any]:
+def told(packages: Packages, sources: SchemaChoice, *lines: bytes) -> list[Any]:
     """What an agent answers to these lines; good requests between and after them have to be answered, too."""
 
     async def main() -> list[Any]:
@@ -78,7 +78,7 @@ NO_JSON = {
 
 @BOTH
 @pytest.mark.parametrize("line", NO_JSON.values(), ids=NO_JSON.keys())
-def test_what_is_no_json_is_a_parse_error(packages: Packages, sources: Sources, line: bytes) -> None:
+def test_what_is_no_json_is_a_parse_error(packages: Packages, sources: SchemaChoice, line: bytes) -> None:
     answers = told(packages, sources, line)
     assert codes(answers) == [(None, PARSE)]
     assert answers[0]["jsonrpc"] == "2.0"
@@ -124,14 +124,14 @@ NO_MESSAGE = {
 
 @BOTH
 @pytest.mark.parametrize("line", NO_MESSAGE.values(), ids=NO_MESSAGE.keys())
-def test_what_is_no_message_is_an_invalid_request(packages: Packages, sources: Sources, line: bytes) -> None:
+def test_what_is_no_message_is_an_invalid_request(packages: Packages, sources: SchemaChoice, line: bytes) -> None:
     assert codes(told(packages, sources, line)) == [(None, INVALID)]
 
 
 @BOTH
 @pytest.mark.parametrize("line", [b"[1]", b"[" + line_of(id=1, method="_a") + b"]"], ids=["scalars", "a request"])
 def test_arrays_are_invalid_requests_where_there_are_no_batches(
-    packages: Packages, sources: Sources, line: bytes
+    packages: Packages, sources: SchemaChoice, line: bytes
 ) -> None:
     assert codes(told(packages, sources, line)) == [(None, INVALID)]
 
@@ -150,7 +150,7 @@ WRONG_REQUESTS = {
 
 @BOTH
 @pytest.mark.parametrize("message", WRONG_REQUESTS.values(), ids=WRONG_REQUESTS.keys())
-def test_a_wrong_request_is_answered_under_its_id(packages: Packages, sources: Sources, message: Any) -> None:
+def test_a_wrong_request_is_answered_under_its_id(packages: Packages, sources: SchemaChoice, message: Any) -> None:
     assert codes(told(packages, sources, json.dumps(message).encode())) == [(1, INVALID)]
 
 
@@ -187,14 +187,14 @@ def test_null_is_no_id_in_v2(packages: Packages) -> None:
     [0, -5, 2**63, 10**30, "", "a", "1", "é\ud800", "x" * 10_000],
     ids=lambda n: str(n)[:6].encode("ascii", "replace").decode(),
 )
-def test_ids_come_back_as_they_were(packages: Packages, sources: Sources, number: Any) -> None:
+def test_ids_come_back_as_they_were(packages: Packages, sources: SchemaChoice, number: Any) -> None:
     (answer,) = told(packages, sources, line_of(id=number, method="_a", params=[number]))
     assert answer == {"jsonrpc": "2.0", "id": number, "result": [number]}
     assert type(answer["id"]) is type(number)
 
 
 @BOTH
-def test_the_id_of_a_running_request_is_refused(packages: Packages, sources: Sources) -> None:
+def test_the_id_of_a_running_request_is_refused(packages: Packages, sources: SchemaChoice) -> None:
     """The first one goes on, and is answered once; the answer to the second does not look like one to the first."""
     acp = packages(sources)
 
@@ -230,14 +230,14 @@ def test_the_id_of_a_running_request_is_refused(packages: Packages, sources: Sou
 @pytest.mark.parametrize(
     "method", ["session/newest", "", "$/other", "Session/new", "rpc.discover", "connection_closed"]
 )
-def test_unknown_methods(packages: Packages, sources: Sources, method: str) -> None:
+def test_unknown_methods(packages: Packages, sources: SchemaChoice, method: str) -> None:
     answers = told(packages, sources, line_of(id=1, method=method, params={}), line_of(method=method, params={}))
     assert codes(answers) == [(1, UNKNOWN)]
 
 
 @EVERY_BASE
 @pytest.mark.parametrize("params", [{}, {"a": [1, None]}, [1], "text", 5, False, None])
-def test_extension_methods(packages: Packages, sources: Sources, params: Any) -> None:
+def test_extension_methods(packages: Packages, sources: SchemaChoice, params: Any) -> None:
     (answer,) = told(packages, sources, line_of(id=1, method="_vendor/x", params=params))
     assert answer["result"] == params
 

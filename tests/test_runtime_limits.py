@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import (
     V1,
     V2,
@@ -63,7 +63,7 @@ async def socket_peer(
 
 @BOTH
 @pytest.mark.parametrize("size", [101, 150, 70_000, 300_000])
-def test_a_message_that_is_too_large_is_skipped(packages: Packages, sources: Sources, size: int) -> None:
+def test_a_message_that_is_too_large_is_skipped(packages: Packages, sources: SchemaChoice, size: int) -> None:
     acp = packages(sources)
 
     async def main() -> list[Any]:
@@ -124,7 +124,7 @@ NO_ANSWER = {
 
 @BOTH
 @pytest.mark.parametrize("case", NO_ANSWER)
-def test_an_id_that_is_too_long_for_an_answer(packages: Packages, sources: Sources, case: str) -> None:
+def test_an_id_that_is_too_long_for_an_answer(packages: Packages, sources: SchemaChoice, case: str) -> None:
     acp = packages(sources)
     message, code = NO_ANSWER[case]
 
@@ -140,7 +140,7 @@ def test_an_id_that_is_too_long_for_an_answer(packages: Packages, sources: Sourc
 
 
 @BOTH
-def test_a_long_name_of_a_method_does_not_come_back(packages: Packages, sources: Sources) -> None:
+def test_a_long_name_of_a_method_does_not_come_back(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
 
     async def main() -> list[Any]:
@@ -174,7 +174,7 @@ def test_messages_may_be_large(packages: Packages) -> None:
 
 
 @BOTH
-def test_requests_above_the_limit_are_refused(packages: Packages, sources: Sources) -> None:
+def test_requests_above_the_limit_are_refused(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
 
     async def main() -> tuple[list[Any], list[Any], Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, raw_peer, run, texts
 from tests.support import Packages
 
@@ -73,7 +73,7 @@ def test_a_method_that_looks_like_a_handler(packages: Packages, name: str, meant
 
 
 @EVERY_BASE
-def test_classes_without_such_methods(packages: Packages, sources: Sources) -> None:
+def test_classes_without_such_methods(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
 
     class Mixin:
@@ -99,7 +99,7 @@ def test_classes_without_such_methods(packages: Packages, sources: Sources) -> N
 
 
 @pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
-def test_handlers_do_not_look_like_each_other(packages: Packages, sources: Sources) -> None:
+def test_handlers_do_not_look_like_each_other(packages: Packages, sources: SchemaChoice) -> None:
     """Each alone is overridden, and no other one is meant."""
     acp = packages(sources)
     misnamed = __import__(f"{acp.__name__}.checks", fromlist=["misnamed_handlers"]).misnamed_handlers

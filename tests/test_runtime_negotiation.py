@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import (
     BASES,
     OLD,
@@ -39,7 +39,7 @@ UNSUPPORTED = {
 }
 
 
-def params_for(sources: Sources, **more: Any) -> dict[str, Any]:
+def params_for(sources: SchemaChoice, **more: Any) -> dict[str, Any]:
     """Valid params of `initialize` for the version of `sources`."""
     return {"protocolVersion": VERSION[sources], **({"info": INFO} if sources == V2 else {}), **more}
 
@@ -76,7 +76,7 @@ async def is_open(peer: RawPeer) -> bool:
 
 
 @EACH_BASE
-def test_the_version_of_the_agent_is_decoded_strictly(packages: Packages, sources: Sources) -> None:
+def test_the_version_of_the_agent_is_decoded_strictly(packages: Packages, sources: SchemaChoice) -> None:
     acp, heard = packages(sources), []
 
     async def main() -> None:
@@ -121,7 +121,7 @@ def test_an_agent_of_version_1_goes_on_with_its_own(packages: Packages, asked: i
 
 @EACH_BASE
 @pytest.mark.parametrize("asked", [None, "1", 1.5, True, -1, 65536, 10**30, [], {}])
-def test_what_is_no_version_is_an_error_in_the_params(packages: Packages, sources: Sources, asked: Any) -> None:
+def test_what_is_no_version_is_an_error_in_the_params(packages: Packages, sources: SchemaChoice, asked: Any) -> None:
     acp, heard = packages(sources), []
 
     async def main() -> None:
@@ -137,7 +137,7 @@ def test_what_is_no_version_is_an_error_in_the_params(packages: Packages, source
 
 @EACH_BASE
 @pytest.mark.parametrize("params", [None, {}, [], [9], 9])
-def test_params_without_a_version_are_an_error(packages: Packages, sources: Sources, params: Any) -> None:
+def test_params_without_a_version_are_an_error(packages: Packages, sources: SchemaChoice, params: Any) -> None:
     acp, heard = packages(sources), []
 
     async def main() -> None:
@@ -197,7 +197,7 @@ def test_what_is_left_out_leniently_beside_it_is_reported_too(packages: Packages
 
 
 @EACH_BASE
-def test_params_for_the_version_itself_are_not(packages: Packages, sources: Sources) -> None:
+def test_params_for_the_version_itself_are_not(packages: Packages, sources: SchemaChoice) -> None:
     acp, heard = packages(sources), []
     raw = {"protocolVersion": VERSION[sources], "info": {"name": "editor"}, "_meta": {}}
 
@@ -224,7 +224,7 @@ def test_dispatch_by_hand_knows_the_versions_too(packages: Packages) -> None:
 
 
 @EACH_BASE
-def test_what_comes_before_is_refused_and_the_connection_goes_on(packages: Packages, sources: Sources) -> None:
+def test_what_comes_before_is_refused_and_the_connection_goes_on(packages: Packages, sources: SchemaChoice) -> None:
     acp, heard = packages(sources), []
 
     async def main() -> None:
@@ -246,7 +246,7 @@ def test_what_comes_before_is_refused_and_the_connection_goes_on(packages: Packa
 
 
 @EACH_BASE
-def test_peers_need_not_wait_for_the_answer(packages: Packages, sources: Sources) -> None:
+def test_peers_need_not_wait_for_the_answer(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
 
     async def main() -> None:
@@ -283,7 +283,7 @@ def test_an_invalid_request_opens_nothing_for_what_was_sent_along(packages: Pack
 
 
 @EACH_BASE
-def test_after_a_success_it_is_a_request_like_others(packages: Packages, sources: Sources) -> None:
+def test_after_a_success_it_is_a_request_like_others(packages: Packages, sources: SchemaChoice) -> None:
     acp, heard = packages(sources), []
 
     async def main() -> None:
@@ -325,7 +325,7 @@ def test_one_that_fails_takes_nothing_from_another(packages: Packages) -> None:
 
 
 @EACH_BASE
-def test_without_checks_there_is_no_handshake(packages: Packages, sources: Sources) -> None:
+def test_without_checks_there_is_no_handshake(packages: Packages, sources: SchemaChoice) -> None:
     acp, heard = packages(sources), []
 
     async def main() -> None:

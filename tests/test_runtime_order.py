@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.runtime_support import EVERY_BASE, V1, V2, agent_of, client_of, pair, raw_peer, run, unchecked
 from tests.support import Packages
 
@@ -26,7 +26,7 @@ def call(way: str, coroutine: Any) -> Any:
 
 
 @EVERY_BASE
-def test_notifications_are_handled_one_after_the_other(packages: Packages, sources: Sources) -> None:
+def test_notifications_are_handled_one_after_the_other(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
     seen: list[Any] = []
 
@@ -69,7 +69,7 @@ def test_a_request_sees_what_the_notifications_before_it_have_done(packages: Pac
 
 @WAYS
 @EVERY_BASE
-def test_an_answer_comes_after_the_notifications_before_it(packages: Packages, sources: Sources, way: str) -> None:
+def test_an_answer_comes_after_the_notifications_before_it(packages: Packages, sources: SchemaChoice, way: str) -> None:
     acp = packages(sources)
     done: list[int] = []
 
@@ -133,7 +133,7 @@ def test_answers_in_any_order_reach_who_asked(packages: Packages) -> None:
 
 
 @EVERY_BASE
-def test_requests_begin_in_order_and_run_side_by_side(packages: Packages, sources: Sources) -> None:
+def test_requests_begin_in_order_and_run_side_by_side(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
     begun: list[int] = []
 
@@ -185,7 +185,7 @@ def test_a_notification_right_behind_a_request_sees_it_begun(packages: Packages)
 
 
 @pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
-def test_session_cancel_is_handled_while_prompts_run(packages: Packages, sources: Sources) -> None:
+def test_session_cancel_is_handled_while_prompts_run(packages: Packages, sources: SchemaChoice) -> None:
     acp = packages(sources)
 
     async def main() -> int:
@@ -217,7 +217,7 @@ def test_session_cancel_is_handled_while_prompts_run(packages: Packages, sources
 
 @WAYS
 @EVERY_BASE
-def test_a_notification_handler_may_ask_the_peer(packages: Packages, sources: Sources, way: str) -> None:
+def test_a_notification_handler_may_ask_the_peer(packages: Packages, sources: SchemaChoice, way: str) -> None:
     """Its answer comes behind messages that would otherwise wait for it."""
     acp = packages(sources)
     seen: list[Any] = []

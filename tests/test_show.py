@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.emit.signatures import Signature, Signatures
 from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol, load
@@ -471,10 +471,10 @@ def heads(node: ast.stmt) -> Mapping[str, str]:
     }
 
 
-def sources_of(build: list[str]) -> Sources:
+def sources_of(build: list[str]) -> SchemaChoice:
     options = dict(zip(build[::2], build[1::2], strict=True))
     extensions = tuple(value for key, value in zip(build[::2], build[1::2], strict=True) if key == "--extension")
-    return Sources(
+    return SchemaChoice(
         protocol=int(options.get("--protocol", "1")), release=options.get("--release"), extensions=extensions
     )
 
@@ -512,9 +512,9 @@ def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
 @pytest.mark.full
 def test_signatures_follow_the_options_for_types(tmp_path: Path) -> None:
     options = Options(open=True, keep_unknown=True)
-    model, _ = model_of(Sources(), options)
+    model, _ = model_of(SchemaChoice(), options)
     signatures = Signatures(model)
-    (tmp_path / "types.py").write_text(package_files(Sources(), options=options)["types.py"], encoding="utf-8")
+    (tmp_path / "types.py").write_text(package_files(SchemaChoice(), options=options)["types.py"], encoding="utf-8")
     built = names_in(tmp_path / "types.py")
     for definition in model.definitions:
         assert declared(only_statement(signatures.of_type(definition))) == declared(built[definition.name])
@@ -538,7 +538,7 @@ def every_bundled() -> Iterator[Any]:
 @pytest.mark.parametrize(("release", "extended"), list(every_bundled()))
 def test_every_name_can_be_shown(release: Release, extended: bool) -> None:
     extensions = fitting_fragments(release) if extended else ()
-    sources = Sources(protocol=release.protocol, release=release.name, extensions=extensions)
+    sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=extensions)
     compiled = compile_protocol(load(find_inputs(sources)), Options())
     composed, model = compiled.composed, compiled.model
     describer = Describer(composed, model, Signatures(model))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Model, Struct
 from acpgen.schema.bundled import find_release
 from acpgen.schema.document import join
@@ -49,7 +49,7 @@ class Compiler:
 
     def __call__(self, root: Mapping[str, Any]) -> Model:
         self._path.write_text(json.dumps(root), encoding="utf-8")
-        return model_of(Sources(protocol=self._protocol, schema=self._path))[0]
+        return model_of(SchemaChoice(protocol=self._protocol, schema=self._path))[0]
 
 
 def names_of(model: Model) -> dict[str, list[str]]:

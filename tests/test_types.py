@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options, Role
 from acpgen.schema.bundled import Release, list_releases
 from tests.command_line import run_acpgen
@@ -48,8 +48,8 @@ def name_of(release: Release) -> str:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one package, and what users write against it."""
     home = tmp_path_factory.mktemp("types")
-    write_package(package_files(Sources(), tuple(Role)), home / "acp")
-    shutil.copytree(package_folder(*(Sources(protocol=protocol) for protocol in (1, 2))), home / "both")
+    write_package(package_files(SchemaChoice(), tuple(Role)), home / "acp")
+    shutil.copytree(package_folder(*(SchemaChoice(protocol=protocol) for protocol in (1, 2))), home / "both")
     for name, code in USERS.items():
         (home / name).write_text(code, encoding="utf-8")
     return home
@@ -68,10 +68,10 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def add_packages(home: Path) -> None:
     """Every bundled schema with its extensions, one with all options, and the packages on record."""
     for release in list_releases():
-        sources = Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
+        sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
         write_package(package_files(sources, tuple(Role)), home / name_of(release))
     options = Options(open=True, keep_unknown=True)
-    write_package(package_files(Sources(), tuple(Role), options), home / "with_options")
+    write_package(package_files(SchemaChoice(), tuple(Role), options), home / "with_options")
     for folder in generated_packages():
         shutil.copytree(folder, home / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")
 
@@ -181,7 +181,7 @@ def test_packages_examples_and_projects_are_clean(check: Check, everything: Path
 @pytest.mark.parametrize("system", ["win32", "darwin"])
 def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_path: Path) -> None:
     """Not all that asyncio and os have is there on each."""
-    write_package(package_files(Sources()), tmp_path / "acp")
+    write_package(package_files(SchemaChoice()), tmp_path / "acp")
     assert check(tmp_path, system) == {}
 
 
@@ -424,7 +424,7 @@ encode(SessionUpdateAgentMessageChunk(content=1))
 @pytest.mark.parametrize("line", AT_RUN_TIME.strip().splitlines())
 def test_wrong_use_fails_at_run_time(line: str, packages: Packages) -> None:
     """Values are checked where they are read; a constructor checks names alone."""
-    names = dict(vars(packages(Sources())))
+    names = dict(vars(packages(SchemaChoice())))
     exec("class Noted(ContentBlockText):\n    note: str\n", names)
     with pytest.raises(TypeError):
         eval(line, names)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Severity
 from acpgen.ir.model import Enum, Model
 from acpgen.schema.bundled import Release, bundled_fragments, find_release, load_facts, load_release
@@ -86,8 +86,8 @@ def fine(protocol: int, *fragments: Fragment) -> Composed:
     return composed
 
 
-def sources(protocol: int, *fragments: Fragment) -> Sources:
-    return Sources(protocol=protocol, release=DATE, extensions=tuple(each.spec for each in fragments))
+def sources(protocol: int, *fragments: Fragment) -> SchemaChoice:
+    return SchemaChoice(protocol=protocol, release=DATE, extensions=tuple(each.spec for each in fragments))
 
 
 EACH = pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_members_for_values_of_the_future_and_those_without_tag_stay_last(protoc
 def test_the_models_are_the_same(protocol: int) -> None:
     """What packages are made of: the one of the unstable schema as published, the other of extensions."""
     path = published(f"v{protocol}/{DATE}/schema.unstable.json")
-    theirs, _ = model_of(Sources(protocol=protocol, schema=path))
+    theirs, _ = model_of(SchemaChoice(protocol=protocol, schema=path))
     ours = compiled(protocol, *extensions(protocol))
     assert len(ours.definitions) > 250
     assert {each.name: meaning(each) for each in ours.definitions} == {
@@ -307,7 +307,7 @@ def compiled(protocol: int, *fragments: Fragment) -> Model:
 
 
 @cache
-def _compiled(chosen: Sources) -> Model:
+def _compiled(chosen: SchemaChoice) -> Model:
     """The model, of which nothing has to be said but that acpgen makes nothing of the side `proxy`."""
     model, diagnostics = model_of(chosen)
     serious = {found.code for found in diagnostics if found.severity is not Severity.NOTE}

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.ir.model import (
     Alias,
@@ -51,8 +51,8 @@ def compiled(path: Path) -> tuple[Model, tuple[Diagnostic, ...]]:
     return model_of(sources(path))
 
 
-def sources(path: Path) -> Sources:
-    return Sources(protocol=protocol_of(path), schema=path)
+def sources(path: Path) -> SchemaChoice:
+    return SchemaChoice(protocol=protocol_of(path), schema=path)
 
 
 def schema(name: str) -> Path:

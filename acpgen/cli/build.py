@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import parameters
 from acpgen.cli.console import DiagnosticFormat, print_data, print_diagnostics
 from acpgen.diagnostics import AcpgenError, Report, Severity
 from acpgen.text import printable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from acpgen.pipeline import Built, Timings
 
 _TOLD = {"extension-partial"}
-"""Notes that are printed without --verbose: the user has asked for what they say is left out."""
+"""Notes that are printed without --verbose: the user has given for what they say is left out."""
 
 EXAMPLES = """
 **Examples**
@@ -33,10 +33,10 @@ An extension file adds definitions, properties, union members and methods, such 
 """
 
 
-@options.takes_outputs
+@parameters.takes_outputs
 def build_command(
-    asked: options.Asked,
-    names: Annotated[list[str] | None, options.outputs_argument("build")] = None,
+    given: parameters.Given,
+    names: Annotated[list[str] | None, parameters.outputs_argument("build")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and write nothing.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Compile even if the manifest shows no change.")] = False,
     watch: Annotated[
@@ -46,17 +46,17 @@ def build_command(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print notes, files, and the time of each stage.")
     ] = False,
-    form: options.DiagnosticForm = DiagnosticFormat.TEXT,
+    form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Compile a schema, and write the package."""
 
     def run() -> int:
-        return _run(asked, names or [], dry_run=dry_run, full=full, verbose=verbose, form=form)
+        return _run(given, names or [], dry_run=dry_run, full=full, verbose=verbose, form=form)
 
     if watch:
         from acpgen.cli.watch import run_on_changes
 
-        run_on_changes(run, lambda: asked.watched(names or []))
+        run_on_changes(run, lambda: given.watched(names or []))
     elif status := run():
         raise typer.Exit(status)
 
@@ -65,7 +65,7 @@ build_command.__doc__ = f"{build_command.__doc__}\n{EXAMPLES}"
 
 
 def _run(
-    asked: options.Asked,
+    given: parameters.Given,
     names: Sequence[str],
     *,
     dry_run: bool,
@@ -80,13 +80,13 @@ def _run(
     report = Report()
     builds: list[tuple[Output, Built]] = []
     try:
-        for output in asked.outputs(names):
+        for output in given.outputs(names):
             built = build(output.options, full=full)
             if built.plan is not None:
                 built.plan.raise_problems()
             report.add(*built.diagnostics)
             builds.append((output, built))
-        if asked.is_everything(names):
+        if given.is_everything(names):
             check_new_names((output.options.renames, built.names) for output, built in builds)
         if not dry_run:
             _write([built for _, built in builds])

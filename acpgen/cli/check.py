@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import parameters
 from acpgen.cli.console import (
     CAP,
     DiagnosticFormat,
@@ -26,10 +26,10 @@ FINDINGS = 1
 """The exit code for findings."""
 
 
-@options.takes_outputs
+@parameters.takes_outputs
 def check_command(
-    asked: options.Asked,
-    names: Annotated[list[str] | None, options.outputs_argument("check")] = None,
+    given: parameters.Given,
+    names: Annotated[list[str] | None, parameters.outputs_argument("check")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show the changes of a build, line by line.")] = False,
     form: Annotated[DiagnosticFormat, typer.Option("--format", help="The format of findings.")] = DiagnosticFormat.TEXT,
 ) -> None:
@@ -48,14 +48,14 @@ def check_command(
     from acpgen.emit.aliases import check_new_names
 
     with exit_on_errors(form):
-        found = [(output, check(output.options)) for output in asked.outputs(names)]
-        if asked.is_everything(names):
+        found = [(output, check(output.options)) for output in given.outputs(names)]
+        if given.is_everything(names):
             check_new_names((output.options.renames, checked.names) for output, checked in found)
     results = [checked for _, checked in found]
     if obstacles := [problem for checked in results for problem in checked.plan.problems]:
         print_diagnostics(obstacles, form, notes=False)
     # without --full, a build trusts a manifest that shows no change
-    fix = asked.build_command(names) + (" --full" if any(checked.is_hidden for checked in results) else "")
+    fix = given.build_command(names) + (" --full" if any(checked.is_hidden for checked in results) else "")
     match form:
         case DiagnosticFormat.TEXT:
             print_data("\n".join(_text(results, fix, diff=diff)))

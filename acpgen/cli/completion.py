@@ -64,13 +64,13 @@ def outputs(ctx: typer.Context) -> Iterable[str]:
 @_completer
 def names(ctx: typer.Context) -> Iterable[str]:
     """The definitions and methods of the selected schema and its extensions."""
-    from acpgen.cli.options import source_wishes
+    from acpgen.cli.parameters import given_sources
     from acpgen.sources.inputs import find_all_inputs
 
     given = ctx.params
     protocols = [int(each) for each in given.get("protocol") or ()]
-    wishes = source_wishes(protocols, given.get("release"), given.get("schema"), given.get("extension"))
-    inputs, _ = find_all_inputs(sources_in_effect(_config(ctx), wishes, given.get("output")))
+    choice = given_sources(protocols, given.get("release"), given.get("schema"), given.get("extension"))
+    inputs, _ = find_all_inputs(sources_in_effect(_config(ctx), choice, given.get("output")))
     for file in (file for each in inputs for file in (each.schema, *each.extensions)):
         definitions = json.loads(file.path.read_bytes())["$defs"]
         yield from definitions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_json, print_table
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 COLUMNS = ("output", "key", "value", "from")
 
 
-@options.takes_outputs
+@parameters.takes_outputs
 def config_command(
-    asked: options.Asked,
-    names: Annotated[list[str] | None, options.outputs_argument("show")] = None,
+    given: parameters.Given,
+    names: Annotated[list[str] | None, parameters.outputs_argument("show")] = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of [tool.acpgen], for editors, and exit.")
     ] = False,
-    form: options.Form = DataFormat.TEXT,
+    form: parameters.Form = DataFormat.TEXT,
 ) -> None:
     """Show the settings of `acpgen build` with the same options, and the origin of each value.
 
@@ -37,7 +37,7 @@ def config_command(
 
         print_json(config_schema())
         return
-    outputs = asked.outputs(names)
+    outputs = given.outputs(names)
     if form is DataFormat.JSON:
         print_json([_as_json(output) for output in outputs])
     else:

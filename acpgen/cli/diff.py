@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acpgen.cli import completion, options
+from acpgen.cli import completion, parameters
 from acpgen.cli.console import print_data, print_diagnostics
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def diff_command(
     old: _Old,
     new: _New,
     protocol: _Protocol = None,
-    extension: options.Extension = None,
+    extension: parameters.Extension = None,
     old_extension: _OldExtension = None,
     new_extension: _NewExtension = None,
     source: _Source = None,
@@ -185,7 +185,7 @@ def _candidates(specs: Sequence[str]) -> list[str]:
 
     if all(map(is_release, specs)):
         return []
-    asked = options.Asked(wishes={}, config_file=None, no_config=False)
-    paths = sorted(path.as_posix() for path in asked.watched() if path.suffix != ".toml")
+    given = parameters.Given(values={}, config_file=None, no_config=False)
+    paths = sorted(path.as_posix() for path in given.watched() if path.suffix != ".toml")
     revisions = {spec.partition(":")[0] for spec in specs if ":" in spec and not Path(spec).exists()}
     return [*paths, *(f"{revision}:./{path}" for revision in sorted(revisions) for path in paths)]

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
-from acpgen.config import DEFAULT_PROTOCOL, Sources
+from acpgen.config import DEFAULT_PROTOCOL, SchemaChoice
 from acpgen.ir.options import Role
 from acpgen.text import printable
 
@@ -24,8 +24,8 @@ def init_command(
         ),
     ],
     role: Annotated[Role, typer.Option("--role", help="What you write: an agent or a client.")] = Role.AGENT,
-    protocol: options.Protocol = None,
-    extension: options.Extension = None,
+    protocol: parameters.Protocol = None,
+    extension: parameters.Extension = None,
 ) -> None:
     """Write a new project that runs: a package with the vendored code, tests, and instructions.
 
@@ -42,7 +42,7 @@ def init_command(
     from acpgen.scaffold import Project, plan_project
 
     protocols = sorted(set(protocol or [DEFAULT_PROTOCOL]))
-    sources = tuple(Sources(protocol=each, extensions=tuple(extension or ())) for each in protocols)
+    sources = tuple(SchemaChoice(protocol=each, extensions=tuple(extension or ())) for each in protocols)
     plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_diagnostics, print_json, print_table
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.config.keys import RoleChoice
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ METHOD_COLUMNS = ("method", "side", "kind", "params", "result", "capability", "o
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
 
 
-@options.takes_sources
+@parameters.takes_sources
 def methods_command(
-    asked: options.Asked,
+    given: parameters.Given,
     role: Annotated[RoleChoice, typer.Option("--role", help="The role whose handlers to list.")] = RoleChoice.BOTH,
-    form: options.Form = DataFormat.TEXT,
+    form: parameters.Form = DataFormat.TEXT,
 ) -> None:
     """List the methods: the name on the wire, the side that handles it, types, the capability, and the origin.
 
@@ -38,7 +38,7 @@ def methods_command(
     from acpgen.pipeline import compile_protocol, load
     from acpgen.sources.inputs import find_all_inputs
 
-    inputs, _ = find_all_inputs(asked.sources())
+    inputs, _ = find_all_inputs(given.sources())
     compiled = [compile_protocol(load(each), Options()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
     models = [each.model for each in compiled]
@@ -81,10 +81,10 @@ def _type_name(expression: TypeExpr) -> str:
     return expression.name if isinstance(expression, Ref) else "any JSON"
 
 
-@options.takes_schema
+@parameters.takes_schema
 def extensions_command(
-    asked: options.Asked,
-    form: options.Form = DataFormat.TEXT,
+    given: parameters.Given,
+    form: parameters.Form = DataFormat.TEXT,
     file_schema: Annotated[
         bool, typer.Option("--file-schema", help="Print the JSON Schema of extension files, with examples, and exit.")
     ] = False,
@@ -102,7 +102,7 @@ def extensions_command(
 
         print_json(fragment_schema())
         return
-    sources = asked.sources()
+    sources = given.sources()
     found = [(each.protocol, fitting) for each in sources for fitting in _fits(each)]
     is_single = len(sources) == 1
     if form is DataFormat.JSON:
@@ -112,7 +112,7 @@ def extensions_command(
         _print_rows(EXTENSION_COLUMNS, rows, form, is_single=is_single)
 
 
-def _fits(sources: Sources) -> list[Fit]:
+def _fits(sources: SchemaChoice) -> list[Fit]:
     from acpgen.pipeline import load
     from acpgen.schema.bundled import bundled_fragments, known_facts
     from acpgen.schema.fitting import fit

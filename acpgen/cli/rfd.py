@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import parameters
 from acpgen.cli.console import DiagnosticFormat, exit_on_errors, print_data, print_diagnostics
 from acpgen.diagnostics import Diagnostic, Severity
 
@@ -32,9 +32,9 @@ def rfd_options() -> None:
 
 
 @rfd_app.command("extract")
-@options.takes_schema
+@parameters.takes_schema
 def extract_command(
-    asked: options.Asked,
+    given: parameters.Given,
     file: Annotated[Path, typer.Argument(help="The RFD: Markdown, or a page saved as text.", metavar="FILE")],
     rfd: Annotated[
         str | None,
@@ -44,7 +44,7 @@ def extract_command(
         Path | None, typer.Option("--out", "-o", help="Write the draft to a file instead of stdout.", metavar="FILE")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
-    form: options.DiagnosticForm = DiagnosticFormat.TEXT,
+    form: parameters.DiagnosticForm = DiagnosticFormat.TEXT,
 ) -> None:
     """Draft an extension file from the text of an RFD. Needs the extra `acpgen[rfd]`.
 
@@ -60,7 +60,7 @@ def extract_command(
     from acpgen.output import write_file
 
     with exit_on_errors(form, cap=_CAP):
-        text, diagnostics = _extracted(asked, file, rfd=rfd, label=out.as_posix() if out else "draft")
+        text, diagnostics = _extracted(given, file, rfd=rfd, label=out.as_posix() if out else "draft")
         if out is not None:
             write_file(out, text + "\n", force=force)
     print_diagnostics(diagnostics, form, cap=_CAP)
@@ -73,7 +73,7 @@ def extract_command(
         raise typer.Exit(1)
 
 
-def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
+def _extracted(given: parameters.Given, file: Path, *, rfd: str | None, label: str) -> tuple[str, Sequence[Diagnostic]]:
     """The draft as text, and the diagnostics about it; `label` is the path of the draft in them."""
     from acpgen.pipeline import load
     from acpgen.rfd import Base, check_draft, extract, read_source, require_parsers
@@ -83,7 +83,7 @@ def _extracted(asked: options.Asked, file: Path, *, rfd: str | None, label: str)
     from acpgen.sources.inputs import find_inputs
 
     require_parsers()
-    loaded = load(find_inputs(replace(asked.one_protocol(), extensions=())))
+    loaded = load(find_inputs(replace(given.one_protocol(), extensions=())))
     document = loaded.base
     base = Base(
         origin=document.origin,

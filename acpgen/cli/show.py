@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acpgen.cli import completion, options
+from acpgen.cli import completion, parameters
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics
 
 if TYPE_CHECKING:
     from acpgen.show.describe import Describer, Description
 
 
-@options.takes_sources
+@parameters.takes_sources
 def show_command(
     name: Annotated[
         str,
@@ -25,8 +25,8 @@ def show_command(
             autocompletion=completion.names,
         ),
     ],
-    asked: options.Asked,
-    form: options.Form = DataFormat.TEXT,
+    given: parameters.Given,
+    form: parameters.Form = DataFormat.TEXT,
 ) -> None:
     """Show a type or a method: its Python signature, its schema, its uses, its capability and its origin.
 
@@ -45,8 +45,8 @@ def show_command(
     from acpgen.show.display import render_json, render_text
     from acpgen.sources.inputs import find_all_inputs
 
-    inputs, _ = find_all_inputs(asked.sources())
-    compiled = [compile_protocol(load(each), asked.types()) for each in inputs]
+    inputs, _ = find_all_inputs(given.sources())
+    compiled = [compile_protocol(load(each), given.types()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
     places = [f"{folder(each.model)}/" if len(compiled) > 1 else "" for each in compiled]
     describers = [

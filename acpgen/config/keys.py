@@ -39,7 +39,7 @@ def is_open_by_default(roles: tuple[Role, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class SchemaChoice:
     """The schema of one protocol and its extensions: a bundled schema by `protocol` and `release`, or a file."""
 
     protocol: int = DEFAULT_PROTOCOL
@@ -57,7 +57,7 @@ class BuildOptions:
     errors; it does not change the output.
     """
 
-    sources: tuple[Sources, ...]
+    sources: tuple[SchemaChoice, ...]
     roles: tuple[Role, ...]
     out: Path
     types: Options = field(default_factory=Options)
@@ -66,7 +66,7 @@ class BuildOptions:
     strict: bool = False
 
 
-FORMER = {"open-unions": "open"}
+FORMER_KEYS = {"open-unions": "open"}
 """Former names of keys."""
 
 OUTPUTS = "outputs"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from acpgen.config.keys import FORMER, KEYS, OUTPUTS, flaw
+from acpgen.config.keys import FORMER_KEYS, KEYS, OUTPUTS, flaw
 from acpgen.diagnostics import Location, Report, input_error
 from acpgen.schema.document import join, split
 from acpgen.text import did_you_mean
@@ -161,8 +161,8 @@ def _check_keys(table: Mapping[str, object], report: Report, *, at: str) -> None
 
 
 def _unknown_hint(name: str, *, is_top: bool) -> str:
-    if name in FORMER:
-        return f"the key is now called `{FORMER[name]}`"
+    if name in FORMER_KEYS:
+        return f"the key is now called `{FORMER_KEYS[name]}`"
     known = [*KEYS, *([OUTPUTS] if is_top else [])]
     return did_you_mean(name, known) or f"the keys are: {', '.join(known)}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, RoleChoice, Sources, ValueKind, is_open_by_default
+from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, RoleChoice, SchemaChoice, ValueKind, is_open_by_default
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
@@ -50,16 +50,16 @@ class Output:
         return self.settings[key].origin == DEFAULT
 
     @property
-    def sources(self) -> tuple[Sources, ...]:
+    def sources(self) -> tuple[SchemaChoice, ...]:
         """The schema of each protocol, and its extensions. Raises `InputError` for a value of another protocol."""
         protocols = _protocols(self["protocol"])
         for key in _BY_PROTOCOL:
             _check_protocols(self.settings[key], protocols)
         return tuple(
-            Sources(
+            SchemaChoice(
                 protocol=protocol,
-                release=_of(self["release"], protocol),
-                schema=_of(self["schema"], protocol),
+                release=_for_protocol(self["release"], protocol),
+                schema=_for_protocol(self["schema"], protocol),
                 extensions=tuple(self["extensions"]),
             )
             for protocol in protocols
@@ -88,7 +88,7 @@ def _protocols(value: int | Sequence[int]) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(sorted(set(value)))
 
 
-def _of(value: Any, protocol: int) -> Any:
+def _for_protocol(value: Any, protocol: int) -> Any:
     """The value for a protocol, of a value for all or of a table by protocol."""
     return value.get(protocol) if isinstance(value, dict) else value
 
@@ -106,26 +106,24 @@ def _check_protocols(setting: Setting, protocols: tuple[int, ...]) -> None:
 
 
 def outputs_to_build(
-    config: ConfigFile | None, wishes: Mapping[str, Any], names: Sequence[str] = ()
+    config: ConfigFile | None, given: Mapping[str, Any], names: Sequence[str] = ()
 ) -> tuple[Output, ...]:
     """The outputs of a command, in the order of the file.
 
-    `wishes` are the options of the command line by key; None means that an option is not given. `names` are outputs of
+    `given` are the options of the command line by key; None means that an option is not given. `names` are outputs of
     the file. Without names, all outputs are meant, or the one whose folder the command line names. Raises `InputError`
     for unknown names, for outputs without a folder, and for two outputs with the same folder.
     """
-    wishes = {key: value for key, value in wishes.items() if value is not None}
+    given = {key: value for key, value in given.items() if value is not None}
     configured = _configured(config)
     chosen: list[tuple[str | None, _Levels]]
     if names:
         chosen = [(name, _named(name, configured)) for name in dict.fromkeys(names)]
-    elif "out" in wishes:
-        chosen = [
-            next((each for each in configured.items() if _is_at(each[1], wishes["out"])), (None, _shared(config)))
-        ]
+    elif "out" in given:
+        chosen = [next((each for each in configured.items() if _is_at(each[1], given["out"])), (None, _shared(config)))]
     else:
         chosen = list(configured.items())
-    outputs = tuple(_output(name, levels, wishes) for name, levels in chosen)
+    outputs = tuple(_output(name, levels, given) for name, levels in chosen)
     if not outputs:
         raise input_error("no-output", "no output is configured", hint=_NO_OUTPUT)
     _check_folders(outputs)
@@ -133,30 +131,30 @@ def outputs_to_build(
 
 
 def sources_in_effect(
-    config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None
-) -> tuple[Sources, ...]:
+    config: ConfigFile | None, given: Mapping[str, Any], name: str | None = None
+) -> tuple[SchemaChoice, ...]:
     """The schemas and extensions for a command that only shows them: those of the output `name`, or of all outputs.
 
     The command line wins. Raises `InputError` if no output is named and the outputs differ.
     """
-    found = {output.sources for output in _looked_at(config, wishes, name)}
+    found = {output.sources for output in _selected_outputs(config, given, name)}
     return _only(found, "schemas", config)
 
 
-def types_in_effect(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None = None) -> Options:
+def types_in_effect(config: ConfigFile | None, given: Mapping[str, Any], name: str | None = None) -> Options:
     """The options for the types, of the same outputs. Raises `InputError` as `sources_in_effect` does."""
-    outputs = _looked_at(config, wishes, name)
+    outputs = _selected_outputs(config, given, name)
     found = {output.types for output in outputs}
     if len(found) > 1:  # the default differs between roles, so it does not count
         found = {replace(each.types, open=each["open"] and not each.is_default("open")) for each in outputs}
     return _only(found, "choices of `open` or `keep-unknown`", config)
 
 
-def _looked_at(config: ConfigFile | None, wishes: Mapping[str, Any], name: str | None) -> list[Output]:
-    wishes = {key: value for key, value in wishes.items() if value is not None}
+def _selected_outputs(config: ConfigFile | None, given: Mapping[str, Any], name: str | None) -> list[Output]:
+    given = {key: value for key, value in given.items() if value is not None}
     configured = _configured(config)
     levels = [_named(name, configured)] if name is not None else list(configured.values()) or [_shared(config)]
-    return [_output(None, each, wishes) for each in levels]
+    return [_output(None, each, given) for each in levels]
 
 
 _T = TypeVar("_T")
@@ -229,10 +227,10 @@ def _spec(value: str, config: ConfigFile) -> str:
     return path if is_path(path) else f"./{path}"
 
 
-def _output(name: str | None, levels: _Levels, wishes: Mapping[str, Any]) -> Output:
-    said = {key: Setting(key=key, value=value, origin=COMMAND_LINE) for key, value in wishes.items()}
+def _output(name: str | None, levels: _Levels, given: Mapping[str, Any]) -> Output:
+    from_command_line = {key: Setting(key=key, value=value, origin=COMMAND_LINE) for key, value in given.items()}
     settings = {key: Setting(key=key, value=spec.default, origin=DEFAULT) for key, spec in KEYS.items()}
-    for level in (*reversed(levels), said):
+    for level in (*reversed(levels), from_command_line):
         protocols = _protocols(level.get("protocol", settings["protocol"]).value)
         for key in _BY_PROTOCOL if "protocol" in level else ():
             settings[key] = _narrowed(settings[key], protocols)

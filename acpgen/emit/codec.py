@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from acpgen.emit.conditions import test
+from acpgen.emit.condition_tests import test
 from acpgen.emit.fields import (
     TYPES,
     NamedReader,

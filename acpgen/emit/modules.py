@@ -57,7 +57,7 @@ def _types(environment: Environment, model: Model) -> str:
         "Constructors take keywords only."
     )
     return environment.get_template("types.py.jinja").render(
-        module_doc=docstring(f"{title}\n\n{sources(model)}\n\n{text}", 0),
+        module_doc=docstring(f"{title}\n\n{origin_text(model)}\n\n{text}", 0),
         body=rendered.body,
         typing_names=listed(rendered.typing_names),
         base_names=listed(name for name in used if name in _BASE_NAMES),
@@ -65,7 +65,7 @@ def _types(environment: Environment, model: Model) -> str:
     )
 
 
-def sources(model: Model) -> str:
+def origin_text(model: Model) -> str:
     """The origin of a version, for docstrings."""
     extensions = f", with {'; '.join(model.extensions)}" if model.extensions else ""
     return f"From {model.origin}{extensions}."

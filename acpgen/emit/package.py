@@ -16,7 +16,7 @@ from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.aliases import usable
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
-from acpgen.emit.modules import sources, version_exports, version_modules
+from acpgen.emit.modules import origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment
 from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
@@ -181,7 +181,7 @@ def _init(
     who = " and ".join(f"write {'an agent' if role is Role.AGENT else 'a client'}" for role in roles)
     versions = " and ".join(str(model.protocol) for model in each.models)
     protocol = f"The Agent Client Protocol, version{'s' if each.subpackages else ''} {versions}"
-    origins = "\n\n".join(map(sources, each.models))
+    origins = "\n\n".join(map(origin_text, each.models))
     return environment.get_template("__init__.py.jinja").render(
         module_doc=docstring(f"{protocol}: everything needed to {who}.\n\n{origins}", 0),
         imports=_imports(each.exports),

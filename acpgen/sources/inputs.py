@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import acpgen
-from acpgen.config import BuildOptions, Sources
+from acpgen.config import BuildOptions, SchemaChoice
 from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error
 from acpgen.schema.bundled import Release, find_release, is_bare, is_path, known_facts, locate_fragment, newest_release
 from acpgen.schema.document import read_bytes
@@ -47,7 +47,7 @@ def _origin(protocol: int, release: Release | None, schema: InputFile) -> str:
     return release.origin if release else f"ACP v{protocol}, {schema.name}"
 
 
-def find_all_inputs(sources: Sequence[Sources]) -> tuple[list[Inputs], list[Diagnostic]]:
+def find_all_inputs(sources: Sequence[SchemaChoice]) -> tuple[list[Inputs], list[Diagnostic]]:
     """Find the files for each of several protocols, with the extensions that fit it.
 
     Returns a note for each extension that does not fit all of them. Raises `InputError` as `find_inputs` does, and for
@@ -63,7 +63,7 @@ def find_all_inputs(sources: Sequence[Sources]) -> tuple[list[Inputs], list[Diag
     return found, [_partial(spec, protocols) for spec, protocols in fits.items() if len(protocols) < len(sources)]
 
 
-def _fits(spec: str, sources: Sequence[Sources]) -> list[int]:
+def _fits(spec: str, sources: Sequence[SchemaChoice]) -> list[int]:
     """The protocols that an extension fits. Raises `InputError` if there is none."""
     found, errors = list[int](), list[Diagnostic]()
     for each in sources:
@@ -99,7 +99,7 @@ def _partial(spec: str, protocols: Sequence[int]) -> Diagnostic:
     )
 
 
-def find_inputs(sources: Sources) -> Inputs:
+def find_inputs(sources: SchemaChoice) -> Inputs:
     """Find the files of `sources`. Raises `InputError` for a file that does not exist or cannot be read."""
     if sources.schema is not None and sources.release is not None:
         raise input_error(
@@ -124,7 +124,7 @@ def find_inputs(sources: Sources) -> Inputs:
     )
 
 
-def _extensions(sources: Sources, schema: InputFile, release: Release | None) -> tuple[InputFile, ...]:
+def _extensions(sources: SchemaChoice, schema: InputFile, release: Release | None) -> tuple[InputFile, ...]:
     located = [
         (
             _locate_bare(spec, schema, sources.protocol, release)
@@ -150,7 +150,7 @@ def _input(path: Path, label: str, name: str) -> InputFile:
     return InputFile(path=path, label=label, name=name, digest=digest(read_bytes(path, label=label)))
 
 
-def user_files(sources: Sources) -> set[Path]:
+def user_files(sources: SchemaChoice) -> set[Path]:
     """The files that `sources` names by path, even if they do not exist."""
     extensions = {Path(spec) for spec in sources.extensions if is_path(spec)}
     return extensions | ({sources.schema} if sources.schema is not None else set())

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from acpgen.pipeline import load
 from acpgen.schema.bundled import find_release, list_releases, load_facts
@@ -34,7 +34,7 @@ class Subject:
     """A way to build a package."""
 
     label: str
-    sources: Sources
+    sources: SchemaChoice
     options: Options = field(default_factory=Options)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Subject:
         return {name: at[pointer] for name in self.exact.definitions if (pointer := definition_pointer(name)) in at}
 
 
-def composed_root(sources: Sources) -> dict[str, Any]:
+def composed_root(sources: SchemaChoice) -> dict[str, Any]:
     """The schema that `sources` compose to."""
     inputs = find_inputs(sources)
     loaded = load(inputs)
@@ -180,19 +180,19 @@ def bundled_subjects() -> Iterator[Subject]:
         is_newest = release == find_release(release.protocol)
         for suffix, options in OPTIONS.items():
             if is_newest or DEEP or not suffix:
-                yield Subject(label=label + suffix, sources=Sources(**known), options=options)
+                yield Subject(label=label + suffix, sources=SchemaChoice(**known), options=options)
         fitting = fitting_fragments(release)
-        yield Subject(label=f"{label}+all", sources=Sources(**known, extensions=fitting))
+        yield Subject(label=f"{label}+all", sources=SchemaChoice(**known, extensions=fitting))
         for spec in fitting:
             if DEEP or bundled_fragment(spec, release.protocol).status == "draft":
-                yield Subject(label=f"{label}+{spec}", sources=Sources(**known, extensions=(spec,)))
+                yield Subject(label=f"{label}+{spec}", sources=SchemaChoice(**known, extensions=(spec,)))
 
 
 def published_subjects() -> Iterator[Subject]:
     """Every published schema that is at hand, with every option."""
     for path in available():
         label = "/".join(path.parts[-3:]).removesuffix(".json")
-        sources = Sources(protocol=protocol_of(path), schema=path)
+        sources = SchemaChoice(protocol=protocol_of(path), schema=path)
         for suffix, options in OPTIONS.items():
             yield Subject(label=label + suffix, sources=sources, options=options)
 

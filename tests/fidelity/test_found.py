@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.support import Packages, schema_of
 
 ANY_OR_KNOWN = schema_of(
@@ -58,14 +58,14 @@ def test_what_a_class_holds_whole_is_one_where_any_json_is_welcome(acp: ModuleTy
 
 
 def test_a_number_too_long_to_print_is_refused_like_any_other(packages: Packages) -> None:
-    acp = packages(Sources())
+    acp = packages(SchemaChoice())
     with pytest.raises(acp.DecodeError) as caught:
         acp.decode(acp.InitializeRequest, {"protocolVersion": 10**5000})
     assert str(caught.value) == "$.protocolVersion: expected 65535 or less, found a number of very many digits"
 
 
 def test_a_message_is_short_however_wide_and_deep_the_value(packages: Packages) -> None:
-    acp = packages(Sources())
+    acp = packages(SchemaChoice())
     wide: Any = "x" * 100
     for _ in range(8):
         wide = [wide] * 8

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.support import Packages
 
 FILE = Path(__file__).with_name("messages.txt")
@@ -73,7 +73,7 @@ def test_messages(packages: Packages, request: pytest.FixtureRequest) -> None:
 
 def message(packages: Packages, protocol: int, name: str, value: Any) -> str:
     """What the `DecodeError` says."""
-    acp = packages(Sources(protocol=protocol, release="2026-11-02"))
+    acp = packages(SchemaChoice(protocol=protocol, release="2026-11-02"))
     with pytest.raises(acp.DecodeError) as caught:
         acp.decode(getattr(acp, name), value)
     return str(caught.value)
@@ -81,7 +81,7 @@ def message(packages: Packages, protocol: int, name: str, value: Any) -> str:
 
 def test_reasons_say_which_member_and_where(packages: Packages) -> None:
     """The message of a union is made of errors that programs can read, too."""
-    acp = packages(Sources())
+    acp = packages(SchemaChoice())
     with pytest.raises(acp.DecodeError) as caught:
         acp.decode(acp.NewSessionRequest, {"cwd": "/", "mcpServers": [{"type": "http", "name": "a", "url": 1}]})
     tagged, other = caught.value.reasons

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests.fidelity.checking import Check
 from tests.fidelity.disagreements import DISAGREEMENTS, Disagreement
 from tests.fidelity.running import MUTANTS, SPOILED, bounded, values
@@ -56,7 +56,7 @@ def test_each_accepted_disagreement_is_still_one(known: Disagreement, packages: 
 
 def test_a_variant_with_its_tag_goes_before_one_that_forgives_nothing(packages: Packages) -> None:
     """The validator would accept either; the keyword of the first decides."""
-    acp = packages(Sources())
+    acp = packages(SchemaChoice())
     drops: list[object] = []
     raw = {"type": "terminal", "id": "a", "name": "n", "_meta": 1}
     decoded = acp.decode(acp.AuthMethod, raw, on_drop=drops.append)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from tests import test_hostile as corpus
 from tests.hostile import auditing, subject
 from tests.hostile.texts import EFFECT, PARTS
@@ -51,7 +51,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Pair]:
         text = json.dumps(schema)
         path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
         path.write_text(text, encoding="utf-8")
-        return package_files(Sources(schema=path))
+        return package_files(SchemaChoice(schema=path))
 
     twins: list[Mapping[str, str]] = []
     found: dict[str, Pair] = {}
@@ -78,7 +78,7 @@ def _events(folder: Path, *packages: str) -> dict[str, Events]:
 
 def test_an_import_has_no_effect_that_a_clean_one_lacks(pairs: Mapping[str, Pair], tmp_path: Path) -> None:
     for name in ("warm", "clean"):
-        write_package(package_files(Sources()), tmp_path / name)
+        write_package(package_files(SchemaChoice()), tmp_path / name)
     twins = {pair.twin: pair.harmless for pair in pairs.values()}
     for name, files in {**twins, **{name: pair.hostile for name, pair in pairs.items()}}.items():
         write_package(files, tmp_path / name)
@@ -104,7 +104,7 @@ def test_an_import_has_no_effect_that_a_clean_one_lacks(pairs: Mapping[str, Pair
     ],
 )
 def test_the_audit_sees_what_it_is_for(code: str, event: str, tmp_path: Path) -> None:
-    files = dict(package_files(Sources()))
+    files = dict(package_files(SchemaChoice()))
     for name in ("warm", "clean", "dirty"):
         write_package(
             files | ({"errors.py": f"{files['errors.py']}\n{code}\n"} if name == "dirty" else {}), tmp_path / name
@@ -123,7 +123,7 @@ def test_the_code_has_no_words_of_its_own(pairs: Mapping[str, Pair]) -> None:
 
 
 def test_strange_words_are_seen() -> None:
-    files = dict(package_files(Sources()))
+    files = dict(package_files(SchemaChoice()))
     for path, code, word in (
         ("types.py", "print('x')", "call of print"),
         ("codec.py", "del T", "Delete"),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
 from acpgen.ir import names
 from tests.hostile.subject import STRING, obj
@@ -23,7 +23,7 @@ from tests.support import Packages, import_folder, model_of, package_files, sche
 
 pytestmark = pytest.mark.full
 
-CLEAN = Sources()
+CLEAN = SchemaChoice()
 PARTS = ("Request", "Response", "Notification")
 
 
@@ -57,7 +57,7 @@ def _possible() -> list[str]:
 
 def _is_refused(schema: Path) -> bool:
     try:
-        model_of(Sources(schema=schema))
+        model_of(SchemaChoice(schema=schema))
     except InputError as error:
         refusal = error
     else:
@@ -99,7 +99,7 @@ def test_definitions_with_the_names_of_the_package(tmp_path: Path) -> None:
     assert len(accepted) < len(_possible())
     schema = {key: node for each in accepted.values() for key, node in _definitions(*each).items()}
     (tmp_path / "schema.json").write_text(json.dumps(schema_of(**schema)), encoding="utf-8")
-    files = package_files(Sources(schema=tmp_path / "schema.json"))
+    files = package_files(SchemaChoice(schema=tmp_path / "schema.json"))
     write_package(files, tmp_path / "named_like_the_package")
     package = import_folder(tmp_path / "named_like_the_package")
     for name, number in accepted.values():
@@ -192,7 +192,7 @@ def test_no_two_things_get_names_that_normalise_to_one(
     path.write_text(json.dumps(schema_of(**definitions)), encoding="utf-8")
     if _is_refused(path):
         return
-    model = model_of(Sources(schema=path))[0]
+    model = model_of(SchemaChoice(schema=path))[0]
     found = [definition.name for definition in model.definitions] + [method.name for method in model.methods]
     assert len({unicodedata.normalize("NFKC", name) for name in found}) == len(found) >= 2
     assert all(name.isascii() for name in found)
@@ -206,7 +206,7 @@ def test_names_that_normalise_to_one(forms: tuple[str, str], tmp_path: Path) -> 
     path.write_text(json.dumps(schema_of(Thing=obj(dict.fromkeys(prefixed, STRING)))), encoding="utf-8")
     if _is_refused(path):
         return
-    (thing,) = (found for found in model_of(Sources(schema=path))[0].definitions if found.name == "Thing")
+    (thing,) = (found for found in model_of(SchemaChoice(schema=path))[0].definitions if found.name == "Thing")
     fields = [field.name for field in getattr(thing, "fields", ())]
     assert len(set(fields)) == 2
     assert all(name.isascii() for name in fields)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
 from acpgen.emit.format import format_files
 from acpgen.emit.package import emit
@@ -49,7 +49,7 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _files(sources: Sources) -> Mapping[str, str] | None:
+def _files(sources: SchemaChoice) -> Mapping[str, str] | None:
     """The files of the package without the runtime, into which no text goes; None where the input is refused."""
     try:
         model, _ = model_of(sources)
@@ -74,7 +74,7 @@ def _imported(files: Mapping[str, str], folder: Path) -> Iterator[ModuleType]:
 def _check(at: Mapping[str, str], folder: Path, *, name: str = "schema.json") -> bool:
     """Whether the texts give a package, which then is as it should be."""
     schema, fragment = subject.write(folder, at, name=name)
-    sources = Sources(schema=schema, extensions=(str(fragment),))
+    sources = SchemaChoice(schema=schema, extensions=(str(fragment),))
     files = _files(sources)
     if files is None:
         _check_refusal(schema, fragment)

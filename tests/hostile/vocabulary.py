@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from acpgen.schema.bundled import list_releases
 from tests.support import fitting_fragments, package_files
@@ -28,7 +28,7 @@ def _clean_packages() -> tuple[Mapping[str, str], ...]:
     """The packages of all bundled schemas, with the fragments that fit them, their unions closed and open."""
     return tuple(
         package_files(
-            Sources(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release)),
+            SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release)),
             options=options,
         )
         for release in list_releases()

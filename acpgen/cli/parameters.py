@@ -15,7 +15,7 @@ import typer
 
 from acpgen.cli import completion
 from acpgen.cli.console import DataFormat, DiagnosticFormat
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.config.keys import KEYS, Key, RoleChoice
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
@@ -25,14 +25,14 @@ from acpgen.sources.inputs import user_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Given:
     """The options of a command line, not yet combined with a configuration.
 
-    `wishes` has the value of each key; None means that the option is not given. `output` is the name of a configured
+    `values` has the value of each key; None means that the option is not given. `output` is the name of a configured
     output.
     """
 
-    wishes: dict[str, Any]
+    values: dict[str, Any]
     config_file: Path | None
     no_config: bool
     output: str | None = None
@@ -45,27 +45,27 @@ class Asked:
 
     def outputs(self, names: Sequence[str] | None = None) -> tuple[Output, ...]:
         """The selected outputs: those with `names`, or all that are configured. Raises `InputError`."""
-        return outputs_to_build(self.config(), self.wishes, names or ())
+        return outputs_to_build(self.config(), self.values, names or ())
 
     def is_everything(self, names: Sequence[str] | None = None) -> bool:
         """Whether all outputs are selected."""
-        return not names and self.wishes.get("out") is None
+        return not names and self.values.get("out") is None
 
     def build_command(self, names: Sequence[str] | None = None) -> str:
         """The command that builds the selected outputs."""
         words = ["acpgen", "build", *(names or ())]
-        for key, value in self.wishes.items():
+        for key, value in self.values.items():
             if value is not None:
                 words += _arguments(KEYS[key], value)
         if self.config_file is not None:
             words += ["--config", self.config_file.as_posix()]
         return shlex.join([*words, *(["--no-config"] if self.no_config else [])])
 
-    def sources(self) -> tuple[Sources, ...]:
+    def sources(self) -> tuple[SchemaChoice, ...]:
         """The selected schemas and their extensions. Raises `InputError`."""
-        return sources_in_effect(self.config(), self.wishes, self.output)
+        return sources_in_effect(self.config(), self.values, self.output)
 
-    def one_protocol(self) -> Sources:
+    def one_protocol(self) -> SchemaChoice:
         """The selected schema, for a command that reads one. Raises `InputError` if there are several."""
         sources = self.sources()
         if len(sources) > 1:
@@ -75,7 +75,7 @@ class Asked:
 
     def types(self) -> Options:
         """The options for the types of the selected outputs. Raises `InputError`."""
-        return types_in_effect(self.config(), self.wishes, self.output)
+        return types_in_effect(self.config(), self.values, self.output)
 
     def watched(self, names: Sequence[str] | None = None) -> set[Path]:
         """The user's files that decide the result. A broken configuration counts, without the files that it names."""
@@ -161,12 +161,12 @@ def _source_options(
     output: OutputName = None,
     config: ConfigPath = None,
     no_config: NoConfig = False,
-) -> Asked:
-    wishes = source_wishes(protocol, release, schema, extension)
-    return Asked(wishes=wishes, config_file=config, no_config=no_config, output=output)
+) -> Given:
+    values = given_sources(protocol, release, schema, extension)
+    return Given(values=values, config_file=config, no_config=no_config, output=output)
 
 
-def source_wishes(
+def given_sources(
     protocol: Sequence[int] | None,
     release: Sequence[str] | None,
     schema: Sequence[str] | None,
@@ -211,9 +211,9 @@ def _output_options(
     strict: Annotated[bool | None, option("strict")] = None,
     config: ConfigPath = None,
     no_config: NoConfig = False,
-) -> Asked:
-    wishes = {
-        **_source_options(protocol, release, schema, extension).wishes,
+) -> Given:
+    values = {
+        **_source_options(protocol, release, schema, extension).values,
         "out": out,
         "role": role.value if role else None,
         "open": open_,
@@ -221,14 +221,14 @@ def _output_options(
         "runtime": runtime,
         "strict": strict,
     }
-    return Asked(wishes=wishes, config_file=config, no_config=no_config)
+    return Given(values=values, config_file=config, no_config=no_config)
 
 
 CommandFunction = Callable[..., None]
 
 
-def _with_options(gather: Callable[..., Asked], *, without: str = "") -> Callable[[CommandFunction], CommandFunction]:
-    """A decorator that replaces the parameter `asked` of a command by the parameters of `gather`, but for `without`.
+def _with_options(gather: Callable[..., Given], *, without: str = "") -> Callable[[CommandFunction], CommandFunction]:
+    """A decorator that replaces the parameter `given` of a command by the parameters of `gather`, but for `without`.
 
     The signature is the one that typer reads. Parameters that the command has itself replace equal ones.
     """
@@ -240,13 +240,13 @@ def _with_options(gather: Callable[..., Asked], *, without: str = "") -> Callabl
 
         @wraps(command)
         def wrapper(**values: Any) -> None:
-            asked = gather(**{each.name: values.pop(each.name) for each in shared})
-            command(asked=asked, **values)
+            given = gather(**{each.name: values.pop(each.name) for each in shared})
+            command(given=given, **values)
 
         parameters = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for name, each in own.parameters.items()
-            for parameter in (shared if name == "asked" else [each])
+            for parameter in (shared if name == "given" else [each])
         ]
         wrapper.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {each.name: each.annotation for each in parameters}
