@@ -95,16 +95,28 @@ class RunningToolCall:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.reported.status in _ENDED or isinstance(error, (GeneratorExit, KeyboardInterrupt, SystemExit)):
+        if self.reported.status in _ENDED:
             return
-        if error is None:
-            await self.update(status="failed" if self._is_refused else "completed")
-        else:
-            await self._end_with(CANCELLED if isinstance(error, asyncio.CancelledError) else "failed")
+        match error:
+            case None:
+                await self.update(status="failed" if self._is_refused else "completed")
+            case KeyboardInterrupt() | SystemExit():
+                pass  # the event loop stops
+            case GeneratorExit():  # a generator or a coroutine is closed, so this must not wait
+                with contextlib.suppress(RuntimeError):  # without an event loop
+                    self._start_sending([self._status(CANCELLED)])
+            case asyncio.CancelledError():
+                await self._end_with(CANCELLED)
+            case _:
+                await self._end_with("failed")
 
     async def _end_with(self, status: ToolCallStatus) -> None:
         with contextlib.suppress(Exception):  # the connection may be gone, and what the block raised matters more
-            await self.update(status=status)
+            await self._send([self._status(status)])
+
+    def _status(self, status: ToolCallStatus) -> SessionUpdate:
+        self.reported.status = status
+        return SessionUpdateToolCallUpdate(tool_call_id=self.reported.tool_call_id, status=status)
 
     async def update(
         self,
@@ -159,11 +171,15 @@ class RunningToolCall:
 
     async def _send(self, updates: Iterable[SessionUpdate]) -> None:
         """Send in a task of its own, so that a cancellation ends the waiting and not the sending."""
-        task = asyncio.create_task(self._send_all(updates))
-        _unfinished.add(task)
-        task.add_done_callback(_finish)
+        task = self._start_sending(updates)
         await asyncio.wait([task])
         task.result()
+
+    def _start_sending(self, updates: Iterable[SessionUpdate]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(self._send_all(updates))
+        _unfinished.add(task)
+        task.add_done_callback(_finish)
+        return task
 
     async def _send_all(self, updates: Iterable[SessionUpdate]) -> None:
         for update in updates:
