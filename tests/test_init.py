@@ -365,7 +365,7 @@ def test_the_agent_streams_its_answer(projects: Projects, protocols: tuple[int, 
         assert wire.stop_reason(protocol) == "end_turn"
 
 
-@pytest.mark.parametrize(("option", "status"), [("allow", "completed"), ("reject", "failed")])
+@pytest.mark.parametrize(("option", "status"), [("allow_once", "completed"), ("reject_once", "failed")])
 @EACH_SPOKEN
 def test_the_agent_asks_before_it_edits(
     projects: Projects, protocols: tuple[int, ...], protocol: int, *, option: str, status: str
@@ -390,6 +390,9 @@ def test_the_agent_honours_cancel(projects: Projects, protocols: tuple[int, ...]
         wire.prompt(session, "edit")
         wire.question()
         wire.send(method="session/cancel", params={"sessionId": session})
+        assert wire.stop_reason(protocol) == "cancelled"
+        wire.prompt(session, "word " * 10_000)
+        wire.send(method="session/cancel", params={"sessionId": session})  # before the work has begun, or soon after
         assert wire.stop_reason(protocol) == "cancelled"
 
 

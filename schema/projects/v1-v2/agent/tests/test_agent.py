@@ -56,7 +56,7 @@ class Editor:
 
     async def prompt(self, words: str) -> None:
         params = {"sessionId": self.session_id, "prompt": text(words)}
-        await self.send(id="prompt", method="session/prompt", params=params)
+        await self.send(id=words, method="session/prompt", params=params)
 
     async def cancel(self) -> None:
         await self.send(method="session/cancel", params={"sessionId": self.session_id})
@@ -78,10 +78,10 @@ def event(message: Any) -> list[str]:
             return [f".{reason}"]
         case {"params": {"update": {"sessionUpdate": "agent_message_chunk", "content": {"text": words}}}}:
             return [words]
-        case {"params": {"update": {"toolCallId": _, "status": status}}}:
-            return [status]
         case {"params": {"update": {"toolCallId": _, "title": title}}}:
             return [title]
+        case {"params": {"update": {"toolCallId": _, "status": status}}}:
+            return [status]
         case {"error": error}:
             raise AssertionError(error)
         case _:
@@ -115,7 +115,7 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await editor.events(), ["Hello, ", "my ", "world", ".end_turn"])
 
     async def test_it_edits_if_that_is_allowed(self) -> None:
-        for chosen, status in (("allow", "completed"), ("reject", "failed")):
+        for chosen, statuses in (("allow_once", ["in_progress", "completed"]), ("reject_once", ["failed"])):
             with self.subTest(chosen):
                 editor = await self.start()
                 await editor.prompt("edit")
@@ -123,7 +123,7 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(title, "Edit notes.txt")
                 outcome = {"outcome": "selected", "optionId": chosen}
                 await editor.send(id=int(question[1:]), result={"outcome": outcome})
-                self.assertEqual(await editor.events(), [status, "edit", ".end_turn"])
+                self.assertEqual(await editor.events(), [*statuses, "edit", ".end_turn"])
 
     async def test_the_answer_can_be_cancelled(self) -> None:
         editor = await self.start(pause=3600)
@@ -150,11 +150,12 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
         await editor.send(id=int(question[1:]), result={"outcome": {"outcome": "cancelled"}})
         self.assertEqual(await editor.events(), [self.cancelled, ".cancelled"])
 
-    async def test_there_is_one_prompt_at_a_time(self) -> None:
-        editor = await self.start(pause=3600)
-        await editor.prompt("Hello, my world")
-        refused = await editor.call("session/prompt", sessionId=editor.session_id, prompt=text("Hi"))
-        self.assertEqual(refused["error"], {"code": -32600, "message": "one prompt at a time"})
+    async def test_a_prompt_waits_for_the_one_before_it(self) -> None:
+        editor = await self.start()
+        await editor.prompt("one")
+        await editor.prompt("two")
+        for word in ("one", "two"):
+            self.assertEqual(await editor.events(), [word, ".end_turn"])
 
     async def test_an_unknown_session_is_refused(self) -> None:
         editor = await self.start()

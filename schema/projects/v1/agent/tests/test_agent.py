@@ -43,7 +43,7 @@ class Editor:
 
     async def prompt(self, text: str) -> None:
         prompt = [{"type": "text", "text": text}]
-        await self.send(id="prompt", method="session/prompt", params={"sessionId": self._session_id, "prompt": prompt})
+        await self.send(id=text, method="session/prompt", params={"sessionId": self._session_id, "prompt": prompt})
 
     async def cancel(self) -> None:
         await self.send(method="session/cancel", params={"sessionId": self._session_id})
@@ -55,9 +55,8 @@ class Editor:
         return message["params"]["update"]
 
     async def stop_reason(self) -> str:
-        """The next message, which answers the prompt."""
+        """The next message, which answers a prompt."""
         message = await self.receive()
-        assert message["id"] == "prompt", message
         return str(message["result"]["stopReason"])
 
 
@@ -83,7 +82,7 @@ class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(await editor.stop_reason(), "end_turn")
 
     async def test_it_edits_if_that_is_allowed(self) -> None:
-        for chosen, status in (("allow", "completed"), ("reject", "failed")):
+        for chosen, statuses in (("allow_once", ["in_progress", "completed"]), ("reject_once", ["failed"])):
             with self.subTest(chosen):
                 editor = await self.start(QuickAgent)
                 await editor.prompt("edit")
@@ -92,7 +91,7 @@ class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(question["method"], "session/request_permission")
                 outcome = {"outcome": "selected", "optionId": chosen}
                 await editor.send(id=question["id"], result={"outcome": outcome})
-                self.assertEqual((await editor.update())["status"], status)
+                self.assertEqual([(await editor.update())["status"] for _ in statuses], statuses)
                 self.assertEqual((await editor.update())["content"]["text"], "edit")
                 self.assertEqual(await editor.stop_reason(), "end_turn")
 
@@ -120,6 +119,14 @@ class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
             await editor.update()
             await editor.cancel()
             self.assertEqual(await editor.stop_reason(), "cancelled")
+
+    async def test_a_prompt_waits_for_the_one_before_it(self) -> None:
+        editor = await self.start(QuickAgent)
+        await editor.prompt("one")
+        await editor.prompt("two")
+        for word in ("one", "two"):
+            self.assertEqual((await editor.update())["content"]["text"], word)
+            self.assertEqual(await editor.stop_reason(), "end_turn")
 
     async def test_an_unknown_session_is_refused(self) -> None:
         editor = await self.start(QuickAgent)

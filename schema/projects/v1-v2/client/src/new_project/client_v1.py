@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from .acp import v1
+from .acp.v1.helpers import cancelled, select_option, text
 from .screen import Screen
 
 
@@ -18,15 +19,13 @@ class ClientV1(v1.Client):
 
     async def open(self) -> None:
         """Open a session."""
-        self._session_id = (
-            await self.agent.session_new(v1.NewSessionRequest(cwd=os.getcwd(), mcp_servers=[]))
-        ).session_id
+        session = await self.agent.session_new(v1.NewSessionRequest(cwd=os.getcwd(), mcp_servers=[]))
+        self._session_id = session.session_id
 
-    async def prompt(self, text: str) -> str:
-        """Send a prompt; returns why the work on it has ended."""
-        prompt: list[v1.ContentBlock] = [v1.ContentBlockText(text=text)]
-        response = await self.agent.session_prompt(v1.PromptRequest(session_id=self._session_id, prompt=prompt))
-        return response.stop_reason
+    async def prompt(self, line: str) -> str:
+        """Send a line as a prompt; returns why the work on it has ended."""
+        request = v1.PromptRequest(session_id=self._session_id, prompt=[text(line)])
+        return (await self.agent.session_prompt(request)).stop_reason
 
     async def cancel(self) -> None:
         """Ask the agent to stop its work."""
@@ -53,6 +52,4 @@ class ClientV1(v1.Client):
         """Ask the user; no answer allows nothing."""
         options = {option.option_id: option.name for option in params.options}
         chosen = await self._screen.choose(params.tool_call.title, options)
-        if chosen is None:
-            return v1.RequestPermissionResponse(outcome=v1.RequestPermissionOutcomeCancelled())
-        return v1.RequestPermissionResponse(outcome=v1.RequestPermissionOutcomeSelected(option_id=chosen))
+        return cancelled() if chosen is None else select_option(chosen)

@@ -6,6 +6,7 @@ import asyncio
 import os
 
 from .acp import ConnectionClosed, v2
+from .acp.v2.helpers import cancelled, select_option, text
 from .screen import Screen
 
 
@@ -22,12 +23,11 @@ class ClientV2(v2.Client):
         """Open a session."""
         self._session_id = (await self.agent.session_new(v2.NewSessionRequest(cwd=os.getcwd()))).session_id
 
-    async def prompt(self, text: str) -> str:
-        """Send a prompt; returns why the work on it has ended."""
+    async def prompt(self, line: str) -> str:
+        """Send a line as a prompt; returns why the work on it has ended."""
         self._work = asyncio.get_running_loop().create_future()
         try:
-            prompt: list[v2.ContentBlock] = [v2.ContentBlockText(text=text)]
-            await self.agent.session_prompt(v2.PromptRequest(session_id=self._session_id, prompt=prompt))
+            await self.agent.session_prompt(v2.PromptRequest(session_id=self._session_id, prompt=[text(line)]))
             return await self._work
         finally:
             self._work.cancel()
@@ -57,40 +57,28 @@ class ClientV2(v2.Client):
                 pass  # that is no news
             case v2.SessionUpdateStateUpdateRequiresAction():
                 pass  # the question comes by itself
+            case other if isinstance(other, v2.SessionUpdateStateUpdateIdle):
+                if self._work is not None and not self._work.done():
+                    self._work.set_result(_reason(other))
             case other:
-                reason = _reason(other)
-                if reason is None:
-                    self._screen.note(f"({other.session_update})")
-                elif self._work is not None and not self._work.done():
-                    self._work.set_result(reason)
+                self._screen.note(f"({other.session_update})")
 
     async def session_request_permission(self, params: v2.RequestPermissionRequest) -> v2.RequestPermissionResponse:
         """Ask the user; no answer allows nothing."""
         options = {option.option_id: option.name for option in params.options}
         chosen = await self._screen.choose(params.title, options)
-        if chosen is None:
-            return v2.RequestPermissionResponse(outcome=v2.RequestPermissionOutcomeCancelled())
-        return v2.RequestPermissionResponse(outcome=v2.RequestPermissionOutcomeSelected(option_id=chosen))
+        return cancelled() if chosen is None else select_option(chosen)
 
 
-def _reason(update: v2.SessionUpdate) -> str | None:
-    """Why the work has ended; None where `update` does not tell that it has."""
-    match update:
+def _reason(idle: v2.SessionUpdateStateUpdateIdle) -> str:
+    """Why the work has ended."""
+    match idle:
         case v2.SessionUpdateStateUpdateIdleNone():
             return "done"
-        case v2.SessionUpdateStateUpdateIdleError(error=error):
-            return f"error: {error.message}" if isinstance(error, v2.Error) else "error"
-        case (
-            v2.SessionUpdateStateUpdateIdleEndTurn(stop_reason=reason)
-            | v2.SessionUpdateStateUpdateIdleMaxTokens(stop_reason=reason)
-            | v2.SessionUpdateStateUpdateIdleMaxTurnRequests(stop_reason=reason)
-            | v2.SessionUpdateStateUpdateIdleRefusal(stop_reason=reason)
-            | v2.SessionUpdateStateUpdateIdleCancelled(stop_reason=reason)
-            | v2.SessionUpdateStateUpdateIdleOther(stop_reason=reason)
-        ):
-            return reason
+        case v2.SessionUpdateStateUpdateIdleError(error=v2.Error(message=message)):
+            return f"error: {message}"
         case _:
-            return None
+            return idle.stop_reason
 
 
 def _text(content: v2.ContentBlock) -> str:

@@ -13,8 +13,8 @@ from .terminal import Keyboard
 class Session(Protocol):
     """A conversation with the agent."""
 
-    async def prompt(self, text: str) -> str:
-        """Send a prompt; returns why the work on it has ended. Raises `RequestError`."""
+    async def prompt(self, line: str) -> str:
+        """Send a line as a prompt; returns why the work on it has ended. Raises `RequestError`."""
         ...
 
     async def cancel(self) -> None:

@@ -1,11 +1,10 @@
-"""The agent: it sends back what it is told. Put your own work into `_work`."""
+"""The agent: it sends back what it receives. Put your own work into `_work`."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 from uuid import uuid4
 
 from .acp import (
@@ -18,41 +17,29 @@ from .acp import (
     InitializeRequest,
     InitializeResponse,
     InvalidParamsError,
-    InvalidRequestError,
     NewSessionRequest,
     NewSessionResponse,
-    PermissionOption,
     PromptRequest,
     PromptResponse,
     RemoteClient,
-    RequestPermissionOutcomeSelected,
-    RequestPermissionRequest,
-    SessionNotification,
-    SessionUpdate,
-    SessionUpdateAgentMessageChunk,
-    SessionUpdateToolCall,
-    SessionUpdateToolCallUpdate,
-    ToolCallStatus,
-    ToolCallUpdate,
     advertise,
 )
-
-ALLOW, REJECT = "allow", "reject"
+from .acp.helpers import Turns, agent_message, text, tool_call
 
 
 class EchoAgent(Agent):
-    """Streams the prompt back, word by word. Where the word "edit" is in it, it asks first whether it may edit."""
+    """Streams the prompt back, word by word. If the word "edit" is in it, it first asks whether it may edit."""
 
     pause = 0.05
-    """Seconds between two words, as if they took some thought."""
+    """Seconds between two words, in the place of work."""
 
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
         self._sessions: set[str] = set()
-        self._turns: dict[str, asyncio.Task[Any] | None] = {}
+        self._turns = Turns()
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
-        """Tell who this is; the capabilities follow from the methods of this class."""
+        """Describe this agent; the capabilities follow from the methods of this class."""
         info = Implementation(name="new-project", version="0.1.0")
         return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION, agent_info=info))
 
@@ -63,65 +50,33 @@ class EchoAgent(Agent):
         return NewSessionResponse(session_id=session_id)
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
-        """Do what the prompt asks for; the answer tells that it is done."""
-        session_id = params.session_id
-        if session_id not in self._sessions:
-            raise InvalidParamsError(f"no session {session_id!r}")
-        if session_id in self._turns:
-            raise InvalidRequestError("one prompt at a time")
-        self._turns[session_id] = asyncio.current_task()
-        try:
-            await self._work(session_id, params.prompt)
-        except asyncio.CancelledError:
-            if session_id in self._turns:
-                raise  # not by `session_cancel`
-            return PromptResponse(stop_reason="cancelled")
-        finally:
-            self._turns.pop(session_id, None)
-        return PromptResponse(stop_reason="end_turn")
+        """Work on a prompt; the response ends the turn."""
+        if params.session_id not in self._sessions:
+            raise InvalidParamsError(f"no session {params.session_id!r}")
+        return await self._turns.run(params, self._work(params.session_id, params.prompt))
 
     async def session_cancel(self, params: CancelNotification) -> None:
-        """Stop the work on the prompt, wherever it is."""
-        turn = self._turns.pop(params.session_id, None)
-        if turn is not None:
-            turn.cancel()
+        """Cancel the work on the prompt, at whichever `await` it is."""
+        self._turns.cancel(params.session_id)
 
     async def _work(self, session_id: str, prompt: Sequence[ContentBlock]) -> None:
         if any(isinstance(block, ContentBlockText) and re.search(r"\bedit\b", block.text) for block in prompt):
             await self._edit(session_id)
         for chunk in _chunks(prompt):
-            await self._tell(session_id, SessionUpdateAgentMessageChunk(content=chunk))
+            await self.client.session_update(agent_message(session_id, chunk))
             await asyncio.sleep(self.pause)
 
     async def _edit(self, session_id: str) -> None:
         """Pretend to edit a file, if the user allows it."""
-        call = uuid4().hex
-        await self._tell(session_id, SessionUpdateToolCall(tool_call_id=call, title="Edit notes.txt", kind="edit"))
-        status: ToolCallStatus = "failed"
-        try:
-            if await self._is_allowed(session_id, ToolCallUpdate(tool_call_id=call)):
-                status = "completed"  # here the file would be edited
-        finally:
-            await self._tell(session_id, SessionUpdateToolCallUpdate(tool_call_id=call, status=status))
-
-    async def _is_allowed(self, session_id: str, call: ToolCallUpdate) -> bool:
-        options = [
-            PermissionOption(option_id=ALLOW, name="Allow", kind="allow_once"),
-            PermissionOption(option_id=REJECT, name="Reject", kind="reject_once"),
-        ]
-        question = RequestPermissionRequest(session_id=session_id, tool_call=call, options=options)
-        outcome = (await self.client.session_request_permission(question)).outcome
-        return isinstance(outcome, RequestPermissionOutcomeSelected) and outcome.option_id == ALLOW
-
-    async def _tell(self, session_id: str, update: SessionUpdate) -> None:
-        await self.client.session_update(SessionNotification(session_id=session_id, update=update))
+        async with tool_call(self.client, session_id, "Edit notes.txt", kind="edit", status="pending") as call:
+            if await call.permission():
+                pass  # edit the file here
 
 
 def _chunks(prompt: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
     """The text of `prompt` word by word, and everything else as it is."""
     for block in prompt:
         if isinstance(block, ContentBlockText):
-            for word in re.findall(r"\S+\s*|\s+", block.text):
-                yield ContentBlockText(text=word)
+            yield from map(text, re.findall(r"\S+\s*|\s+", block.text))
         else:
             yield block

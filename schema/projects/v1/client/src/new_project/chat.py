@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from .acp import (
@@ -21,8 +22,6 @@ from .acp import (
     PromptRequest,
     RemoteAgent,
     RequestError,
-    RequestPermissionOutcomeCancelled,
-    RequestPermissionOutcomeSelected,
     RequestPermissionRequest,
     RequestPermissionResponse,
     SessionNotification,
@@ -33,13 +32,14 @@ from .acp import (
     SessionUpdateToolCallUpdate,
     spawn_agent,
 )
+from .acp.helpers import cancelled, select_option, text
 from .terminal import Keyboard, on_interrupt
 
 
 class Chat(Client):
     """The client: the agent tells it what happens, and asks it for permission."""
 
-    def __init__(self, agent: RemoteAgent, keyboard: Keyboard) -> None:
+    def __init__(self, agent: RemoteAgent, *, keyboard: Keyboard) -> None:
         super().__init__(agent)
         self._keyboard = keyboard
         self._session_id = ""
@@ -69,23 +69,20 @@ class Chat(Client):
         question = asyncio.current_task()
         self._questions.add(question)
         try:
-            chosen = await self._choose(title if isinstance(title, str) else "", params.options)
+            return await self._choose(title if isinstance(title, str) else "", params.options)
         except asyncio.CancelledError:
-            chosen = None  # the user has cancelled the prompt, or the agent its question
+            return cancelled()  # the user has cancelled the prompt, or the agent its question
         finally:
             self._questions.discard(question)
-        if chosen is None:
-            return RequestPermissionResponse(outcome=RequestPermissionOutcomeCancelled())
-        return RequestPermissionResponse(outcome=RequestPermissionOutcomeSelected(option_id=chosen))
 
-    async def _choose(self, title: str, options: Sequence[PermissionOption]) -> str | None:
+    async def _choose(self, title: str, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
         print(f"\nThe agent asks for permission. {title}")
         for number, option in enumerate(options, 1):
             print(f"  {number}  {option.name}")
         while (line := await self._keyboard.ask("number> ")) is not None:
             if line.isdecimal() and 1 <= int(line) <= len(options):
-                return options[int(line) - 1].option_id
-        return None
+                return select_option(options[int(line) - 1].option_id)
+        return cancelled()
 
     # --- What the user does ---
 
@@ -109,11 +106,10 @@ class Chat(Client):
                 except RequestError as error:
                     print(f"\n[the agent refuses: {error}]")
 
-    async def _prompt(self, text: str) -> None:
+    async def _prompt(self, line: str) -> None:
         self._is_busy = True
         try:
-            prompt: list[ContentBlock] = [ContentBlockText(text=text)]
-            response = await self.agent.session_prompt(PromptRequest(session_id=self._session_id, prompt=prompt))
+            response = await self.agent.session_prompt(PromptRequest(session_id=self._session_id, prompt=[text(line)]))
         finally:
             self._is_busy = False
         print(f"\n[{response.stop_reason}]")
@@ -138,14 +134,8 @@ def _text(content: ContentBlock) -> str:
 
 async def chat(command: Sequence[str]) -> None:
     """Start the agent with `command`, and chat with it until the end of the input."""
-    keyboard = Keyboard()
-    clients: list[Chat] = []
-
-    def make_client(agent: RemoteAgent) -> Chat:
-        clients.append(Chat(agent, keyboard))
-        return clients[0]
-
-    async with spawn_agent(make_client, command):
-        await clients[0].open()
-        with on_interrupt(clients[0].interrupt):
-            await clients[0].talk()
+    async with (spawned := spawn_agent(partial(Chat, keyboard=Keyboard()), command)):
+        client = spawned.handler
+        await client.open()
+        with on_interrupt(client.interrupt):
+            await client.talk()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from .acp import (
@@ -23,22 +24,14 @@ from .acp import (
     PromptRequest,
     RemoteAgent,
     RequestError,
-    RequestPermissionOutcomeCancelled,
-    RequestPermissionOutcomeSelected,
     RequestPermissionRequest,
     RequestPermissionResponse,
-    SessionUpdate,
     SessionUpdateAgentMessage,
     SessionUpdateAgentMessageChunk,
     SessionUpdateAgentThoughtChunk,
-    SessionUpdateStateUpdateIdleCancelled,
-    SessionUpdateStateUpdateIdleEndTurn,
+    SessionUpdateStateUpdateIdle,
     SessionUpdateStateUpdateIdleError,
-    SessionUpdateStateUpdateIdleMaxTokens,
-    SessionUpdateStateUpdateIdleMaxTurnRequests,
     SessionUpdateStateUpdateIdleNone,
-    SessionUpdateStateUpdateIdleOther,
-    SessionUpdateStateUpdateIdleRefusal,
     SessionUpdateStateUpdateRequiresAction,
     SessionUpdateStateUpdateRunning,
     SessionUpdateToolCallUpdate,
@@ -46,13 +39,14 @@ from .acp import (
     UpdateSessionNotification,
     spawn_agent,
 )
+from .acp.helpers import cancelled, select_option, text
 from .terminal import Keyboard, on_interrupt
 
 
 class Chat(Client):
     """The client: the agent tells it what happens, and asks it for permission."""
 
-    def __init__(self, agent: RemoteAgent, keyboard: Keyboard) -> None:
+    def __init__(self, agent: RemoteAgent, *, keyboard: Keyboard) -> None:
         super().__init__(agent)
         self._keyboard = keyboard
         self._session_id = ""
@@ -75,12 +69,11 @@ class Chat(Client):
                 pass  # that is no news
             case SessionUpdateStateUpdateRequiresAction():
                 pass  # the question comes by itself
+            case other if isinstance(other, SessionUpdateStateUpdateIdle):
+                if self._work is not None and not self._work.done():
+                    self._work.set_result(_reason(other))
             case other:
-                reason = _reason(other)
-                if reason is None:
-                    print(f"\n({other.session_update})")
-                elif self._work is not None and not self._work.done():
-                    self._work.set_result(reason)
+                print(f"\n({other.session_update})")
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Wait no longer: nothing more comes."""
@@ -92,23 +85,20 @@ class Chat(Client):
         question = asyncio.current_task()
         self._questions.add(question)
         try:
-            chosen = await self._choose(params.title, params.options)
+            return await self._choose(params.title, params.options)
         except asyncio.CancelledError:
-            chosen = None  # the user has cancelled the prompt, or the agent its question
+            return cancelled()  # the user has cancelled the prompt, or the agent its question
         finally:
             self._questions.discard(question)
-        if chosen is None:
-            return RequestPermissionResponse(outcome=RequestPermissionOutcomeCancelled())
-        return RequestPermissionResponse(outcome=RequestPermissionOutcomeSelected(option_id=chosen))
 
-    async def _choose(self, title: str, options: Sequence[PermissionOption]) -> str | None:
+    async def _choose(self, title: str, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
         print(f"\nThe agent asks for permission. {title}")
         for number, option in enumerate(options, 1):
             print(f"  {number}  {option.name}")
         while (line := await self._keyboard.ask("number> ")) is not None:
             if line.isdecimal() and 1 <= int(line) <= len(options):
-                return options[int(line) - 1].option_id
-        return None
+                return select_option(options[int(line) - 1].option_id)
+        return cancelled()
 
     # --- What the user does ---
 
@@ -132,11 +122,10 @@ class Chat(Client):
                 except RequestError as error:
                     print(f"\n[the agent refuses: {error}]")
 
-    async def _prompt(self, text: str) -> None:
+    async def _prompt(self, line: str) -> None:
         self._work = asyncio.get_running_loop().create_future()
         try:
-            prompt: list[ContentBlock] = [ContentBlockText(text=text)]
-            await self.agent.session_prompt(PromptRequest(session_id=self._session_id, prompt=prompt))
+            await self.agent.session_prompt(PromptRequest(session_id=self._session_id, prompt=[text(line)]))
             # the prompt is taken; how the work on it goes is told by updates
             print(f"\n[{await self._work}]")
         finally:
@@ -157,24 +146,15 @@ class Chat(Client):
                 question.cancel()
 
 
-def _reason(update: SessionUpdate) -> str | None:
-    """Why the work has ended; None where `update` does not tell that it has."""
-    match update:
+def _reason(idle: SessionUpdateStateUpdateIdle) -> str:
+    """Why the work has ended."""
+    match idle:
         case SessionUpdateStateUpdateIdleNone():
             return "done"
-        case SessionUpdateStateUpdateIdleError(error=error):
-            return f"error: {error.message}" if isinstance(error, Error) else "error"
-        case (
-            SessionUpdateStateUpdateIdleEndTurn(stop_reason=reason)
-            | SessionUpdateStateUpdateIdleMaxTokens(stop_reason=reason)
-            | SessionUpdateStateUpdateIdleMaxTurnRequests(stop_reason=reason)
-            | SessionUpdateStateUpdateIdleRefusal(stop_reason=reason)
-            | SessionUpdateStateUpdateIdleCancelled(stop_reason=reason)
-            | SessionUpdateStateUpdateIdleOther(stop_reason=reason)
-        ):
-            return reason
+        case SessionUpdateStateUpdateIdleError(error=Error(message=message)):
+            return f"error: {message}"
         case _:
-            return None
+            return idle.stop_reason
 
 
 def _text(content: ContentBlock) -> str:
@@ -183,14 +163,8 @@ def _text(content: ContentBlock) -> str:
 
 async def chat(command: Sequence[str]) -> None:
     """Start the agent with `command`, and chat with it until the end of the input."""
-    keyboard = Keyboard()
-    clients: list[Chat] = []
-
-    def make_client(agent: RemoteAgent) -> Chat:
-        clients.append(Chat(agent, keyboard))
-        return clients[0]
-
-    async with spawn_agent(make_client, command):
-        await clients[0].open()
-        with on_interrupt(clients[0].interrupt):
-            await clients[0].talk()
+    async with (spawned := spawn_agent(partial(Chat, keyboard=Keyboard()), command)):
+        client = spawned.handler
+        await client.open()
+        with on_interrupt(client.interrupt):
+            await client.talk()
