@@ -10,7 +10,6 @@ It can be started by any client: `python printing_client.py Hello python echo_ag
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 from uuid import uuid4
 
 from acp_echo_v1 import (
@@ -25,11 +24,10 @@ from acp_echo_v1 import (
     PromptRequest,
     PromptResponse,
     RemoteClient,
-    SessionNotification,
-    SessionUpdateAgentMessageChunk,
     advertise,
     run_agent,
 )
+from acp_echo_v1.helpers import Turns, agent_message
 
 
 class EchoAgent(Agent):
@@ -37,7 +35,7 @@ class EchoAgent(Agent):
 
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
-        self._turns: dict[str, asyncio.Task[Any] | None] = {}
+        self._turns = Turns()
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         info = Implementation(name="echo", version="1")
@@ -47,25 +45,15 @@ class EchoAgent(Agent):
         return NewSessionResponse(session_id=uuid4().hex)
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
-        session_id = params.session_id
-        self._turns[session_id] = asyncio.current_task()
-        try:
-            for block in params.prompt:
-                update = SessionUpdateAgentMessageChunk(content=block)
-                await self.client.session_update(SessionNotification(session_id=session_id, update=update))
-                await asyncio.sleep(0.1)
-        except asyncio.CancelledError:
-            if session_id in self._turns:
-                raise  # the request was cancelled, or the connection has ended
-            return PromptResponse(stop_reason="cancelled")
-        finally:
-            self._turns.pop(session_id, None)
-        return PromptResponse(stop_reason="end_turn")
+        return await self._turns.run(params, self._echo(params))
 
     async def session_cancel(self, params: CancelNotification) -> None:
-        turn = self._turns.pop(params.session_id, None)
-        if turn is not None:
-            turn.cancel()
+        self._turns.cancel(params.session_id)
+
+    async def _echo(self, params: PromptRequest) -> None:
+        for block in params.prompt:
+            await self.client.session_update(agent_message(params.session_id, block))
+            await asyncio.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ What it imports is built by this command, given in this folder:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from uuid import uuid4
 
 from acp_echo_v2 import (
@@ -22,6 +21,7 @@ from acp_echo_v2 import (
     Implementation,
     InitializeRequest,
     InitializeResponse,
+    InvalidParamsError,
     ListSessionsRequest,
     ListSessionsResponse,
     NewSessionRequest,
@@ -33,17 +33,10 @@ from acp_echo_v2 import (
     ResumeSessionResponse,
     SessionCapabilities,
     SessionInfo,
-    SessionUpdate,
-    SessionUpdateAgentMessageChunk,
-    SessionUpdateStateUpdateIdleCancelled,
-    SessionUpdateStateUpdateIdleEndTurn,
-    SessionUpdateStateUpdateIdleNone,
-    SessionUpdateStateUpdateRunning,
-    SessionUpdateUserMessage,
-    UpdateSessionNotification,
     advertise,
     run_agent,
 )
+from acp_echo_v2.helpers import Turns, agent_message, idle, running
 
 
 class EchoAgent(Agent):
@@ -52,8 +45,7 @@ class EchoAgent(Agent):
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
         self._sessions: dict[str, SessionInfo] = {}
-        self._turns: dict[str, asyncio.Task[None]] = {}
-        self._messages = 0
+        self._turns = Turns(client)
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         message = InitializeResponse(
@@ -74,56 +66,36 @@ class EchoAgent(Agent):
         return ListSessionsResponse(sessions=found)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
-        busy = params.session_id in self._turns
-        await self._tell(
-            params.session_id, SessionUpdateStateUpdateRunning() if busy else SessionUpdateStateUpdateIdleNone()
-        )
+        session_id = self._known(params.session_id)
+        is_busy = self._turns.is_running(session_id)
+        await self.client.session_update(running(session_id) if is_busy else idle(session_id))
         return ResumeSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
-        await self._stop(params.session_id)
+        del self._sessions[self._known(params.session_id)]
+        await self._turns.close(params.session_id)
         return CloseSessionResponse()
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
-        self._messages += 1
-        message_id = f"message-{self._messages}"
-        self._turns[params.session_id] = asyncio.create_task(self._turn(params, message_id))
-        return PromptResponse(message_id=message_id)
+        self._known(params.session_id)
+        return await self._turns.run(params, self._echo(params))
 
     async def session_cancel(self, params: CancelSessionNotification) -> None:
-        await self._stop(params.session_id)
+        self._turns.cancel(params.session_id)
 
     async def connection_closed(self, reason: ConnectionClosed) -> None:
-        turns = list(self._turns.values())
-        for turn in turns:
-            turn.cancel()
-        await asyncio.gather(*turns, return_exceptions=True)
+        await self._turns.close_all()
 
-    async def _stop(self, session_id: str) -> None:
-        turn = self._turns.get(session_id)
-        if turn is not None:
-            await asyncio.sleep(0)  # it has begun then, and will tell how it ended
-            turn.cancel()
+    def _known(self, session_id: str) -> str:
+        if session_id not in self._sessions:
+            raise InvalidParamsError(f"no session {session_id!r}")
+        return session_id
 
-    async def _turn(self, params: PromptRequest, message_id: str) -> None:
-        session_id = params.session_id
-        with contextlib.suppress(ConnectionClosed):  # then nobody is there to tell
-            end: SessionUpdate = SessionUpdateStateUpdateIdleEndTurn()
-            try:
-                await self._tell(session_id, SessionUpdateUserMessage(message_id=message_id, content=params.prompt))
-                await self._tell(session_id, SessionUpdateStateUpdateRunning())
-                for block in params.prompt:
-                    chunk = SessionUpdateAgentMessageChunk(message_id=f"answer-to-{message_id}", content=block)
-                    await self._tell(session_id, chunk)
-                    await asyncio.sleep(0.1)
-            except asyncio.CancelledError:
-                end = SessionUpdateStateUpdateIdleCancelled()
-            finally:
-                del self._turns[session_id]
-            await self._tell(session_id, end)
-
-    async def _tell(self, session_id: str, update: SessionUpdate) -> None:
-        await self.client.session_update(UpdateSessionNotification(session_id=session_id, update=update))
+    async def _echo(self, params: PromptRequest) -> None:
+        message_id = uuid4().hex
+        for block in params.prompt:
+            await self.client.session_update(agent_message(params.session_id, block, message_id=message_id))
+            await asyncio.sleep(0.1)
 
 
 if __name__ == "__main__":

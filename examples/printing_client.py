@@ -23,7 +23,6 @@ from acp_printing import (
     InitializeRequest,
     NewSessionRequest,
     PromptRequest,
-    RequestPermissionOutcomeCancelled,
     RequestPermissionRequest,
     RequestPermissionResponse,
     SessionNotification,
@@ -31,6 +30,7 @@ from acp_printing import (
     encode,
     spawn_agent,
 )
+from acp_printing.helpers import cancelled, text
 
 
 class PrintingClient(Client):
@@ -38,23 +38,22 @@ class PrintingClient(Client):
 
     async def session_update(self, params: SessionNotification) -> None:
         match params.update:
-            case SessionUpdateAgentMessageChunk(content=ContentBlockText(text=text)):
-                print(f"agent: {text}")
+            case SessionUpdateAgentMessageChunk(content=ContentBlockText(text=said)):
+                print(f"agent: {said}")
             case other:
                 print(f"{other.session_update}: {encode(other)}")
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         print(f"asked for permission: {params.tool_call.title}")
-        return RequestPermissionResponse(outcome=RequestPermissionOutcomeCancelled())
+        return cancelled()
 
 
-async def send(text: str, command: Sequence[str]) -> None:
+async def send(words: str, command: Sequence[str]) -> None:
     """Start an agent, and let it work on one prompt."""
     async with spawn_agent(PrintingClient, command) as agent:
         await agent.initialize(InitializeRequest(protocol_version=PROTOCOL_VERSION))
         session = await agent.session_new(NewSessionRequest(cwd=str(Path.cwd()), mcp_servers=[]))
-        prompt = PromptRequest(session_id=session.session_id, prompt=[ContentBlockText(text=text)])
-        response = await agent.session_prompt(prompt)
+        response = await agent.session_prompt(PromptRequest(session_id=session.session_id, prompt=[text(words)]))
         print(f"stopped: {response.stop_reason}")
 
 
