@@ -206,7 +206,7 @@ def _described(expression: TypeExpr) -> str:
 
 # --- The methods of vendor extensions -------------------------------------------------------------------------------
 
-VENDOR_PREFIX = "_"
+_VENDOR = "_"
 """The prefix of extension methods: no release of the protocol will ever use it."""
 
 
@@ -225,12 +225,12 @@ def check_vendor_methods(methods: tuple[Method, ...], composed: Composed, report
 
 
 def _check_name(method: Method, report: Report) -> None:
-    if not method.wire.startswith(VENDOR_PREFIX):
+    if not method.wire.startswith(_VENDOR):
         report.warning(
             "vendor-name",
-            f"{method.wire!r} is a vendor method, but its name does not start with `{VENDOR_PREFIX}`",
+            f"{method.wire!r} is a vendor method, but its name does not start with `{_VENDOR}`",
             at=join(method.pointer, "x-method"),
-            hint=f"name it {VENDOR_PREFIX + method.wire!r}: a release of the protocol may give other names another meaning",
+            hint=f"name it {_VENDOR + method.wire!r}: a release of the protocol may give other names another meaning",
         )
 
 
