@@ -54,7 +54,7 @@ class _SessionResult(Protocol):
     """The result of a request that opens a session or sets an option. `modes` is read if it is there, too."""
 
     @property
-    def config_options(self) -> list[SessionConfigOption] | None | UnsetType: ...
+    def config_options(self) -> list[SessionConfigOption] | UnsetType | None: ...
 
 
 @dataclass(eq=False)
@@ -74,9 +74,9 @@ class SessionState(SessionBase):
     """
 
     on_change: Callable[[SessionChange], object] | None = field(default=None, kw_only=True, repr=False)
-    entries: list[SessionEntry] = field(init=False, default_factory=lambda: [])
+    entries: list[SessionEntry] = field(init=False, default_factory=list[SessionEntry])
     plan: SessionUpdatePlan | None = field(init=False, default=None)
-    available_modes: list[SessionMode] = field(init=False, default_factory=lambda: [])
+    available_modes: list[SessionMode] = field(init=False, default_factory=list[SessionMode])
     current_mode_id: str | None = field(init=False, default=None)
     _prompted: UserMessage | None = field(init=False, default=None, repr=False)
 

@@ -69,7 +69,7 @@ class Terminal:
     """Set when the process has ended."""
     size: TerminalSize | None = None
     capabilities: TerminalCapabilities | None = None
-    meta: dict[str, Any] = field(default_factory=lambda: {})
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 SessionEntry: TypeAlias = UserMessage | AgentMessage | Thought | ToolCall | Compaction
@@ -104,11 +104,11 @@ class SessionState(SessionBase):
     """
 
     on_change: Callable[[SessionChange], object] | None = field(default=None, kw_only=True, repr=False)
-    entries: list[SessionEntry] = field(init=False, default_factory=lambda: [])
+    entries: list[SessionEntry] = field(init=False, default_factory=list[SessionEntry])
     state: SessionUpdateStateUpdate | None = field(init=False, default=None)
     """The last update of the state: running, idle, or in need of the user. None if there was none yet."""
-    plans: dict[str, PlanUpdateContent] = field(init=False, default_factory=lambda: {})
-    terminals: dict[str, Terminal] = field(init=False, default_factory=lambda: {})
+    plans: dict[str, PlanUpdateContent] = field(init=False, default_factory=dict[str, PlanUpdateContent])
+    terminals: dict[str, Terminal] = field(init=False, default_factory=dict[str, Terminal])
 
     @property
     def tool_calls(self) -> list[ToolCall]:
