@@ -234,6 +234,21 @@ TAGS = {
 }
 
 
+def update(tag: str, **members: Json) -> Event:
+    """A `session/update`."""
+    return Event("session/update", {"sessionId": SESSION, "update": {"sessionUpdate": tag, **members}})
+
+
+def text(content: str) -> Json:
+    """A block of text."""
+    return {"type": "text", "text": content}
+
+
+def say(tag: str, content: str, **more: Json) -> Event:
+    """A chunk of a message."""
+    return update(f"{tag}_chunk", content=text(content), **more)
+
+
 # --- States ----------------------------------------------------------------------------------------------------------
 
 
@@ -253,6 +268,21 @@ def feed(acp: ModuleType, state: Any, event: Event) -> Any:
     takers = {"session/update": "update", "session/request_permission": "ask", "session/prompt": "prompt"}
     getattr(state, takers.get(event.method, "set_mode"))(message)
     return message
+
+
+def after(acp: ModuleType, *events: Event, **options: Any) -> Any:
+    """The state after these messages."""
+    state = new_state(acp, **options)
+    for event in events:
+        feed(acp, state, event)
+    return state
+
+
+def shown(state: Any) -> list[str]:
+    """The transcript in short: the class of each entry, and its text or title."""
+    return [
+        f"{type(entry).__name__}: {entry.text if hasattr(entry, 'text') else entry.title}" for entry in state.entries
+    ]
 
 
 def seen(acp: ModuleType, state: Any) -> Json:
