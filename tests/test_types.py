@@ -143,7 +143,16 @@ def run_pyright(folder: Path, system: str = "linux") -> Mapping[tuple[str, int],
         "pythonPlatform": platform,
     }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--project", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--outputjson",
+        "--pythonpath",
+        sys.executable,
+        "--project",
+        str(folder),
+    ]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert result.returncode in (0, 1), result.stdout + result.stderr
     report = json.loads(result.stdout)

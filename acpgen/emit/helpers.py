@@ -62,9 +62,11 @@ def copy_helpers(protocol: int, exports: Mapping[str, Collection[str]]) -> Helpe
             left_out[name] = missing
         else:
             kept[name] = helper
+    used = {name for helper in kept.values() for name in helper.helpers}
+    kept = {name: helper for name, helper in kept.items() if helper.public or name in used}
     return Helpers(
         texts={name: f"{HEADER}\n{_with_dots(helper, modules)}" for name, helper in kept.items()},
-        exports={f".{name}": helper.public for name, helper in kept.items()},
+        exports={f".{name}": helper.public for name, helper in kept.items() if helper.public},
         left_out=left_out,
     )
 
