@@ -100,7 +100,7 @@ class Thought(Message):
 
 @dataclass(eq=False, kw_only=True)
 class ToolCall(_Entry):
-    """A tool call, with all that the agent has reported about it."""
+    """A tool call, with all that the agent has reported about it; what it has not is at its default."""
 
     title: str | None = None
     name: str | None = None

@@ -61,9 +61,15 @@ class _SessionResult(Protocol):
 class SessionState(SessionBase):
     """All that an agent has reported about a session, for a client to show: one object for each session.
 
-    Pass in what the handlers get and what requests return, in this order; nothing of it raises. `entries` is the
-    transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays the
-    same object while it changes, and `on_change` is called with it after each change.
+        def session(self, session_id: str) -> SessionState:
+            return self.sessions.setdefault(session_id, SessionState(session_id, on_change=self.draw))
+
+        async def session_update(self, params: SessionNotification) -> None:
+            self.session(params.session_id).update(params)
+
+    Pass in what the handlers get, and results as soon as they are there; nothing that a peer sends raises. `entries` is
+    the transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays
+    the same object while it changes, and `on_change` is called with it after each change.
 
     Chunks with an equal message id are one message. A chunk without an id continues the last entry, if that is a
     message of its kind, and begins a message otherwise. A `tool_call` and a `tool_call_update` change the fields that

@@ -91,9 +91,15 @@ class _SessionResult(Protocol):
 class SessionState(SessionBase):
     """All that an agent has reported about a session, for a client to show: one object for each session.
 
-    Pass in what the handlers get and what requests return, in this order; nothing of it raises. `entries` is the
-    transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays the
-    same object while it changes, and `on_change` is called with it after each change.
+        def session(self, session_id: str) -> SessionState:
+            return self.sessions.setdefault(session_id, SessionState(session_id, on_change=self.draw))
+
+        async def session_update(self, params: UpdateSessionNotification) -> None:
+            self.session(params.session_id).update(params)
+
+    Pass in what the handlers get, and results as soon as they are there; nothing that a peer sends raises. `entries` is
+    the transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays
+    the same object while it changes, and `on_change` is called with it after each change.
 
     An update of something new makes it. A field that is absent from an update keeps its value, null clears it, any
     other value replaces it, and chunks append; `meta` is merged by key. Messages are told apart by their class and id.
