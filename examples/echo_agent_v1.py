@@ -14,28 +14,20 @@ from uuid import uuid4
 
 from acp_echo_v1 import (
     PROTOCOL_VERSION,
-    Agent,
-    CancelNotification,
     Implementation,
     InitializeRequest,
     InitializeResponse,
     NewSessionRequest,
     NewSessionResponse,
     PromptRequest,
-    PromptResponse,
-    RemoteClient,
     advertise,
     run_agent,
 )
-from acp_echo_v1.helpers import Turns, agent_message
+from acp_echo_v1.helpers import TurnAgent, agent_message
 
 
-class EchoAgent(Agent):
+class EchoAgent(TurnAgent):
     """Sends back each block of a prompt, and takes its time for it."""
-
-    def __init__(self, client: RemoteClient) -> None:
-        super().__init__(client)
-        self._turns = Turns()
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         info = Implementation(name="echo", version="1")
@@ -44,13 +36,7 @@ class EchoAgent(Agent):
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         return NewSessionResponse(session_id=uuid4().hex)
 
-    async def session_prompt(self, params: PromptRequest) -> PromptResponse:
-        return await self._turns.run(params, self._echo(params))
-
-    async def session_cancel(self, params: CancelNotification) -> None:
-        self._turns.cancel(params.session_id)
-
-    async def _echo(self, params: PromptRequest) -> None:
+    async def work(self, params: PromptRequest) -> None:
         for block in params.prompt:
             await self.client.session_update(agent_message(params.session_id, block))
             await asyncio.sleep(0.1)

@@ -12,12 +12,9 @@ from uuid import uuid4
 
 from acp_echo_v2 import (
     PROTOCOL_VERSION,
-    Agent,
     AgentCapabilities,
-    CancelSessionNotification,
     CloseSessionRequest,
     CloseSessionResponse,
-    ConnectionClosed,
     Implementation,
     InitializeRequest,
     InitializeResponse,
@@ -36,16 +33,15 @@ from acp_echo_v2 import (
     advertise,
     run_agent,
 )
-from acp_echo_v2.helpers import Turns, agent_message, idle, running
+from acp_echo_v2.helpers import TurnAgent, agent_message, idle, running
 
 
-class EchoAgent(Agent):
+class EchoAgent(TurnAgent):
     """Sends back each block of a prompt, and takes its time for it."""
 
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
         self._sessions: dict[str, SessionInfo] = {}
-        self._turns = Turns(client)
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         message = InitializeResponse(
@@ -67,31 +63,25 @@ class EchoAgent(Agent):
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         session_id = self._known(params.session_id)
-        is_busy = self._turns.is_running(session_id)
+        is_busy = self.turns.is_running(session_id)
         await self.client.session_update(running(session_id) if is_busy else idle(session_id))
         return ResumeSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         del self._sessions[self._known(params.session_id)]
-        await self._turns.close(params.session_id)
+        await self.turns.close(params.session_id)
         return CloseSessionResponse()
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         self._known(params.session_id)
-        return await self._turns.run(params, self._echo(params))
-
-    async def session_cancel(self, params: CancelSessionNotification) -> None:
-        self._turns.cancel(params.session_id)
-
-    async def connection_closed(self, reason: ConnectionClosed) -> None:
-        await self._turns.close_all()
+        return await super().session_prompt(params)
 
     def _known(self, session_id: str) -> str:
         if session_id not in self._sessions:
             raise InvalidParamsError(f"no session {session_id!r}")
         return session_id
 
-    async def _echo(self, params: PromptRequest) -> None:
+    async def work(self, params: PromptRequest) -> None:
         message_id = uuid4().hex
         for block in params.prompt:
             await self.client.session_update(agent_message(params.session_id, block, message_id=message_id))
