@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from .acp import advertise, v1
-from .acp.v1.helpers import RunningToolCall, Turns, agent_message, tool_call
+from .acp.v1.helpers import RunningToolCall, TurnAgent, agent_message, tool_call
 from .agent import work
 from .sessions import Sessions
 
 
-class AgentV1(v1.Agent):
+class AgentV1(TurnAgent):
     """Receives the messages of the editor."""
 
     def __init__(self, client: v1.RemoteClient) -> None:
         super().__init__(client)
         self._sessions = Sessions()
-        self._turns = Turns()
 
     async def initialize(self, params: v1.InitializeRequest) -> v1.InitializeResponse:
         """Describe this agent; the capabilities follow from the methods of this class."""
@@ -26,13 +25,13 @@ class AgentV1(v1.Agent):
         return v1.NewSessionResponse(session_id=self._sessions.open(params.cwd))
 
     async def session_prompt(self, params: v1.PromptRequest) -> v1.PromptResponse:
-        """Work on a prompt."""
-        output = OutputV1(self.client, self._sessions.known(params.session_id))
-        return await self._turns.run(params, work([_text(block) for block in params.prompt], output))
+        """Run `work`, and answer when it has ended; `session/cancel` cancels it."""
+        self._sessions.known(params.session_id)
+        return await super().session_prompt(params)
 
-    async def session_cancel(self, params: v1.CancelNotification) -> None:
-        """Cancel the work on the prompt."""
-        self._turns.cancel(params.session_id)
+    async def work(self, params: v1.PromptRequest) -> None:
+        """Work on a prompt."""
+        await work([_text(block) for block in params.prompt], OutputV1(self.client, params.session_id))
 
 
 class OutputV1:

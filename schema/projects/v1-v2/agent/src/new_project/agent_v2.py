@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from .acp import ConnectionClosed, advertise, v2
-from .acp.v2.helpers import RunningToolCall, Turns, agent_message, idle, running, tool_call
+from .acp import advertise, v2
+from .acp.v2.helpers import RunningToolCall, TurnAgent, agent_message, idle, running, tool_call
 from .agent import work
 from .sessions import Sessions
 
 
-class AgentV2(v2.Agent):
+class AgentV2(TurnAgent):
     """Receives the messages of the editor."""
 
     def __init__(self, client: v2.RemoteClient) -> None:
         super().__init__(client)
         self._sessions = Sessions()
-        self._turns = Turns(client)
 
     async def initialize(self, params: v2.InitializeRequest) -> v2.InitializeResponse:
         """Describe this agent, which has sessions; the other capabilities follow from the methods of this class."""
@@ -39,28 +38,24 @@ class AgentV2(v2.Agent):
     async def session_resume(self, params: v2.ResumeSessionRequest) -> v2.ResumeSessionResponse:
         """Go on with a conversation; earlier messages are not kept."""
         session_id = self._sessions.known(params.session_id)
-        is_busy = self._turns.is_running(session_id)
+        is_busy = self.turns.is_running(session_id)
         await self.client.session_update(running(session_id) if is_busy else idle(session_id))
         return v2.ResumeSessionResponse()
 
     async def session_close(self, params: v2.CloseSessionRequest) -> v2.CloseSessionResponse:
         """End a conversation, and the work in it."""
         self._sessions.forget(params.session_id)
-        await self._turns.close(params.session_id)
+        await self.turns.close(params.session_id)
         return v2.CloseSessionResponse()
 
     async def session_prompt(self, params: v2.PromptRequest) -> v2.PromptResponse:
-        """Accept the prompt, and start to work on it."""
-        output = OutputV2(self.client, self._sessions.known(params.session_id))
-        return await self._turns.run(params, work([_text(block) for block in params.prompt], output))
+        """Accept the prompt, and start `work`; `session/cancel` cancels it."""
+        self._sessions.known(params.session_id)
+        return await super().session_prompt(params)
 
-    async def session_cancel(self, params: v2.CancelSessionNotification) -> None:
-        """Cancel the work on the prompt."""
-        self._turns.cancel(params.session_id)
-
-    async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """End all work."""
-        await self._turns.close_all()
+    async def work(self, params: v2.PromptRequest) -> None:
+        """Work on a prompt."""
+        await work([_text(block) for block in params.prompt], OutputV2(self.client, params.session_id))
 
 
 class OutputV2:

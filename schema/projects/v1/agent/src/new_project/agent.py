@@ -1,4 +1,4 @@
-"""The agent: it sends back what it receives. Put your own work into `_work`."""
+"""The agent: it sends back what it receives. Put your own work into `work`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from uuid import uuid4
 
 from .acp import (
     PROTOCOL_VERSION,
-    Agent,
-    CancelNotification,
     ContentBlock,
     ContentBlockText,
     Implementation,
@@ -24,10 +22,10 @@ from .acp import (
     RemoteClient,
     advertise,
 )
-from .acp.helpers import Turns, agent_message, text, tool_call
+from .acp.helpers import TurnAgent, agent_message, text, tool_call
 
 
-class EchoAgent(Agent):
+class EchoAgent(TurnAgent):
     """Streams the prompt back, word by word. If the word "edit" is in it, it first asks whether it may edit."""
 
     pause = 0.05
@@ -36,7 +34,6 @@ class EchoAgent(Agent):
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
         self._sessions: set[str] = set()
-        self._turns = Turns()
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Describe this agent; the capabilities follow from the methods of this class."""
@@ -50,20 +47,17 @@ class EchoAgent(Agent):
         return NewSessionResponse(session_id=session_id)
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
-        """Work on a prompt; the response ends the turn."""
+        """Run `work`, and answer when it has ended; `session/cancel` cancels it."""
         if params.session_id not in self._sessions:
             raise InvalidParamsError(f"no session {params.session_id!r}")
-        return await self._turns.run(params, self._work(params.session_id, params.prompt))
+        return await super().session_prompt(params)
 
-    async def session_cancel(self, params: CancelNotification) -> None:
-        """Cancel the work on the prompt, at whichever `await` it is."""
-        self._turns.cancel(params.session_id)
-
-    async def _work(self, session_id: str, prompt: Sequence[ContentBlock]) -> None:
-        if any(isinstance(block, ContentBlockText) and re.search(r"\bedit\b", block.text) for block in prompt):
-            await self._edit(session_id)
-        for chunk in _chunks(prompt):
-            await self.client.session_update(agent_message(session_id, chunk))
+    async def work(self, params: PromptRequest) -> None:
+        """Work on a prompt. It may be cancelled at any `await`."""
+        if any(isinstance(block, ContentBlockText) and re.search(r"\bedit\b", block.text) for block in params.prompt):
+            await self._edit(params.session_id)
+        for chunk in _chunks(params.prompt):
+            await self.client.session_update(agent_message(params.session_id, chunk))
             await asyncio.sleep(self.pause)
 
     async def _edit(self, session_id: str) -> None:

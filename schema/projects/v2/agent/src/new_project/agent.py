@@ -1,4 +1,4 @@
-"""The agent: it sends back what it receives. Put your own work into `_work`."""
+"""The agent: it sends back what it receives. Put your own work into `work`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from uuid import uuid4
 
 from .acp import (
     PROTOCOL_VERSION,
-    Agent,
     AgentCapabilities,
-    CancelSessionNotification,
     CloseSessionRequest,
     CloseSessionResponse,
-    ConnectionClosed,
     ContentBlock,
     ContentBlockText,
     Implementation,
@@ -34,10 +31,10 @@ from .acp import (
     SessionInfo,
     advertise,
 )
-from .acp.helpers import Turns, agent_message, idle, running, text, tool_call
+from .acp.helpers import TurnAgent, agent_message, idle, running, text, tool_call
 
 
-class EchoAgent(Agent):
+class EchoAgent(TurnAgent):
     """Streams the prompt back, word by word. If the word "edit" is in it, it first asks whether it may edit."""
 
     pause = 0.05
@@ -46,7 +43,6 @@ class EchoAgent(Agent):
     def __init__(self, client: RemoteClient) -> None:
         super().__init__(client)
         self._sessions: dict[str, SessionInfo] = {}
-        self._turns = Turns(client)
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """Describe this agent, which has sessions; the other capabilities follow from the methods of this class."""
@@ -74,19 +70,15 @@ class EchoAgent(Agent):
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Go on with a conversation; earlier messages are not kept."""
         session_id = self._known(params.session_id)
-        is_busy = self._turns.is_running(session_id)
+        is_busy = self.turns.is_running(session_id)
         await self.client.session_update(running(session_id) if is_busy else idle(session_id))
         return ResumeSessionResponse()
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """End a conversation, and the work in it."""
         del self._sessions[self._known(params.session_id)]
-        await self._turns.close(params.session_id)
+        await self.turns.close(params.session_id)
         return CloseSessionResponse()
-
-    async def connection_closed(self, reason: ConnectionClosed) -> None:
-        """End all work."""
-        await self._turns.close_all()
 
     def _known(self, session_id: str) -> str:
         if session_id not in self._sessions:
@@ -96,20 +88,17 @@ class EchoAgent(Agent):
     # --- Prompts: they are answered at once, and updates tell how the work goes ---
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
-        """Accept the prompt, and start to work on it."""
-        session_id = self._known(params.session_id)
-        return await self._turns.run(params, self._work(session_id, params.prompt))
+        """Accept the prompt, and start `work`; `session/cancel` cancels it."""
+        self._known(params.session_id)
+        return await super().session_prompt(params)
 
-    async def session_cancel(self, params: CancelSessionNotification) -> None:
-        """Cancel the work on the prompt, at whichever `await` it is."""
-        self._turns.cancel(params.session_id)
-
-    async def _work(self, session_id: str, prompt: Sequence[ContentBlock]) -> None:
-        if any(isinstance(block, ContentBlockText) and re.search(r"\bedit\b", block.text) for block in prompt):
-            await self._edit(session_id)
+    async def work(self, params: PromptRequest) -> None:
+        """Work on a prompt. It may be cancelled at any `await`."""
+        if any(isinstance(block, ContentBlockText) and re.search(r"\bedit\b", block.text) for block in params.prompt):
+            await self._edit(params.session_id)
         message_id = uuid4().hex
-        for chunk in _chunks(prompt):
-            await self.client.session_update(agent_message(session_id, chunk, message_id=message_id))
+        for chunk in _chunks(params.prompt):
+            await self.client.session_update(agent_message(params.session_id, chunk, message_id=message_id))
             await asyncio.sleep(self.pause)
 
     async def _edit(self, session_id: str) -> None:
