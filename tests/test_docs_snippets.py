@@ -191,11 +191,9 @@ def test_the_table_of_options_of_a_connection_is_complete(played: Played) -> Non
 def test_the_names_that_replace_those_of_the_sdk_exist(played: Played) -> None:
     rows = re.findall(r"^\| .*? \| (.*) \|$", section(page("from-the-sdk.md"), "Names"), flags=re.MULTILINE)
     names = set(re.findall(r"`([a-zA-Z_]+)", " ".join(rows))) - {
-        "self",
-        "spawned",
-        "meta",
-    }  # variables, and an attribute
+        *("self", "spawned", "meta"),  # variables, and an attribute
+    }
     assert len(names) > 40
-    code = "import my_acp as m; print(*({*dir(m), *dir(m.Agent), *dir(m.Client)}))"
+    code = "import my_acp as m, my_acp.helpers as h; print(*{*dir(m), *dir(h), *dir(m.Agent), *dir(m.Client)})"
     ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
     assert names - set(ran.stdout.split()) == set()
