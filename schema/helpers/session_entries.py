@@ -67,7 +67,7 @@ class _Entry:
 
     id: str = ""
     """The id that the agent chose; empty if there is none."""
-    meta: dict[str, Any] = field(default_factory=lambda: {})
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 E = TypeVar("E", bound=_Entry)
@@ -77,7 +77,7 @@ E = TypeVar("E", bound=_Entry)
 class Message(_Entry):
     """A message: the base of `UserMessage`, `AgentMessage` and `Thought`."""
 
-    content: list[ContentBlock] = field(default_factory=lambda: [])
+    content: list[ContentBlock] = field(default_factory=list[ContentBlock])
     """The blocks as they came: a streamed text has one for each chunk."""
 
     @property
@@ -100,14 +100,14 @@ class Thought(Message):
 
 @dataclass(eq=False, kw_only=True)
 class ToolCall(_Entry):
-    """A tool call, with all that the agent has reported about it."""
+    """A tool call, with all that the agent has reported about it; what it has not is at its default."""
 
     title: str | None = None
     name: str | None = None
     kind: ToolKind = "other"
     status: ToolCallStatus = "pending"
-    content: list[ToolCallContent] = field(default_factory=lambda: [])
-    locations: list[ToolCallLocation] = field(default_factory=lambda: [])
+    content: list[ToolCallContent] = field(default_factory=list[ToolCallContent])
+    locations: list[ToolCallLocation] = field(default_factory=list[ToolCallLocation])
     raw_input: Any = None
     raw_output: Any = None
 
@@ -117,7 +117,7 @@ class Compaction(_Entry):
     """A compaction of the context."""
 
     status: str = "in_progress"
-    summary: list[ContentBlock] = field(default_factory=lambda: [])
+    summary: list[ContentBlock] = field(default_factory=list[ContentBlock])
     error: str | None = None
 
 
@@ -162,14 +162,14 @@ class SessionBase:
 
     session_id: str
     on_change: Callable[[Any], object] | None = field(default=None, kw_only=True, repr=False)
-    entries: list[Any] = field(init=False, default_factory=lambda: [])
-    config_options: list[SessionConfigOption] = field(init=False, default_factory=lambda: [])
-    available_commands: list[AvailableCommand] = field(init=False, default_factory=lambda: [])
+    entries: list[Any] = field(init=False, default_factory=list[Any])
+    config_options: list[SessionConfigOption] = field(init=False, default_factory=list[SessionConfigOption])
+    available_commands: list[AvailableCommand] = field(init=False, default_factory=list[AvailableCommand])
     title: str | None = field(init=False, default=None)
     updated_at: str | None = field(init=False, default=None)
-    meta: dict[str, Any] = field(init=False, default_factory=lambda: {})
+    meta: dict[str, Any] = field(init=False, default_factory=dict[str, Any])
     usage: Usage | None = field(init=False, default=None)
-    _known: dict[tuple[type, str], Any] = field(init=False, repr=False, default_factory=lambda: {})
+    _known: dict[tuple[type, str], Any] = field(init=False, repr=False, default_factory=dict[tuple[type, str], Any])
 
     def _entry(self, kind: type[E], entry_id: str) -> E:
         """The entry with this id, which is appended to the transcript if it is new."""

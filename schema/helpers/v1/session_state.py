@@ -54,16 +54,22 @@ class _SessionResult(Protocol):
     """The result of a request that opens a session or sets an option. `modes` is read if it is there, too."""
 
     @property
-    def config_options(self) -> list[SessionConfigOption] | None | UnsetType: ...
+    def config_options(self) -> list[SessionConfigOption] | UnsetType | None: ...
 
 
 @dataclass(eq=False)
 class SessionState(SessionBase):
     """All that an agent has reported about a session, for a client to show: one object for each session.
 
-    Pass in what the handlers get and what requests return, in this order; nothing of it raises. `entries` is the
-    transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays the
-    same object while it changes, and `on_change` is called with it after each change.
+        def session(self, session_id: str) -> SessionState:
+            return self.sessions.setdefault(session_id, SessionState(session_id, on_change=self.draw))
+
+        async def session_update(self, params: SessionNotification) -> None:
+            self.session(params.session_id).update(params)
+
+    Pass in what the handlers get, and results as soon as they are there; nothing that a peer sends raises. `entries` is
+    the transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays
+    the same object while it changes, and `on_change` is called with it after each change.
 
     Chunks with an equal message id are one message. A chunk without an id continues the last entry, if that is a
     message of its kind, and begins a message otherwise. A `tool_call` and a `tool_call_update` change the fields that
@@ -74,9 +80,9 @@ class SessionState(SessionBase):
     """
 
     on_change: Callable[[SessionChange], object] | None = field(default=None, kw_only=True, repr=False)
-    entries: list[SessionEntry] = field(init=False, default_factory=lambda: [])
+    entries: list[SessionEntry] = field(init=False, default_factory=list[SessionEntry])
     plan: SessionUpdatePlan | None = field(init=False, default=None)
-    available_modes: list[SessionMode] = field(init=False, default_factory=lambda: [])
+    available_modes: list[SessionMode] = field(init=False, default_factory=list[SessionMode])
     current_mode_id: str | None = field(init=False, default=None)
     _prompted: UserMessage | None = field(init=False, default=None, repr=False)
 

@@ -69,7 +69,7 @@ class Terminal:
     """Set when the process has ended."""
     size: TerminalSize | None = None
     capabilities: TerminalCapabilities | None = None
-    meta: dict[str, Any] = field(default_factory=lambda: {})
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 SessionEntry: TypeAlias = UserMessage | AgentMessage | Thought | ToolCall | Compaction
@@ -91,9 +91,15 @@ class _SessionResult(Protocol):
 class SessionState(SessionBase):
     """All that an agent has reported about a session, for a client to show: one object for each session.
 
-    Pass in what the handlers get and what requests return, in this order; nothing of it raises. `entries` is the
-    transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays the
-    same object while it changes, and `on_change` is called with it after each change.
+        def session(self, session_id: str) -> SessionState:
+            return self.sessions.setdefault(session_id, SessionState(session_id, on_change=self.draw))
+
+        async def session_update(self, params: UpdateSessionNotification) -> None:
+            self.session(params.session_id).update(params)
+
+    Pass in what the handlers get, and results as soon as they are there; nothing that a peer sends raises. `entries` is
+    the transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays
+    the same object while it changes, and `on_change` is called with it after each change.
 
     An update of something new makes it. A field that is absent from an update keeps its value, null clears it, any
     other value replaces it, and chunks append; `meta` is merged by key. Messages are told apart by their class and id.
@@ -104,11 +110,11 @@ class SessionState(SessionBase):
     """
 
     on_change: Callable[[SessionChange], object] | None = field(default=None, kw_only=True, repr=False)
-    entries: list[SessionEntry] = field(init=False, default_factory=lambda: [])
+    entries: list[SessionEntry] = field(init=False, default_factory=list[SessionEntry])
     state: SessionUpdateStateUpdate | None = field(init=False, default=None)
     """The last update of the state: running, idle, or in need of the user. None if there was none yet."""
-    plans: dict[str, PlanUpdateContent] = field(init=False, default_factory=lambda: {})
-    terminals: dict[str, Terminal] = field(init=False, default_factory=lambda: {})
+    plans: dict[str, PlanUpdateContent] = field(init=False, default_factory=dict[str, PlanUpdateContent])
+    terminals: dict[str, Terminal] = field(init=False, default_factory=dict[str, Terminal])
 
     @property
     def tool_calls(self) -> list[ToolCall]:
