@@ -1,0 +1,140 @@
+"""Turns: run the work for prompts in the background, and report the state of the session whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import ExitStack, suppress
+from typing import Any, Final, Literal, TypeAlias
+from uuid import uuid4
+
+from ..agent import RemoteClient
+from ..dispatch import ConnectionClosed
+from ..errors import InternalError, RequestCancelledError, RequestError
+from ..types import (
+    Error,
+    PromptRequest,
+    PromptResponse,
+    SessionUpdate,
+    SessionUpdateStateUpdateIdle,
+    SessionUpdateStateUpdateIdleCancelled,
+    SessionUpdateStateUpdateIdleEndTurn,
+    SessionUpdateStateUpdateIdleError,
+    SessionUpdateStateUpdateIdleMaxTokens,
+    SessionUpdateStateUpdateIdleMaxTurnRequests,
+    SessionUpdateStateUpdateIdleRefusal,
+    SessionUpdateStateUpdateRunning,
+    SessionUpdateUserMessage,
+    UpdateSessionNotification,
+)
+from .turn_queue import Turn, TurnQueue, logger
+
+__all__ = ["Turns"]
+
+Reason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+Work: TypeAlias = Coroutine[Any, Any, Reason | SessionUpdateStateUpdateIdle | None]
+
+_IDLE: Final[Mapping[Reason | None, Callable[[], SessionUpdateStateUpdateIdle]]] = {
+    None: SessionUpdateStateUpdateIdleEndTurn,
+    "end_turn": SessionUpdateStateUpdateIdleEndTurn,
+    "max_tokens": SessionUpdateStateUpdateIdleMaxTokens,
+    "max_turn_requests": SessionUpdateStateUpdateIdleMaxTurnRequests,
+    "refusal": SessionUpdateStateUpdateIdleRefusal,
+    "cancelled": SessionUpdateStateUpdateIdleCancelled,
+}
+
+
+class Turns(TurnQueue):
+    """Runs the turns of an agent; one object for all sessions of a connection.
+
+        self._turns = Turns(client)
+
+        async def session_prompt(self, params: PromptRequest) -> PromptResponse:
+            return await self._turns.run(params, self._work(params))
+
+        async def session_cancel(self, params: CancelSessionNotification) -> None:
+            self._turns.cancel(params.session_id)
+
+        async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
+            await self._turns.close(params.session_id)
+
+        async def connection_closed(self, reason: ConnectionClosed) -> None:
+            await self._turns.close_all()
+
+    In a session, one turn runs at a time: a prompt waits for those before it. `session/cancel` cancels the prompts that
+    came before it. Those that still wait fail with -32800, the running turn ends with `cancelled`.
+    Source: "Prompt Lifecycle" of protocol 2.
+    """
+
+    def __init__(self, client: RemoteClient) -> None:
+        super().__init__()
+        self._client = client
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, params: PromptRequest, work: Work) -> PromptResponse:
+        """Start a turn when the earlier prompts of the session have ended; returns the response with the message id.
+
+        The turn runs in the background: it sends the message of the user and `running`, runs `work`, and sends `idle`.
+        `work` returns the stop reason (None for `end_turn`) or the update `idle`. If the turn is cancelled, `work` is
+        cancelled, or never started, and the reason is `cancelled`, even if `work` fails. Otherwise its exception makes
+        the reason `error`: the client gets a `RequestError`, and no details of other exceptions, which are logged.
+        Raises `RequestCancelledError` if the prompt was cancelled while it waited.
+        """
+        with ExitStack() as cleanup:
+            cleanup.callback(work.close)  # if it was never started
+            turn = await self._enter(params.session_id)
+            cleanup.callback(self._leave, turn)
+            if turn.is_cancelled:
+                raise RequestCancelledError
+            message = SessionUpdateUserMessage(message_id=uuid4().hex, content=params.prompt)
+            task = asyncio.Task(self._take(turn, message, work))
+            self._tasks.add(task)
+            cleanup.callback(self._tasks.discard, task)
+            at_end = cleanup.pop_all()
+            task.add_done_callback(lambda _: at_end.close())  # also if the task is cancelled before it has started
+        return PromptResponse(message_id=message.message_id)
+
+    async def close_all(self) -> None:
+        """Cancel all turns, and wait until they have ended. Call it in `connection_closed`."""
+        for session_id in self._turns:
+            self.cancel(session_id)
+        for task in self._tasks:
+            task.cancel()  # it may wait for a client that does not read
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def send(self, session_id: str, update: SessionUpdate) -> None:
+        """Send an update. Override it to set `background` in state updates."""
+        await self._client.session_update(UpdateSessionNotification(session_id=session_id, update=update))
+
+    async def _take(self, turn: Turn, message: SessionUpdateUserMessage, work: Work) -> None:
+        end = await self._outcome(turn, message, work)
+        with suppress(ConnectionClosed):
+            try:
+                await self.send(turn.session_id, end)
+            except ConnectionClosed:
+                raise
+            except Exception:
+                logger.exception("the state `idle` cannot be sent as it is")
+                await self.send(turn.session_id, SessionUpdateStateUpdateIdleError())
+
+    async def _outcome(self, turn: Turn, message: SessionUpdateUserMessage, work: Work) -> SessionUpdateStateUpdateIdle:
+        error: RequestError = InternalError()
+        try:
+            await self.send(turn.session_id, message)
+            await self.send(turn.session_id, SessionUpdateStateUpdateRunning())
+            end = await turn.run(work)
+            if turn.is_cancelled and not isinstance(end, SessionUpdateStateUpdateIdleCancelled):
+                end = "cancelled"
+            return _IDLE[end]() if end is None or isinstance(end, str) else end
+        except asyncio.CancelledError:
+            if turn.is_cancelled:
+                raise  # by `close_all`
+            logger.exception("the work on a prompt has cancelled itself")
+        except RequestError as raised:
+            error = raised
+        except ConnectionClosed:
+            pass  # this connection, or another one that the work uses
+        except Exception:
+            logger.exception("the work on a prompt failed")
+        return SessionUpdateStateUpdateIdleError(error=Error(code=error.code, message=error.message, data=error.data))
