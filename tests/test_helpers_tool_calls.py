@@ -278,6 +278,28 @@ def test_each_call_has_an_id_of_its_own(sources: SchemaChoice, packages: Package
     assert watch(packages(sources), work).error is None
 
 
+@EVERY_BASE
+def test_a_report_that_is_too_large_is_as_if_it_was_not_made(sources: SchemaChoice, packages: Packages) -> None:
+    acp = packages(sources)
+    helpers = helpers_of(acp)
+
+    async def main() -> list[Any]:
+        near, far = acp.memory_transports()
+        connection, agent = started(acp, agent_of(acp), near, acp.ConnectionOptions(max_message_bytes=1000))
+        async with helpers.tool_call(agent.client, "s", "Edit", tool_call_id="c") as call:
+            with pytest.raises(acp.MessageTooLarge):
+                await call.add("x" * 1000)
+            with pytest.raises(acp.MessageTooLarge):
+                await call.update(status="failed", raw_output="x" * 1000)
+            await call.add("a")
+        messages = [json.loads(await far.read()) for _ in range(3)]
+        await far.close()
+        await connection.close()
+        return [message["params"]["update"] for message in messages]
+
+    assert run(main()) == [first(sources), appended(sources, ["a"]), then(status="completed")]
+
+
 # --- Permission ------------------------------------------------------------------------------------------------------
 
 

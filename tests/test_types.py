@@ -23,10 +23,8 @@ from tests.command_line import run_acpgen
 from tests.support import (
     Packages,
     fitting_fragments,
-    package_files,
     package_folder,
     require,
-    write_package,
 )
 from tests.test_examples import EXAMPLES, SCRIPTS, build_command
 
@@ -46,7 +44,7 @@ def name_of(release: Release) -> str:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one package, and what users write against it."""
     home = tmp_path_factory.mktemp("types")
-    write_package(package_files(SchemaChoice(), tuple(Role)), home / "acp")
+    shutil.copytree(package_folder(SchemaChoice()), home / "acp")
     shutil.copytree(package_folder(*(SchemaChoice(protocol=protocol) for protocol in (1, 2))), home / "both")
     for name, code in USERS.items():
         (home / name).write_text(code, encoding="utf-8")
@@ -67,9 +65,9 @@ def add_packages(home: Path) -> None:
     """Every bundled schema with its extensions, one with all options, and packages of two protocols."""
     for release in list_releases():
         sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
-        write_package(package_files(sources, tuple(Role)), home / name_of(release))
+        shutil.copytree(package_folder(sources), home / name_of(release))
     options = Options(open=True, keep_unknown=True)
-    write_package(package_files(SchemaChoice(), tuple(Role), options), home / "with_options")
+    shutil.copytree(package_folder(SchemaChoice(), options=options), home / "with_options")
     for role in Role:
         sources = [SchemaChoice(protocol=protocol) for protocol in (1, 2)]
         shutil.copytree(package_folder(*sources, roles=(role,)), home / f"both_{role.value}")
@@ -185,7 +183,7 @@ def test_packages_examples_and_projects_are_clean(check: Check, everything: Path
 @pytest.mark.parametrize("system", ["win32", "darwin"])
 def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_path: Path) -> None:
     """Not all that asyncio and os have is there on each."""
-    write_package(package_files(SchemaChoice()), tmp_path / "acp")
+    shutil.copytree(package_folder(SchemaChoice()), tmp_path / "acp")
     assert check(tmp_path, system) == {}
 
 
@@ -407,10 +405,67 @@ async def talk() -> None:
         await agent.session_set_mode(v1.SetSessionModeRequest(session_id="1", mode_id="m"))  # wrong: not in version 2
 """
 
-USERS = {"right.py": RIGHT, "wrong.py": WRONG, "right_versions.py": RIGHT_VERSIONS, "wrong_versions.py": WRONG_VERSIONS}
+RIGHT_HELPERS = """
+from both import v1, v2
+from both.v1 import helpers as one
+from both.v2 import helpers as two
 
 
-@pytest.mark.parametrize("name", ["right.py", "right_versions.py"])
+async def work_one(client: v1.RemoteClient, prompt: v1.PromptRequest) -> None:
+    for block in prompt.prompt:
+        await client.session_update(one.agent_message(prompt.session_id, block, message_id="m"))
+    await client.session_update(one.plan(prompt.session_id, ["Test", one.plan_entry("Fix", priority="high")]))
+    changed = one.diff("/a", None, "b")
+    async with one.tool_call(client, "s", "Edit", kind="edit", content=["a", one.text("b"), changed]) as call:
+        if answer := await call.permission(one.permission_options("allow_always", "reject_once")):
+            await call.update(status="in_progress", locations=["/a", v1.ToolCallLocation(path="/b", line=1)])
+            await call.add(answer.option.name if answer.option else "", one.terminal("t"))
+
+
+async def work_two(client: v2.RemoteClient, prompt: v2.PromptRequest) -> None:
+    await client.session_update(two.whole_user_message(prompt.session_id, prompt.prompt, message_id="m"))
+    async with two.tool_call(client, "s", "Run", kind="_acme", status="pending") as call:
+        await call.update(status="paused")
+    await client.session_update(two.idle(prompt.session_id, "end_turn"))
+
+
+class Editor(v1.Client):
+    async def session_request_permission(self, params: v1.RequestPermissionRequest) -> v1.RequestPermissionResponse:
+        return one.select(params, "reject_once", "reject_always")
+"""
+
+WRONG_HELPERS = """
+from both import v1, v2
+from both.v1 import helpers as one
+from both.v2 import helpers as two
+
+one.plan_entry("Fix", status="done")  # wrong: no such status
+one.permission_options("allow")  # wrong: no such kind
+two.agent_message("s", "hi")  # wrong: protocol 2 needs the id of the message
+two.idle("s", "finished")  # wrong: no such reason
+
+
+async def work(client: v1.RemoteClient, other: v2.RemoteClient) -> None:
+    one.tool_call(client, "s", "Edit", kind="write")  # wrong: no such kind
+    one.tool_call(client, "s", "Edit", status="completed")  # wrong: not at the start
+    one.tool_call(other, "s", "Edit")  # wrong: another version
+    await client.session_update(two.running("s"))  # wrong: another version
+    async with one.tool_call(client, "s", "Edit") as call:
+        await call.update(status="cancelled")  # wrong: not in protocol 1
+        await call.add(v2.ContentBlockText(text="hi"))  # wrong: another version
+"""
+
+USERS = {
+    "right.py": RIGHT,
+    "wrong.py": WRONG,
+    "right_versions.py": RIGHT_VERSIONS,
+    "wrong_versions.py": WRONG_VERSIONS,
+    "right_helpers.py": RIGHT_HELPERS,
+    "wrong_helpers.py": WRONG_HELPERS,
+}
+
+
+@pytest.mark.parametrize("name", ["right.py", "right_versions.py", "right_helpers.py"])
 def test_right_use_is_accepted(name: str, complaints: Mapping[tuple[str, int], str]) -> None:
     assert {line: text for (file, line), text in complaints.items() if file == name} == {}
 
@@ -450,7 +505,7 @@ def test_jedi_shows_the_signature_of_a_constructor(name: str, home: Path) -> Non
     assert signature.to_string().startswith(f"{name}({SIGNATURES[name]}, ")
 
 
-@pytest.mark.parametrize(("name", "count"), [("wrong.py", 16), ("wrong_versions.py", 6)])
+@pytest.mark.parametrize(("name", "count"), [("wrong.py", 16), ("wrong_versions.py", 6), ("wrong_helpers.py", 10)])
 def test_wrong_use_is_refused(name: str, count: int, complaints: Mapping[tuple[str, int], str]) -> None:
     wrong = {number for number, line in enumerate(USERS[name].splitlines(), 1) if "# wrong: " in line}
     assert len(wrong) == count

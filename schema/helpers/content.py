@@ -1,4 +1,4 @@
-"""Content: blocks of messages and prompts, and what tool calls show besides."""
+"""Content blocks, and the content of tool calls."""
 
 from __future__ import annotations
 
