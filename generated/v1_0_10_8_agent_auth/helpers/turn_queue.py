@@ -74,7 +74,10 @@ class TurnQueue:
         self._closing: list[str] = []  # session ids, one for each call of `close`
 
     def cancel(self, session_id: str) -> None:
-        """Cancel the running turn of a session and all prompts that wait for it. Nothing happens if there is none."""
+        """Cancel the running turn of a session and all prompts that wait for it. Nothing happens if there is none.
+
+        The work of a turn is cancelled once: later calls let it clean up.
+        """
         for turn in self._turns.get(session_id, ()):
             turn.cancel()
 
