@@ -409,6 +409,21 @@ def test_a_cancel_reaches_work_that_streams_without_waiting(acp: Any) -> None:
     assert len(sent) < 250
 
 
+def test_a_turn_that_has_not_started_ends_with_the_others(packages: Packages) -> None:
+    """Its task is cancelled before its first line runs; `run` fails if the work is never awaited."""
+    acp = packages(V2)
+
+    async def main() -> None:
+        async with talk(acp, for_ever) as client:
+            agent = client.peer.handler
+            params = acp.PromptRequest(session_id="s", prompt=[])
+            await agent.turns.run(params, for_ever(agent, params))
+            await agent.turns.close_all()
+            assert not agent.turns.is_running("s")
+
+    run(main())
+
+
 def test_the_state_is_idle_even_if_its_reason_cannot_be_sent(packages: Packages) -> None:
     acp = packages(V2)
 
