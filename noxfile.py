@@ -107,7 +107,7 @@ def full(session: nox.Session) -> None:
     if session.python in ENDS:
         _run_tests(session, "full")
     else:
-        _run_tests(session, "not full", *PROCESSES)
+        _run_tests(session, "not full", *PROCESSES, "-n", "6", "--dist", "load")  # more than cores: they wait
 
 
 @nox.session(default=False)

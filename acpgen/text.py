@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from difflib import get_close_matches
+from textwrap import wrap
 
 _CUT = 80
+
+WIDTH = 80
+"""The most columns of a line on the terminal, but for words and JSON that are longer."""
 
 
 def printable(text: str) -> str:
@@ -17,6 +21,14 @@ def printable(text: str) -> str:
 def cut(text: str, length: int = _CUT) -> str:
     """Shorten `text` to at most `length` characters."""
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def fit(line: str, *, indent: int | None = None) -> list[str]:
+    """A line, and if it is too long, further lines that continue it, `indent` columns deep: by default 4 more."""
+    if len(line) <= WIDTH:
+        return [line.rstrip()]
+    deeper = len(line) - len(line.lstrip()) + 4 if indent is None else indent
+    return wrap(line, WIDTH, subsequent_indent=" " * deeper, break_long_words=False, break_on_hyphens=False)
 
 
 MOST_HINTS = 20

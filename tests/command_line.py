@@ -13,9 +13,6 @@ from unittest.mock import patch
 
 from acpgen.cli import main
 
-_ENVIRONMENT = {"COLUMNS": "100"}
-"""What makes help and usage errors the same on every machine."""
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -26,14 +23,14 @@ class Outcome:
     stderr: str
 
 
-def run_acpgen(*arguments: str | Path, cwd: Path) -> Outcome:
-    """What `acpgen ARGUMENTS` does in the folder `cwd`."""
+def run_acpgen(*arguments: str | Path, cwd: Path, columns: int = 100) -> Outcome:
+    """What `acpgen ARGUMENTS` does in the folder `cwd`, for a terminal with so many columns."""
     out, err = io.StringIO(), io.StringIO()
     argv = ["acpgen", *map(str, arguments)]
     with ExitStack() as changed:
         changed.enter_context(_within(cwd))
         changed.enter_context(patch.object(sys, "argv", argv))
-        changed.enter_context(patch.dict(os.environ, _ENVIRONMENT))
+        changed.enter_context(patch.dict(os.environ, COLUMNS=str(columns)))
         changed.enter_context(redirect_stdout(out))
         changed.enter_context(redirect_stderr(err))
         code = _exit_code(main)

@@ -445,13 +445,27 @@ def test_many_diagnostics_are_capped(folder: Folder) -> None:
 # --- methods and extensions ------------------------------------------------------------------------------------------
 
 
-def test_methods_are_a_table_with_a_head(folder: Folder) -> None:
+def test_methods_are_listed_below_the_origin_of_their_schema(folder: Folder) -> None:
     ran = folder.run("methods", "--schema", "plain.json")
     assert (ran.code, ran.stderr) == (0, "")
-    assert [line.split() for line in ran.stdout.splitlines()] == [
-        ["method", "side", "kind", "params", "result", "capability", "origin"],
-        ["ping", "agent", "request", "PingRequest", "PingResponse", "-", "ACP", "v1,", "plain.json"],
-    ]
+    assert ran.stdout == "ACP v1, plain.json\n  ping  (request to the agent)\n      PingRequest → PingResponse\n"
+
+
+def test_methods_show_the_capability_and_the_extension_that_they_need(folder: Folder) -> None:
+    text = folder.run("methods", "--release", "0.10.8", "--extension", "logout").stdout
+    assert """
+  logout  (request to the agent)
+      LogoutRequest → LogoutResponse
+      needs agentCapabilities.authCapabilities.logout of InitializeResponse
+      from logout, 2026-02-02
+""" in text
+
+
+@pytest.mark.parametrize("command", [["methods", "--protocol", "1", "--protocol", "2"], ["extensions"]])
+def test_lists_fit_into_80_columns(folder: Folder, command: list[str]) -> None:
+    lines = run_acpgen(*command, cwd=folder.path, columns=80).stdout.splitlines()
+    assert len(lines) > 20
+    assert max(map(len, lines)) <= 80
 
 
 def test_methods_as_json(folder: Folder) -> None:
@@ -495,8 +509,8 @@ def test_methods_tell_warnings_on_stderr(folder: Folder) -> None:
     assert "x-odd" in ran.stderr
 
 
-def test_extensions_are_a_table_with_a_head(folder: Folder) -> None:
-    ran = folder.run("extensions", "--release", "0.10.8")
+def test_extensions_are_a_table_where_it_fits(folder: Folder) -> None:
+    ran = run_acpgen("extensions", "--release", "0.10.8", cwd=folder.path, columns=400)
     assert (ran.code, ran.stderr) == (0, "")
     head, *rows = (re.split(r"  +", line) for line in ran.stdout.splitlines())
     assert head == ["extension", "here", "title", "status", "adds"]
@@ -534,7 +548,7 @@ def test_tables_carry_no_control_characters(folder: Folder, command: str) -> Non
     assert ran.code == 0
     assert not CONTROL.search(ran.stdout + ran.stderr)
     if command == "methods":
-        assert len(ran.stdout.splitlines()) == 2
+        assert len(ran.stdout.splitlines()) == 3
 
 
 # --- Help, version, completion ---------------------------------------------------------------------------------------

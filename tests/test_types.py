@@ -21,7 +21,6 @@ from acpgen.ir.model import Options, Role
 from acpgen.schema.bundled import Release, list_releases
 from tests.command_line import run_acpgen
 from tests.support import (
-    REPOSITORY,
     Packages,
     fitting_fragments,
     package_files,
@@ -32,7 +31,6 @@ from tests.support import (
 from tests.test_examples import EXAMPLES, SCRIPTS, build_command
 
 OLDEST_PYTHON = "3.10"
-GENERATED = REPOSITORY / "generated"
 Check = Callable[..., Mapping[tuple[str, int], str]]
 """Runs a checker on a folder, for a system: its complaints by file and line."""
 
@@ -66,14 +64,15 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def add_packages(home: Path) -> None:
-    """Every bundled schema with its extensions, one with all options, and the packages on record."""
+    """Every bundled schema with its extensions, one with all options, and packages of two protocols."""
     for release in list_releases():
         sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=fitting_fragments(release))
         write_package(package_files(sources, tuple(Role)), home / name_of(release))
     options = Options(open=True, keep_unknown=True)
     write_package(package_files(SchemaChoice(), tuple(Role), options), home / "with_options")
-    for folder in generated_packages():
-        shutil.copytree(folder, home / f"generated_{re.sub(r'[^0-9a-z]', '_', folder.name.lower())}")
+    for role in Role:
+        sources = [SchemaChoice(protocol=protocol) for protocol in (1, 2)]
+        shutil.copytree(package_folder(*sources, roles=(role,)), home / f"both_{role.value}")
 
 
 def add_examples(copy: Path, home: Path) -> None:
@@ -101,10 +100,6 @@ def add_projects(projects: Path, home: Path) -> None:
 def run_well(*arguments: str, cwd: Path) -> None:
     ran = run_acpgen(*arguments, cwd=cwd)
     assert ran.code == 0, ran.stderr
-
-
-def generated_packages() -> list[Path]:
-    return sorted(path.parent for path in GENERATED.rglob("acpgen.lock"))
 
 
 def test_every_schema_gets_the_extensions_that_fit() -> None:
@@ -143,7 +138,16 @@ def run_pyright(folder: Path, system: str = "linux") -> Mapping[tuple[str, int],
         "pythonPlatform": platform,
     }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--project", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--outputjson",
+        "--pythonpath",
+        sys.executable,
+        "--project",
+        str(folder),
+    ]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert result.returncode in (0, 1), result.stdout + result.stderr
     report = json.loads(result.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 import typer
 
 from acpgen.diagnostics import AcpgenError, Diagnostic, Severity
-from acpgen.text import printable
+from acpgen.text import WIDTH, fit, printable
 
 CAP = 20
 """The most diagnostics that are printed as text. The rest is counted: the first ones mostly explain the others."""
@@ -157,39 +158,23 @@ def _json(data: object) -> str:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table with the columns `head`."""
+    """Print a table with the columns `head`, or each row as a list if the table is wider than the terminal.
+
+    Where there is no terminal, `WIDTH` decides.
+    """
     clean = [[printable(cell) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        _print_drawn(head, clean)
+    widths = [max(len(line[column]) for line in (head, *clean)) for column in range(len(head))]
+    if sum(widths) + 2 * (len(widths) - 1) <= shutil.get_terminal_size((WIDTH, 24)).columns:
+        padded = ("  ".join(map(str.ljust, line, widths)) for line in (head, *clean))
+        print_data("\n".join(line.rstrip() for line in padded))
     else:
-        _print_plain(head, clean)
-
-
-def _print_drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Draw a table if every word fits into its column; otherwise print each row as a list."""
-    from rich.console import Console
-    from rich.measure import Measurement
-    from rich.table import Table
-    from rich.text import Text
-
-    console, table = Console(), Table(*head)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    if Measurement.get(console, console.options.update(max_width=sys.maxsize), table).minimum <= console.width:
-        console.print(table)
-    else:
-        print_data("\n".join(line for row in rows for line in _stacked(head, row)))
+        print_data("\n".join(line for row in clean for line in _stacked(head, row)))
 
 
 def _stacked(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
     """Print the first cell as a title, and below it the other cells, each with the name of its column."""
     width = max(map(len, head))
     yield row[0]
-    yield from (f"  {name.ljust(width)}  {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell != "-")
-
-
-def _print_plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    lines = [head, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
-    print_data("\n".join(line.rstrip() for line in padded))
+    for name, cell in zip(head[1:], row[1:], strict=True):
+        if cell != "-":
+            yield from fit(f"  {name.ljust(width)}  {cell}", indent=width + 4)

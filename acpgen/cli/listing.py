@@ -1,23 +1,24 @@
-"""`acpgen methods` and `acpgen extensions`: tables of the methods of a schema, and of the bundled extensions."""
+"""`acpgen methods` and `acpgen extensions`: the methods of a schema, and the bundled extensions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from acpgen.cli import parameters
-from acpgen.cli.console import DataFormat, print_diagnostics, print_json, print_table
+from acpgen.cli.console import DataFormat, print_data, print_diagnostics, print_json, print_table
 from acpgen.config import SchemaChoice
 from acpgen.config.keys import RoleChoice
+from acpgen.text import fit, printable
 
 if TYPE_CHECKING:
     from acpgen.ir.model import Method, TypeExpr
     from acpgen.schema.fitting import Fit
 
-METHOD_COLUMNS = ("method", "side", "kind", "params", "result", "capability", "origin")
 EXTENSION_COLUMNS = ("extension", "here", "title", "status", "adds")
 
 
@@ -41,38 +42,39 @@ def methods_command(
     inputs, _ = find_all_inputs(given.sources())
     compiled = [compile_protocol(load(each), Options()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
-    models = [each.model for each in compiled]
-    rows = [
-        (model.protocol, _method_row(method))
-        for model in models
-        for method in model.methods
-        if set(role.roles) & set(method.handlers)
-    ]
-    _print_rows(METHOD_COLUMNS, rows, form, is_single=len(models) == 1)
-
-
-def _print_rows(
-    columns: Sequence[str], rows: Sequence[tuple[int, Sequence[str | None]]], form: DataFormat, *, is_single: bool
-) -> None:
-    """Print rows, each with its protocol, which gets a column unless there is a single one."""
-    head = columns if is_single else (columns[0], "protocol", *columns[1:])
-    cells = [[row[0], *([] if is_single else [protocol]), *row[1:]] for protocol, row in rows]
+    listed = [(each.model, method) for each in compiled for method in each.model.methods]
+    shown = [(model, method) for model, method in listed if set(role.roles) & set(method.handlers)]
     if form is DataFormat.JSON:
-        print_json([dict(zip(head, row, strict=True)) for row in cells])
+        protocols = [{} if len(compiled) == 1 else {"protocol": model.protocol} for model, _ in shown]
+        print_json([{**_method_as_json(each), **key} for (_, each), key in zip(shown, protocols, strict=True)])
     else:
-        print_table(head, [["-" if cell is None else str(cell) for cell in row] for row in cells])
+        groups = groupby(shown, key=lambda each: each[0].origin)
+        print_data("\n\n".join("\n".join(_group(origin, [each for _, each in group])) for origin, group in groups))
 
 
-def _method_row(method: Method) -> list[str | None]:
-    return [
-        method.wire,
-        method.side,
-        method.kind.value,
-        _type_name(method.params),
-        _type_name(method.result) if method.result is not None else None,
-        str(method.gate) if method.gate is not None else None,
-        method.origin,
-    ]
+def _group(origin: str, methods: Sequence[Method]) -> Iterator[str]:
+    """The lines of the methods of a protocol, below the origin of its schema."""
+    yield printable(origin)
+    for method in methods:
+        handlers = " and ".join(f"the {role.value}" for role in method.handlers)
+        yield printable(f"  {method.wire}  ({method.kind.value} to {handlers})")
+        result = f" → {_type_name(method.result)}" if method.result is not None else ""
+        needs = [f"needs {method.gate}"] if method.gate is not None else []
+        source = [f"from {method.origin}"] if method.origin != origin else []
+        for line in (_type_name(method.params) + result, *needs, *source):
+            yield from fit(printable(f"      {line}"))
+
+
+def _method_as_json(method: Method) -> dict[str, object]:
+    return {
+        "method": method.wire,
+        "side": method.side,
+        "kind": method.kind.value,
+        "params": _type_name(method.params),
+        "result": _type_name(method.result) if method.result is not None else None,
+        "capability": str(method.gate) if method.gate is not None else None,
+        "origin": method.origin,
+    }
 
 
 def _type_name(expression: TypeExpr) -> str:
@@ -108,8 +110,8 @@ def extensions_command(
     if form is DataFormat.JSON:
         print_json([{**_extension_as_json(each), **({} if is_single else {"protocol": n})} for n, each in found])
     else:
-        rows = [(protocol, _extension_row(each)) for protocol, each in found]
-        _print_rows(EXTENSION_COLUMNS, rows, form, is_single=is_single)
+        columns = EXTENSION_COLUMNS if is_single else ("extension", "protocol", *EXTENSION_COLUMNS[1:])
+        print_table(columns, [_extension_row(each, None if is_single else protocol) for protocol, each in found])
 
 
 def _fits(sources: SchemaChoice) -> list[Fit]:
@@ -125,10 +127,10 @@ def _fits(sources: SchemaChoice) -> list[Fit]:
     return [fit(base, fragment, protocol=protocol, facts=facts, others=fragments) for fragment in fragments]
 
 
-def _extension_row(found: Fit) -> list[str]:
+def _extension_row(found: Fit, protocol: int | None) -> list[str]:
     added = [*found.methods, *(f"{name} (changed)" for name in found.changed)]
-    fragment = found.fragment
-    return [fragment.spec, found.verdict.value, fragment.title, fragment.status, ", ".join(added) or "-"]
+    fragment, column = found.fragment, [] if protocol is None else [str(protocol)]
+    return [fragment.spec, *column, found.verdict.value, fragment.title, fragment.status, ", ".join(added) or "-"]
 
 
 def _extension_as_json(found: Fit) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """Copy helpers into a package: ordinary Python under `schema/helpers/` that uses the names of the protocol.
 
-acpgen knows nothing of their content. It reads their imports, and copies a helper if the package has all the names.
+acpgen knows nothing of their content. A folder `vN` has the helpers of one protocol, a folder `agent` or `client` those
+of one role. acpgen reads their imports, and copies a helper if the package has all the names.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from acpgen.emit.runtime import HEADER
+from acpgen.ir.options import Role
 from acpgen.schema.data import data_folder
 
 FOLDER = "helpers"
@@ -44,14 +46,14 @@ class Helpers:
     left_out: Mapping[str, list[str]]
 
 
-def copy_helpers(protocol: int, exports: Mapping[str, Collection[str]]) -> Helpers:
-    """The helpers for a protocol that a package with `exports` can have.
+def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, Collection[str]]) -> Helpers:
+    """The helpers for a protocol and `roles` that a package with `exports` can have.
 
     `exports` has the names by module, relative to the folder of the version (".types", "..errors"). A helper that
-    imports a module that the package lacks (the one of another role) is not for this package, so it is not `left_out`.
+    imports a module of the runtime is not `left_out` if the package has no runtime: it is not for this package.
     """
     modules = {module.lstrip("."): module for module in exports}
-    found = _read(protocol)
+    found = _read(protocol, roles)
     kept: dict[str, _Helper] = {}
     left_out: dict[str, list[str]] = {}
     for name, helper in found.items():
@@ -85,11 +87,14 @@ def _with_dots(helper: _Helper, modules: Mapping[str, str]) -> str:
 
 
 @cache
-def _read(protocol: int) -> dict[str, _Helper]:
-    """The helpers for a protocol by module: those for all protocols, and its own."""
+def _read(protocol: int, roles: tuple[Role, ...]) -> dict[str, _Helper]:
+    """The helpers for a protocol and `roles`, by module."""
     folder = data_folder() / "schema" / FOLDER
-    paths = sorted([*folder.glob("*.py"), *folder.glob(f"v{protocol}/*.py")], key=lambda path: path.stem)
-    return {path.stem: _parse(path) for path in paths}
+    parts = ("", *(f"{role.value}/" for role in roles))
+    paths = [
+        path for version in ("", f"v{protocol}/") for part in parts for path in folder.glob(f"{version}{part}*.py")
+    ]
+    return {path.stem: _parse(path) for path in sorted(paths, key=lambda path: path.stem)}
 
 
 def _parse(path: Path) -> _Helper:

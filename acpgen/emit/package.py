@@ -124,7 +124,7 @@ def _folders(
                 models=models,
                 modules=modules,
                 exports=exports,
-                helpers=copy_helpers(models[0].protocol, exports),
+                helpers=copy_helpers(models[0].protocol, roles, exports),
             )
         ]
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
@@ -142,7 +142,7 @@ def _version_folder(model: Model, roles: tuple[Role, ...], root: _Folder, errors
         models=[model],
         modules=version_modules(model, roles, up=".."),
         exports=exports,
-        helpers=copy_helpers(model.protocol, above | exports),
+        helpers=copy_helpers(model.protocol, roles, above | exports),
     )
 
 

@@ -30,8 +30,7 @@ from acpgen.ir.objects import Definitions, Property, Shape
 from acpgen.ir.order import in_dependency_order
 from acpgen.ir.relations import Coverage
 from acpgen.ir.unions import lower_objects, lower_values
-from acpgen.ir.validate import check_model
-from acpgen.ir.vendor import check_vendor_methods
+from acpgen.ir.validate import check_model, check_vendor_methods
 from acpgen.schema.compose import Composed
 from acpgen.schema.walk import definition_pointer, description
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from textwrap import wrap
 from typing import Any
 
 from acpgen.diagnostics import Location
@@ -13,14 +12,14 @@ from acpgen.emit.source import wrapped
 from acpgen.ir.model import EnumMember
 from acpgen.ir.usage import Step
 from acpgen.show.describe import Description, FieldEntry, MemberEntry, MethodEntry, Origin, SchemaEntry, TypeEntry
-from acpgen.text import printable
+from acpgen.text import WIDTH, fit, printable
 
 LINES = 1000
 """The most lines of a section; published schemas have up to half as many."""
 COLUMNS = 4000
 """The most characters of a line; a description may be one long line."""
-_PROSE = 100
-_LIST = 118
+_VALUES = frozenset({"const", "default", "enum", "examples"})
+"""The keywords of JSON Schema whose values are data."""
 
 
 def render_text(entries: Sequence[Description]) -> str:
@@ -38,12 +37,12 @@ def _safe(lines: Iterable[str]) -> Iterator[str]:
 def _type(entry: TypeEntry) -> Iterator[str]:
     tagged = f" by {entry.tag!r}" if entry.tag is not None else ""
     yield f"{entry.name}: {entry.kind}{tagged}"
-    yield f"  from: {_source(entry.origin)}"
+    yield from fit(f"  from: {_source(entry.origin)}")
     yield from _bounded(f"  extended by: {_source(origin)}" for origin in entry.extended_by)
     if entry.gates:
-        yield f"  needs: {'; '.join(entry.gates)}"
+        yield from fit(f"  needs: {'; '.join(entry.gates)}")
     if entry.note is not None:
-        yield f"  note: {entry.note}"
+        yield from fit(f"  note: {entry.note}")
     yield from _prose(entry.doc)
     if entry.signature is not None:
         yield from _section(f"Python, {entry.signature.module}", entry.signature.code.split("\n"))
@@ -55,12 +54,13 @@ def _type(entry: TypeEntry) -> Iterator[str]:
 
 
 def _method(entry: MethodEntry) -> Iterator[str]:
-    yield f"{entry.wire}: {entry.kind}, handled by {_peers(entry.handlers)}, called by {_peers(entry.callers)}"
-    yield f"  from: {_source(entry.origin)}"
+    peers = f"handled by {_peers(entry.handlers)}, called by {_peers(entry.callers)}"
+    yield from fit(f"{entry.wire}: {entry.kind}, {peers}")
+    yield from fit(f"  from: {_source(entry.origin)}")
     if entry.gate is not None:
-        yield f"  needs: {entry.gate.text}"
+        yield from fit(f"  needs: {entry.gate.text}")
         if entry.gate.origin is not None:
-            yield f"    from: {_source(entry.gate.origin)}"
+            yield from fit(f"    from: {_source(entry.gate.origin)}")
     yield from _prose(entry.doc)
     for signature in entry.signatures:
         yield from _section(f"Python, {signature.module}", signature.code.split("\n"))
@@ -78,20 +78,20 @@ def _source(origin: Origin) -> str:
 
 
 def _prose(doc: str) -> Iterator[str]:
-    if lines := wrapped(doc, _PROSE):
+    if lines := wrapped(doc, WIDTH - 2):
         yield ""
-        yield from _bounded(f"  {line}".rstrip() for line in lines)
+        yield from _bounded(f"  {line}" for line in lines)
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     """The lines under their title; nothing if there are none."""
-    shown = list(_bounded(f"  {line}".rstrip() for line in lines))
+    shown = list(_bounded(f"  {line}" for line in lines))
     if shown:
         yield from ("", title, *shown)
 
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:
-    every = list(lines)
+    every = [part for line in lines for part in fit(line)]
     yield from every[:LINES]
     if len(every) > LINES:
         yield f"  … and {len(every) - LINES} more lines (--format json has all)"
@@ -102,7 +102,7 @@ def _field(field: FieldEntry, entry: TypeEntry) -> Iterator[str]:
     default = "required" if field.default is None else f"default {field.default}"
     inherited = f", inherited from {field.inherited_from}" if field.inherited_from is not None else ""
     yield f"{field.name}{wire}: {field.hint}, {default}{inherited}"
-    yield from (f"    {line}" for line in wrapped(field.doc, _PROSE))
+    yield from (f"    {line}" for line in wrapped(field.doc, WIDTH - 6))
     if field.origin.name != entry.origin.name:
         yield f"    from: {_source(field.origin)}"
     if field.opens:
@@ -114,18 +114,30 @@ def _member(member: MemberEntry, entry: TypeEntry) -> Iterator[str]:
         yield f"{json.dumps(member.tag, ensure_ascii=False)}: {member.hint}"
     else:
         yield f"{'any other: ' if entry.tag is not None else ''}{member.hint}"
-    yield from (f"    {line}" for line in wrapped(member.doc, _PROSE))
+    yield from (f"    {line}" for line in wrapped(member.doc, WIDTH - 6))
 
 
 def _value(value: EnumMember) -> Iterator[str]:
     title = f" ({value.title})" if value.title else ""
     yield f"{json.dumps(value.value, ensure_ascii=False)}{title}"
-    yield from (f"    {line}" for line in wrapped(value.doc, _PROSE))
+    yield from (f"    {line}" for line in wrapped(value.doc, WIDTH - 6))
 
 
 def _schema(schema: SchemaEntry) -> Iterator[str]:
-    text = json.dumps(schema.schema, indent=2, ensure_ascii=False)
-    yield from _section(f"Schema, {schema.pointer}", text.split("\n"))
+    text = json.dumps(_without_descriptions(schema.schema), indent=2, ensure_ascii=False)
+    yield from _section(f"Schema without descriptions, {schema.pointer}", text.split("\n"))
+
+
+def _without_descriptions(node: Any) -> Any:
+    """The schema without the texts that the other sections show."""
+    match node:
+        case dict():
+            kept = {key: each for key, each in node.items() if key != "description" or not isinstance(each, str)}
+            return {key: each if key in _VALUES else _without_descriptions(each) for key, each in kept.items()}
+        case list():
+            return list(map(_without_descriptions, node))
+        case _:
+            return node
 
 
 def _uses(entry: TypeEntry) -> Iterator[str]:
@@ -137,7 +149,7 @@ def _uses(entry: TypeEntry) -> Iterator[str]:
         ("subclasses", uses.subclasses),
     ):
         if names:
-            yield from wrap(f"{kind}: {', '.join(names)}", _LIST, subsequent_indent="  ", break_long_words=False)
+            yield f"{kind}: {', '.join(names)}"
     for carrier in uses.messages:
         gate = f", needs {carrier.gate}" if carrier.gate is not None else ""
         way = " → ".join(map(_step, carrier.way))

@@ -29,7 +29,7 @@ from tests.support import DEEP, import_folder, model_of, write_package
 pytestmark = pytest.mark.full
 
 HOSTILE = settings(
-    max_examples=500 if DEEP else 15,
+    max_examples=500 if DEEP else 10,
     derandomize=True,
     deadline=None,
     database=None,

@@ -1,0 +1,72 @@
+"""Content: blocks of messages and prompts, and what tool calls show besides."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+from .._base import UNSET
+from ..types import (
+    BlobResourceContents,
+    ContentBlock,
+    ContentBlockAudio,
+    ContentBlockImage,
+    ContentBlockResource,
+    ContentBlockResourceLink,
+    ContentBlockText,
+    TextResourceContents,
+    ToolCallContent,
+    ToolCallContentContent,
+    ToolCallContentTerminal,
+)
+
+__all__ = ["audio", "image", "link", "resource", "terminal", "text", "tool_content"]
+
+
+def text(text: str) -> ContentBlockText:
+    """A block of text, plain or Markdown."""
+    return ContentBlockText(text=text)
+
+
+def image(data: bytes | str, mime_type: str) -> ContentBlockImage:
+    """An image, from its bytes or from base64, with a type such as `image/png`."""
+    return ContentBlockImage(data=_base64(data), mime_type=mime_type)
+
+
+def audio(data: bytes | str, mime_type: str) -> ContentBlockAudio:
+    """A sound, from its bytes or from base64, with a type such as `audio/wav`."""
+    return ContentBlockAudio(data=_base64(data), mime_type=mime_type)
+
+
+def link(uri: str, *, name: str | None = None, mime_type: str | None = None) -> ContentBlockResourceLink:
+    """A link to a resource. Without a name, it gets the last part of the URI."""
+    shown = name if name is not None else uri.rstrip("/").rpartition("/")[2] or uri
+    return ContentBlockResourceLink(uri=uri, name=shown, mime_type=UNSET if mime_type is None else mime_type)
+
+
+def resource(uri: str, contents: str | bytes, *, mime_type: str | None = None) -> ContentBlockResource:
+    """A resource sent whole: text from a str, anything else from its bytes."""
+    kind = UNSET if mime_type is None else mime_type
+    if isinstance(contents, str):
+        return ContentBlockResource(resource=TextResourceContents(uri=uri, text=contents, mime_type=kind))
+    return ContentBlockResource(resource=BlobResourceContents(uri=uri, blob=_base64(contents), mime_type=kind))
+
+
+def terminal(terminal_id: str) -> ToolCallContentTerminal:
+    """A terminal, as content of a tool call."""
+    return ToolCallContentTerminal(terminal_id=terminal_id)
+
+
+def tool_content(content: str | ContentBlock | ToolCallContent) -> ToolCallContent:
+    """Content of a tool call: a str is text, a block is wrapped, and what is such content already stays as it is."""
+    if isinstance(content, ToolCallContent):
+        return content
+    return ToolCallContentContent(content=as_block(content))
+
+
+def as_block(content: str | ContentBlock) -> ContentBlock:
+    """A block as it is, and a str as a block of text."""
+    return ContentBlockText(text=content) if isinstance(content, str) else content
+
+
+def _base64(data: bytes | str) -> str:
+    return data if isinstance(data, str) else b64encode(data).decode("ascii")

@@ -1,0 +1,94 @@
+"""Permissions: the options to offer, the answer as the agent reads it, and the answers of the client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ..types import (
+    PermissionOption,
+    PermissionOptionKind,
+    RequestPermissionOutcomeCancelled,
+    RequestPermissionOutcomeSelected,
+    RequestPermissionRequest,
+    RequestPermissionResponse,
+)
+
+__all__ = ["PermissionAnswer", "cancelled", "permission_answer", "permission_options", "select", "select_option"]
+
+_USUAL: Final[tuple[PermissionOptionKind, ...]] = ("allow_once", "reject_once")
+_NAMES: Final[Mapping[str, str]] = {
+    "allow_once": "Allow",
+    "allow_always": "Always allow",
+    "reject_once": "Reject",
+    "reject_always": "Always reject",
+}
+
+
+@dataclass(frozen=True)
+class PermissionAnswer:
+    """The answer to a permission request. It is true if the user has allowed the operation.
+
+    `option` is the chosen one. It is None if the request was cancelled, or if the client chose what was not offered.
+    """
+
+    option: PermissionOption | None = None
+    cancelled: bool = False
+
+    @property
+    def allowed(self) -> bool:
+        """True if an option was chosen that allows: once or always."""
+        return self.option is not None and self.option.kind in ("allow_once", "allow_always")
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+# --- The agent's side ------------------------------------------------------------------------------------------------
+
+
+def permission_options(*kinds: PermissionOptionKind) -> list[PermissionOption]:
+    """Options with the usual names, one of each kind: by default "Allow" and "Reject", both once.
+
+    The id of an option is its kind. So `permission_options("allow_once", "allow_always", "reject_once")` is another
+    common set; for options with other names, construct `PermissionOption`.
+    """
+    return [PermissionOption(option_id=kind, name=_NAMES.get(kind, kind), kind=kind) for kind in kinds or _USUAL]
+
+
+def permission_answer(options: Iterable[PermissionOption], response: RequestPermissionResponse) -> PermissionAnswer:
+    """Read the response to a request that offered `options`.
+
+    An outcome that is unknown, or an option that was not offered, allows nothing.
+    """
+    outcome = response.outcome
+    if isinstance(outcome, RequestPermissionOutcomeSelected):
+        chosen = (option for option in options if option.option_id == outcome.option_id)
+        return PermissionAnswer(next(chosen, None))
+    return PermissionAnswer(cancelled=isinstance(outcome, RequestPermissionOutcomeCancelled))
+
+
+# --- The client's side -----------------------------------------------------------------------------------------------
+
+
+def select(params: RequestPermissionRequest, *kinds: PermissionOptionKind) -> RequestPermissionResponse:
+    """The answer that chooses the first option of the first of these kinds that the agent offers.
+
+    If it offers none of them, the answer is `cancelled()`: the agent must not proceed then.
+    """
+    for kind in kinds:
+        for option in params.options:
+            if option.kind == kind:
+                return select_option(option.option_id)
+    return cancelled()
+
+
+def select_option(option_id: str) -> RequestPermissionResponse:
+    """The answer that chooses the option with this id."""
+    return RequestPermissionResponse(outcome=RequestPermissionOutcomeSelected(option_id=option_id))
+
+
+def cancelled() -> RequestPermissionResponse:
+    """The answer if the user has chosen nothing, or if the turn was cancelled."""
+    return RequestPermissionResponse(outcome=RequestPermissionOutcomeCancelled())

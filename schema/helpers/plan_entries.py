@@ -1,0 +1,19 @@
+"""Entries of plans."""
+
+from __future__ import annotations
+
+from ..types import PlanEntry, PlanEntryPriority, PlanEntryStatus
+
+__all__ = ["plan_entry"]
+
+
+def plan_entry(
+    content: str, *, priority: PlanEntryPriority = "medium", status: PlanEntryStatus = "pending"
+) -> PlanEntry:
+    """One step of a plan."""
+    return PlanEntry(content=content, priority=priority, status=status)
+
+
+def as_entry(entry: str | PlanEntry) -> PlanEntry:
+    """An entry as it is, and a str as an entry with the usual priority and status."""
+    return plan_entry(entry) if isinstance(entry, str) else entry

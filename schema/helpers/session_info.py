@@ -1,0 +1,13 @@
+"""Updates of what describes a session."""
+
+from __future__ import annotations
+
+from ..types import SessionUpdateSessionInfoUpdate
+from .notification import UpdateParams, session_update
+
+__all__ = ["title"]
+
+
+def title(session_id: str, title: str | None) -> UpdateParams:
+    """The title of the session; None removes it."""
+    return session_update(session_id, SessionUpdateSessionInfoUpdate(title=title))

@@ -1,0 +1,196 @@
+"""Tool calls of an agent: one block of code reports how a call starts, goes on and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from types import TracebackType
+from typing import Any, Final, Literal
+from uuid import uuid4
+
+from .._base import UNSET, UnsetType
+from ..agent import RemoteClient
+from ..types import (
+    ContentBlock,
+    PermissionOption,
+    SessionUpdate,
+    SessionUpdateToolCallUpdate,
+    ToolCallContent,
+    ToolCallLocation,
+    ToolCallStatus,
+    ToolCallUpdate,
+    ToolKind,
+)
+from .call_messages import CANCELLED, ask_permission, content_updates, first_update
+from .content import tool_content
+from .notification import session_update
+from .permissions import PermissionAnswer
+
+__all__ = ["RunningToolCall", "tool_call"]
+
+_ENDED: Final = ("completed", "failed", "cancelled")
+
+_unfinished: Final = set[asyncio.Task[None]]()
+"""Tasks that send a report; the event loop itself keeps no strong reference to them."""
+
+
+def tool_call(
+    client: RemoteClient,
+    session_id: str,
+    title: str,
+    *,
+    kind: ToolKind | UnsetType = UNSET,
+    status: Literal["pending", "in_progress"] = "in_progress",
+    content: Iterable[str | ContentBlock | ToolCallContent] = (),
+    locations: Iterable[str | ToolCallLocation] = (),
+    raw_input: Any = UNSET,
+    tool_call_id: str | None = None,
+) -> RunningToolCall:
+    """Report a tool call to the client, from its start to its end. Use it with `async with`, around the work.
+
+    The end of the block reports the status `completed`, or `failed` if permission was refused. A block that raises
+    reports `failed`, without the text of the exception: the user sees what `call.fail(text)` says, and nothing else.
+    A block that is cancelled reports `cancelled`, in protocol 1 `failed`. After `call.fail`, or an update with a final
+    status, the end of the block reports nothing more.
+
+    A str in `content` is text, and one in `locations` is an absolute path. Ids are made up unless you give one.
+    """
+    first = ToolCallUpdate(
+        tool_call_id=tool_call_id or uuid4().hex,
+        title=title,
+        kind=kind,
+        status=status,
+        content=[tool_content(each) for each in content] or UNSET,
+        locations=_locations(locations) or UNSET,
+        raw_input=raw_input,
+    )
+    return RunningToolCall(client, session_id, first)
+
+
+class RunningToolCall:
+    """A tool call that runs: what `tool_call` gives to its block.
+
+    `reported` is what the client knows of the call: its id, and all that was reported so far.
+
+    The methods raise what `client.session_update` raises. A report that has begun is sent in full and in order, even if
+    the task is cancelled meanwhile.
+    """
+
+    def __init__(self, client: RemoteClient, session_id: str, first: ToolCallUpdate) -> None:
+        self.reported = first
+        self._client = client
+        self._session_id = session_id
+        self._is_refused = False
+
+    async def __aenter__(self) -> RunningToolCall:
+        try:
+            await self._send([first_update(self.reported)])
+        except asyncio.CancelledError:
+            await self._end_with(CANCELLED)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.reported.status in _ENDED:
+            return
+        match error:
+            case None:
+                await self.update(status="failed" if self._is_refused else "completed")
+            case KeyboardInterrupt() | SystemExit():
+                pass  # the event loop stops
+            case GeneratorExit():  # a generator or a coroutine is closed, so this must not wait
+                with contextlib.suppress(RuntimeError):  # without an event loop
+                    self._start_sending([self._status(CANCELLED)])
+            case asyncio.CancelledError():
+                await self._end_with(CANCELLED)
+            case _:
+                await self._end_with("failed")
+
+    async def _end_with(self, status: ToolCallStatus) -> None:
+        with contextlib.suppress(Exception):  # the connection may be gone, and what the block raised matters more
+            await self._send([self._status(status)])
+
+    def _status(self, status: ToolCallStatus) -> SessionUpdate:
+        self.reported.status = status
+        return SessionUpdateToolCallUpdate(tool_call_id=self.reported.tool_call_id, status=status)
+
+    async def update(
+        self,
+        *,
+        title: str | UnsetType = UNSET,
+        kind: ToolKind | UnsetType = UNSET,
+        status: ToolCallStatus | UnsetType = UNSET,
+        content: Iterable[str | ContentBlock | ToolCallContent] | UnsetType = UNSET,
+        locations: Iterable[str | ToolCallLocation] | UnsetType = UNSET,
+        raw_input: Any = UNSET,
+        raw_output: Any = UNSET,
+    ) -> None:
+        """Report what has changed. `content` and `locations` replace those before; `add` appends content."""
+        change = SessionUpdateToolCallUpdate(
+            tool_call_id=self.reported.tool_call_id,
+            title=title,
+            kind=kind,
+            status=status,
+            content=UNSET if content is UNSET else [tool_content(each) for each in content],
+            locations=UNSET if locations is UNSET else _locations(locations),
+            raw_input=raw_input,
+            raw_output=raw_output,
+        )
+        for field in fields(self.reported):
+            if (value := getattr(change, field.name)) is not UNSET:
+                setattr(self.reported, field.name, value)
+        await self._send([change])
+
+    async def add(self, *content: str | ContentBlock | ToolCallContent) -> None:
+        """Append content. Protocol 1 sends all content each time, so for much output add larger pieces."""
+        added = [tool_content(each) for each in content]
+        self.reported.content = [*(self.reported.content or ()), *added]
+        await self._send(content_updates(self.reported, added))
+
+    async def fail(self, text: str = "") -> None:
+        """Report that the call has failed, with a text for the user. The block goes on: return, or raise."""
+        if text:
+            await self.add(text)
+        await self.update(status="failed")
+
+    async def permission(self, options: Sequence[PermissionOption] | None = None) -> PermissionAnswer:
+        """Ask the user for permission, and wait for the answer: `if await call.permission():`.
+
+        By default the user may allow or reject, both once; `permission_options` makes other sets. A call that is
+        `pending` is `in_progress` once it is allowed. If it is refused, the end of the block reports `failed`.
+        """
+        answer = await ask_permission(self._client, self._session_id, self.reported, options=options)
+        self._is_refused = not answer
+        if answer and self.reported.status == "pending":
+            await self.update(status="in_progress")
+        return answer
+
+    async def _send(self, updates: Iterable[SessionUpdate]) -> None:
+        """Send in a task of its own, so that a cancellation ends the waiting and not the sending."""
+        task = self._start_sending(updates)
+        await asyncio.wait([task])
+        task.result()
+
+    def _start_sending(self, updates: Iterable[SessionUpdate]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(self._send_all(updates))
+        _unfinished.add(task)
+        task.add_done_callback(_finish)
+        return task
+
+    async def _send_all(self, updates: Iterable[SessionUpdate]) -> None:
+        for update in updates:
+            await self._client.session_update(session_update(self._session_id, update))
+
+
+def _finish(task: asyncio.Task[None]) -> None:
+    _unfinished.discard(task)
+    if not task.cancelled():
+        task.exception()  # marks it as retrieved: after a cancellation, no one else does
+
+
+def _locations(locations: Iterable[str | ToolCallLocation]) -> list[ToolCallLocation]:
+    return [ToolCallLocation(path=each) if isinstance(each, str) else each for each in locations]

@@ -1,0 +1,59 @@
+"""The messages of tool calls, as protocol 1 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .._base import UNSET
+from ..agent import RemoteClient
+from ..types import (
+    PermissionOption,
+    RequestPermissionRequest,
+    SessionUpdate,
+    SessionUpdateToolCall,
+    SessionUpdateToolCallUpdate,
+    ToolCallContent,
+    ToolCallStatus,
+    ToolCallUpdate,
+)
+from .permissions import PermissionAnswer, permission_answer, permission_options
+
+__all__ = ["ask_permission"]
+
+CANCELLED: Final[ToolCallStatus] = "failed"
+"""The status of a call that was cancelled: there is none of its own."""
+
+
+def first_update(call: ToolCallUpdate) -> SessionUpdate:
+    """The update that introduces a call."""
+    return SessionUpdateToolCall(
+        tool_call_id=call.tool_call_id,
+        title=call.title or "",
+        kind=call.kind or UNSET,
+        status=call.status or UNSET,
+        content=call.content or UNSET,
+        locations=call.locations or UNSET,
+        raw_input=call.raw_input,
+    )
+
+
+def content_updates(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> list[SessionUpdate]:
+    """The updates that append `added`. An update replaces all content, so it has what was reported before, too."""
+    return [SessionUpdateToolCallUpdate(tool_call_id=call.tool_call_id, content=call.content)] if added else []
+
+
+async def ask_permission(
+    client: RemoteClient,
+    session_id: str,
+    call: ToolCallUpdate,
+    *,
+    options: Sequence[PermissionOption] | None = None,
+) -> PermissionAnswer:
+    """Ask for permission for a tool call, and wait for the answer; by default with `permission_options()`.
+
+    Raises what `client.session_request_permission` raises.
+    """
+    offered = list(options or permission_options())
+    request = RequestPermissionRequest(session_id=session_id, tool_call=call, options=offered)
+    return permission_answer(offered, await client.session_request_permission(request))

@@ -1,0 +1,50 @@
+"""The state of a session: each function returns the params of `session/update`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+from ..types import (
+    SessionUpdateStateUpdateIdle,
+    SessionUpdateStateUpdateIdleCancelled,
+    SessionUpdateStateUpdateIdleEndTurn,
+    SessionUpdateStateUpdateIdleError,
+    SessionUpdateStateUpdateIdleMaxTokens,
+    SessionUpdateStateUpdateIdleMaxTurnRequests,
+    SessionUpdateStateUpdateIdleNone,
+    SessionUpdateStateUpdateIdleRefusal,
+    SessionUpdateStateUpdateRequiresAction,
+    SessionUpdateStateUpdateRunning,
+)
+from .notification import UpdateParams, session_update
+
+__all__ = ["idle", "requires_action", "running"]
+
+_IDLE: Final[Mapping[str | None, Callable[[], SessionUpdateStateUpdateIdle]]] = {
+    "end_turn": SessionUpdateStateUpdateIdleEndTurn,
+    "max_tokens": SessionUpdateStateUpdateIdleMaxTokens,
+    "max_turn_requests": SessionUpdateStateUpdateIdleMaxTurnRequests,
+    "refusal": SessionUpdateStateUpdateIdleRefusal,
+    "cancelled": SessionUpdateStateUpdateIdleCancelled,
+    "error": SessionUpdateStateUpdateIdleError,
+    None: SessionUpdateStateUpdateIdleNone,
+}
+
+
+def running(session_id: str) -> UpdateParams:
+    """The agent works in the foreground."""
+    return session_update(session_id, SessionUpdateStateUpdateRunning())
+
+
+def requires_action(session_id: str) -> UpdateParams:
+    """Nothing in the foreground can go on until the user acts; send `running` afterwards."""
+    return session_update(session_id, SessionUpdateStateUpdateRequiresAction())
+
+
+def idle(
+    session_id: str,
+    stop_reason: Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"] | None = None,
+) -> UpdateParams:
+    """The agent is ready for a prompt; `stop_reason` is why its work ended, if there was any."""
+    return session_update(session_id, _IDLE[stop_reason]())

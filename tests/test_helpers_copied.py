@@ -1,0 +1,114 @@
+"""Which helpers a package has: those of its protocol and roles whose names are all in the schema."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acpgen.config import SchemaChoice
+from acpgen.ir.model import Role
+from acpgen.schema.data import data_folder
+from tests.command_line import run_acpgen
+from tests.support import package_folder, schema_of
+
+HELPERS = data_folder() / "schema" / "helpers"
+FILES = sorted(HELPERS.rglob("*.py"))
+
+
+def build(folder: Path, *options: str) -> str:
+    """The notes of a build into `folder`/acp."""
+    ran = run_acpgen("build", *options, "--out", "acp", "--verbose", cwd=folder)
+    assert ran.code == 0, ran.stderr
+    return ran.stderr
+
+
+def helpers(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.py")}
+
+
+def for_roles(protocol: int, *roles: str) -> set[str]:
+    """The helpers that lie in the folders for a protocol and roles."""
+    parts = [HELPERS, HELPERS / f"v{protocol}"]
+    return set().union(*(helpers(home / part) for home in parts for part in ("", *roles)), {"__init__"})
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+@pytest.mark.parametrize("roles", [(Role.AGENT,), (Role.CLIENT,), tuple(Role)])
+def test_a_package_has_the_helpers_of_its_protocol_and_roles(protocol: int, roles: tuple[Role, ...]) -> None:
+    folder = package_folder(SchemaChoice(protocol=protocol), roles=roles)
+    assert helpers(folder / "helpers") == for_roles(protocol, *(role.value for role in roles))
+
+
+def test_a_package_of_two_protocols_has_the_helpers_of_each() -> None:
+    folder = package_folder(*(SchemaChoice(protocol=protocol) for protocol in (1, 2)), roles=(Role.AGENT,))
+    for protocol in (1, 2):
+        assert helpers(folder / f"v{protocol}/helpers") == for_roles(protocol, "agent")
+
+
+def test_a_package_imports_no_helpers() -> None:
+    folder = package_folder(SchemaChoice(protocol=1))
+    code = f"import sys, {folder.name}; print([name for name in sys.modules if '.helpers' in name])"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=folder.parent, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("[]\n", "")
+
+
+def _renamed(schema: Any, old: str, new: str) -> Any:
+    """The schema with another name for a definition."""
+    text = json.dumps(schema).replace(f'"#/$defs/{old}"', f'"#/$defs/{new}"').replace(f'"{old}": {{', f'"{new}": {{')
+    return json.loads(text)
+
+
+def test_a_helper_is_left_out_if_the_schema_lacks_a_name(tmp_path: Path) -> None:
+    bundled = json.loads((data_folder() / "schema/v1/2026-11-02/schema.json").read_text(encoding="utf-8"))
+    own = _renamed(bundled, "PlanEntry", "PlanStep")
+    (tmp_path / "own.json").write_text(json.dumps(own), encoding="utf-8")
+    notes = build(tmp_path, "--schema", "own.json", "--role", "agent")
+    left_out = for_roles(1, "agent") - helpers(tmp_path / "acp/helpers")
+    assert left_out > {"plan_entries"}  # and the helpers that import it
+    for name in left_out:
+        assert f"note: helpers/{name}.py is left out: the schema has no PlanEntry [helper-left-out]\n" in notes
+    subprocess.run([sys.executable, "-c", "import acp.helpers"], cwd=tmp_path, check=True)
+
+
+def test_a_schema_of_another_kind_has_no_helpers(tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_text(json.dumps(schema_of(Thing={"type": "string"})), encoding="utf-8")
+    build(tmp_path, "--schema", "own.json")
+    assert not (tmp_path / "acp/helpers").exists()
+
+
+def test_a_package_without_a_runtime_has_helpers_that_need_none(tmp_path: Path) -> None:
+    notes = build(tmp_path, "--no-runtime", "--role", "agent")
+    assert "content" in helpers(tmp_path / "acp/helpers")
+    assert "helper-left-out" not in notes
+    subprocess.run([sys.executable, "-c", "import acp.helpers"], cwd=tmp_path, check=True)
+
+
+@pytest.mark.every_python
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(HELPERS).as_posix())
+def test_a_helper_names_what_it_imports_and_exports(path: Path) -> None:
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    defined, exported = set[str](), list[str]()
+    for node in module.body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                defined.add(name)
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                exported = ast.literal_eval(value)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                defined.add(name)
+    assert exported == sorted(exported)
+    assert set(exported) <= defined
+    for node in ast.walk(module):
+        match node:
+            case ast.Import(names=names):
+                assert {each.name.partition(".")[0] for each in names} <= sys.stdlib_module_names
+            case ast.ImportFrom(module=source, names=names, level=level):
+                assert source, f"line {node.lineno} imports a module of the package: acpgen cannot check its names"
+                assert "*" not in {each.name for each in names}
+                assert level in (1, 2) or source.partition(".")[0] in sys.stdlib_module_names

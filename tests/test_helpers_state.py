@@ -1,0 +1,199 @@
+"""`SessionState`: what a client knows of a session, after messages in any order.
+
+Many sequences of messages, made from seeds, are compared with a model that shares nothing with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib
+import json
+import re
+import shutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from acpgen.config import SchemaChoice
+from tests.runtime_support import V1, V2, client_of, pair, run, unchecked
+from tests.session_model import SESSION, Event, Json, expected
+from tests.session_traffic import Traffic, after, as_json, feed, new_state, recorded, seen, shown
+from tests.support import REPOSITORY, Packages, import_folder, package_folder
+
+SEQUENCES = 300
+MANY_SEQUENCES = 10_000
+BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
+
+
+# --- The model -------------------------------------------------------------------------------------------------------
+
+
+class Screen:
+    """A user interface that draws again just what it is given; it has what the state was then."""
+
+    def __init__(self, acp: ModuleType) -> None:
+        self._acp = acp
+        self.drawn: dict[Any, Json] = {}
+
+    def draw(self, changed: Any) -> None:
+        if type(changed).__hash__ is not None:
+            self.drawn[changed] = copy.deepcopy(self._of(changed))
+
+    def _of(self, shown: Any) -> Json:
+        plain = as_json(self._acp, shown)
+        parts = ("entries", "usage", "plan", "plans", "terminals", "state", "onChange")
+        return {name: value for name, value in plain.items() if name not in parts or not hasattr(shown, "on_change")}
+
+    def check(self, state: Any) -> None:
+        """Fail where the state has something that is not as it was drawn."""
+        objects = [*state.entries, *getattr(state, "terminals", {}).values(), *([state.usage] if state.usage else [])]
+        for each in objects:
+            assert self.drawn[each] == self._of(each)
+        if state in self.drawn:
+            assert self.drawn[state] == self._of(state)
+
+
+def check(acp: ModuleType, events: list[Event]) -> None:
+    """Fail where a state is not what the model expects, where a message was changed, or something was not reported."""
+    screen = Screen(acp)
+    state = new_state(acp, on_change=screen.draw)
+    taken = [(event, feed(acp, state, event)) for event in events]
+    assert seen(acp, state) == expected(events, acp.PROTOCOL_VERSION)
+    screen.check(state)
+    for event, message in taken:
+        assert acp.encode(message) == (event.params if event.result is None else event.result)
+
+
+def check_many(acp: ModuleType, count: int) -> None:
+    for seed in range(count):
+        events = Traffic(seed, acp.PROTOCOL_VERSION).sequence()
+        try:
+            check(acp, events)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {smallest(acp, events)}") from error
+
+
+def smallest(acp: ModuleType, events: list[Event]) -> list[Event]:
+    """A part of `events` that fails, too, but with each message less does not."""
+    for number in range(len(events)):
+        fewer = events[:number] + events[number + 1 :]
+        try:
+            check(acp, fewer)
+        except Exception:  # noqa: BLE001 (whatever it is)
+            return smallest(acp, fewer)
+    return events
+
+
+@pytest.mark.every_python
+@BOTH
+def test_random_sequences_end_as_the_model_says(packages: Packages, sources: SchemaChoice) -> None:
+    check_many(packages(sources), SEQUENCES)
+
+
+@pytest.mark.full
+@BOTH
+def test_many_random_sequences_end_as_the_model_says(packages: Packages, sources: SchemaChoice) -> None:
+    check_many(packages(sources), MANY_SEQUENCES)
+
+
+@BOTH
+def test_recorded_messages_end_as_the_model_says(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources)
+    events = recorded(acp.PROTOCOL_VERSION)
+    assert len(events) > 20
+    for start in range(len(events)):
+        check(acp, events[start:] + events[:start])
+    check(acp, events[::-1])
+
+
+@BOTH
+def test_every_kind_of_update_is_in_the_random_sequences(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources)
+    events = [event for seed in range(50) for event in Traffic(seed, acp.PROTOCOL_VERSION).sequence()]
+    made = {event.params["update"]["sessionUpdate"] for event in events if event.method == "session/update"}
+    bundled = {
+        event.params["update"]["sessionUpdate"] for event in recorded(acp.PROTOCOL_VERSION) if "update" in event.params
+    }
+    assert bundled <= made
+    assert {event.method for event in recorded(acp.PROTOCOL_VERSION)} <= {event.method for event in events}
+
+
+# --- What agents of ours say -----------------------------------------------------------------------------------------
+
+AGENTS = {
+    "a project, v1": (V1, "schema/projects/v1/agent/src/new_project/agent.py"),
+    "a project, v2": (V2, "schema/projects/v2/agent/src/new_project/agent.py"),
+    "an example, v1": (V1, "examples/echo_agent_v1.py"),
+    "an example, v2": (V2, "examples/echo_agent_v2.py"),
+}
+
+
+def imported_agent(sources: SchemaChoice, path: str, folder: Path) -> tuple[ModuleType, Any]:
+    """The package for `sources`, and an agent of this repository that uses it."""
+    folder.mkdir()
+    shutil.copytree(package_folder(sources), folder / "acp")
+    source = (REPOSITORY / path).read_text(encoding="utf-8")
+    (folder / "agent.py").write_text(re.sub(r"from acp_echo_v\d", "from .acp", source), encoding="utf-8")
+    (folder / "__init__.py").write_text("", encoding="utf-8")
+    package = import_folder(folder)
+    agent = importlib.import_module(f"{package.__name__}.agent").EchoAgent
+    agent.pause = 0
+    return importlib.import_module(f"{package.__name__}.acp"), agent
+
+
+async def recording(acp: ModuleType, agent: Any, *prompts: str) -> list[Event]:
+    """All messages of a session in which each of the prompts is done, and each permission is given."""
+    said: list[tuple[str, Any]] = []
+    is_idle = asyncio.Event()
+
+    async def session_update(self: Any, params: Any) -> None:
+        said.append(("session/update", params))
+        if getattr(params.update, "state", "") == "idle":
+            is_idle.set()
+
+    async def session_request_permission(self: Any, params: Any) -> Any:
+        said.append(("session/request_permission", params))
+        outcome = acp.RequestPermissionOutcomeSelected(option_id=params.options[0].option_id)
+        return acp.RequestPermissionResponse(outcome=outcome)
+
+    client = client_of(acp, session_update=session_update, session_request_permission=session_request_permission)
+    async with pair(acp, agent, client, client_options=unchecked(acp)) as peers:
+        where = {"mcp_servers": []} if acp.PROTOCOL_VERSION == 1 else {}
+        session = await peers.agent.session_new(acp.NewSessionRequest(cwd="/work", **where))
+        events = [("session/new", session)]
+        for prompt in prompts:
+            is_idle.clear()
+            blocks = [acp.ContentBlockText(text=prompt)]
+            request = acp.PromptRequest(session_id=session.session_id, prompt=blocks)
+            if acp.PROTOCOL_VERSION == 1:
+                said.append(("session/prompt", request))
+            await peers.agent.session_prompt(request)
+            if acp.PROTOCOL_VERSION == 2:
+                await is_idle.wait()
+    found: list[Event] = []
+    for method, message in events + said:
+        plain = json.loads(json.dumps(acp.encode(message)).replace(session.session_id, SESSION))
+        found.append(Event(method, None, plain) if method == "session/new" else Event(method, plain))
+    return found
+
+
+@pytest.mark.every_python
+@pytest.mark.parametrize("name", AGENTS)
+def test_what_our_agents_say_ends_as_the_model_says(name: str, tmp_path: Path) -> None:
+    acp, agent = imported_agent(*AGENTS[name], tmp_path / re.sub(r"\W+", "_", name))
+    events = run(recording(acp, agent, "Please edit it", "Thanks"))
+    check(acp, events)
+    check(acp, events[::-1])
+    transcript = shown(after(acp, *events))
+    edit = ["ToolCall: Edit notes.txt"] if "project" in name else []
+    first, second = "Please edit it", "Thanks"
+    assert transcript == [
+        f"UserMessage: {first}",
+        *edit,
+        f"AgentMessage: {first}",
+        f"UserMessage: {second}",
+        f"AgentMessage: {second}",
+    ]

@@ -1,0 +1,237 @@
+"""The rules by which `SessionState` applies messages: one by one, as docs and specification have them."""
+
+from __future__ import annotations
+
+import importlib
+from random import Random
+from typing import Any
+
+import pytest
+
+from acpgen.config import SchemaChoice
+from acpgen.ir.model import Options
+from acpgen.schema.bundled import find_release
+from tests.fidelity.subjects import Subject
+from tests.runtime_support import EVERY_BASE, OLD, V1, V2
+from tests.session_model import SESSION, Event, Json, expected
+from tests.session_traffic import Traffic, after, feed, new_state, recorded, say, seen, shown, text, update
+from tests.support import Packages, fitting_fragments
+
+OPEN = Options(keep_unknown=True, open=True)
+EXTENDED = {
+    number: SchemaChoice(protocol=number, release="2026-11-02", extensions=fitting_fragments(find_release(number)))
+    for number in (1, 2)
+}
+"""The newest release of each protocol with all bundled extensions."""
+PROTOCOLS = pytest.mark.parametrize("protocol", [1, 2])
+
+# --- Protocol 1 ------------------------------------------------------------------------------------------------------
+
+V1_BASES = pytest.mark.parametrize("sources", [V1, OLD], ids=["v1", "old v1"])
+
+
+@pytest.mark.every_python
+@V1_BASES
+def test_chunks_without_an_id_are_one_message_until_another_entry_comes(
+    packages: Packages, sources: SchemaChoice
+) -> None:
+    state = after(
+        packages(sources),
+        Event("session/prompt", {"sessionId": SESSION, "prompt": [text("Hi")]}),
+        Event("session/prompt", {"sessionId": SESSION, "prompt": [text("Hello?")]}),
+        say("user_message", "echo"),
+        say("agent_thought", "Hm"),
+        say("agent_message", "I "),
+        update("plan", entries=[]),
+        say("agent_message", "see"),
+        update("tool_call", toolCallId="c1", title="Look"),
+        say("agent_message", "Do"),
+        update("tool_call_update", toolCallId="c1", status="completed"),
+        say("agent_message", "ne"),
+    )
+    assert shown(state) == [
+        *("UserMessage: Hi", "UserMessage: Hello?", "UserMessage: echo", "Thought: Hm"),
+        *("AgentMessage: I see", "ToolCall: Look", "AgentMessage: Done"),
+    ]
+
+
+def test_chunks_with_an_id_find_their_message(packages: Packages) -> None:
+    state = after(
+        packages(V1),
+        say("agent_message", "A", messageId="m1"),
+        say("agent_message", "B", messageId="m2"),
+        say("agent_thought", "of another kind", messageId="m1"),
+        say("agent_message", "a", messageId="m1"),
+        say("agent_message", "none"),
+        say("agent_message", " more", messageId=None),
+        say("agent_message", "b", messageId="m2"),
+    )
+    assert shown(state) == [
+        *("AgentMessage: Aa", "AgentMessage: Bb", "Thought: of another kind", "AgentMessage: none more"),
+    ]
+
+
+@pytest.mark.every_python
+@V1_BASES
+def test_null_keeps_what_is_known_of_a_tool_call(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources)
+    options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
+    item = {"type": "content", "content": text("out")}
+    call = {"toolCallId": "c1", "kind": "edit", "content": [item]}
+    state = after(
+        acp,
+        Event("session/request_permission", {"sessionId": SESSION, "toolCall": call, "options": options}),
+        update("tool_call", toolCallId="c1", title="Edit"),
+        update("tool_call_update", toolCallId="c1", title=None, content=None, status="failed"),
+    )
+    (entry,) = state.tool_calls
+    assert (entry.id, entry.title, entry.kind, entry.status) == ("c1", "Edit", "edit", "failed")
+    assert acp.encode(entry.content) == [item]
+
+
+@V1_BASES
+def test_modes_and_options_of_results(packages: Packages, sources: SchemaChoice) -> None:
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "go", "name": "Go"}]}
+    acp = packages(sources)
+    state = after(acp, Event("session/new", None, {"sessionId": SESSION, "modes": modes}))
+    assert ([mode.name for mode in state.available_modes], state.current_mode_id) == (["Ask", "Go"], "ask")
+    feed(acp, state, Event("session/set_mode", {"sessionId": SESSION, "modeId": "go"}))
+    assert state.current_mode_id == "go"
+    feed(acp, state, update("current_mode_update", currentModeId="ask"))
+    assert state.current_mode_id == "ask"
+
+
+# --- Protocol 2 ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.every_python
+def test_absent_keeps_null_clears_a_value_replaces_and_chunks_append(packages: Packages) -> None:
+    acp = packages(V2)
+    events = [
+        update("agent_message", messageId="m1", content=[text("A")], _meta={"a": 1, "b": 2}),
+        say("agent_message", "B", messageId="m1"),
+        update("agent_message", messageId="m1", _meta={"a": None}),
+        update("agent_message", messageId="m1", content=[text("C")]),
+        say("agent_message", "D", messageId="m1"),
+        update("agent_message", messageId="m1", content=None, _meta=None),
+        say("agent_message", "E", messageId="m1"),
+    ]
+    state = new_state(acp)
+    found: list[tuple[str, Json]] = []
+    for event in events:
+        feed(acp, state, event)
+        (entry,) = state.entries
+        found.append((entry.text, dict(entry.meta)))
+    b = {"b": 2}
+    assert found == [("A", {"a": 1, **b}), ("AB", {"a": 1, **b}), ("AB", b), ("C", b), ("CD", b), ("", {}), ("E", {})]
+
+
+def test_null_restores_the_defaults_of_a_tool_call(packages: Packages) -> None:
+    acp = packages(V2)
+    state = after(
+        acp,
+        update("tool_call_content_chunk", toolCallId="c1", content={"type": "terminal", "terminalId": "t1"}),
+        update("tool_call_update", toolCallId="c1", title="Run", kind="edit", status="failed", rawInput=[1]),
+    )
+    (call,) = state.tool_calls
+    assert (call.title, call.kind, call.status, call.raw_input) == ("Run", "edit", "failed", [1])
+    assert call.content[0].terminal_id == "t1"
+    cleared = dict.fromkeys(("title", "kind", "status", "content", "rawInput"))
+    feed(acp, state, update("tool_call_update", toolCallId="c1", **cleared))
+    assert (call.title, call.kind, call.status, call.raw_input) == (None, "other", "pending", None)
+    assert call.content == []
+
+
+def test_a_terminal_collects_bytes(packages: Packages) -> None:
+    acp = packages(V2)
+    euro = ["4oI=", "rA=="]  # a character in two parts
+    chunks = [update("terminal_output_chunk", terminalId="t1", data=data) for data in euro]
+    state = after(acp, *chunks, update("terminal_update", terminalId="t1", exitStatus={"exitCode": 0}))
+    terminal = state.terminals["t1"]
+    assert (terminal.output.decode(), terminal.exit_status.exit_code) == ("€", 0)
+    feed(acp, state, update("terminal_update", terminalId="t1", output={"data": "aGk="}, exitStatus=None))
+    assert (bytes(terminal.output), terminal.exit_status) == (b"hi", None)
+    feed(acp, state, update("terminal_output_chunk", terminalId="t1", data="no base64 ä"))
+    assert bytes(terminal.output) == b"hi"
+
+
+def test_a_new_session_is_idle_unless_it_has_said_otherwise(packages: Packages) -> None:
+    new = Event("session/new", None, {"sessionId": SESSION})
+    running = update("state_update", state="running")
+    assert [after(packages(V2), *events).state.state for events in ([new], [running, new], [new, running])] == [
+        *("idle", "running", "running"),
+    ]
+    assert after(packages(V2), Event("session/resume", None, {})).state is None
+
+
+def test_a_plan_of_an_extension_can_be_removed(packages: Packages) -> None:
+    acp = packages(EXTENDED[2], options=OPEN)
+    plan = {"type": "markdown", "planId": "p1", "content": "# Plan"}
+    state = after(acp, update("plan_update", plan=plan))
+    assert acp.encode(state.plans["p1"]) == plan
+    feed(acp, state, update("plan_removed", planId="p1"))
+    assert state.plans == {}
+
+
+# --- Both ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sources", [OLD, EXTENDED[1], EXTENDED[2]], ids=["old v1", "v1", "v2"])
+def test_unknown_updates_reach_the_callback_only(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources, options=OPEN)
+    empty = seen(acp, new_state(acp))
+    got: list[Any] = []
+    unknown = ["hologram", "_own"]
+    if sources is OLD:
+        unknown += ["usage_update", "session_info_update", "compaction_update", "compaction_summary_chunk"]
+    for tag in unknown:
+        state = after(acp, update(tag, beams=3, content=text("x")), on_change=got.append)
+        assert seen(acp, state) == empty
+    assert [acp.encode(each)["sessionUpdate"] for each in got] == unknown
+
+
+@PROTOCOLS
+def test_no_valid_update_raises(packages: Packages, protocol: int) -> None:
+    acp = packages(EXTENDED[protocol], options=OPEN)
+    maker = Subject(label="extended", sources=EXTENDED[protocol], options=OPEN).maker
+    name = "SessionNotification" if protocol == 1 else "UpdateSessionNotification"
+    got: list[Any] = []
+    state = new_state(acp, on_change=got.append)
+    for seed in range(100):
+        params = maker.value(name, Random(seed))
+        feed(acp, state, Event("session/update", {**params, "sessionId": SESSION}))
+    assert len(got) == 100
+    assert len(state.entries) > 10
+
+
+@EVERY_BASE
+def test_messages_of_other_sessions_are_ignored(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources)
+    got: list[Any] = []
+    events = [event for event in recorded(acp.PROTOCOL_VERSION) if event.result is None]
+    known = [event for event in events if sources is not OLD or "update" not in event.params or is_old(event)]
+    state = new_state(acp, on_change=got.append)
+    state.session_id = "another"
+    for event in known:
+        feed(acp, state, event)
+    assert (state.entries, got) == ([], [])
+
+
+def is_old(event: Event) -> bool:
+    """True for updates that the oldest bundled release has."""
+    return event.params["update"]["sessionUpdate"].startswith(("tool_call", "plan", "agent_"))
+
+
+@PROTOCOLS
+def test_extensions_change_nothing(packages: Packages, protocol: int) -> None:
+    acp = packages(EXTENDED[protocol], options=OPEN)
+    for seed in range(20):
+        events = Traffic(seed, protocol).sequence()
+        assert seen(acp, after(acp, *events)) == expected(events, protocol)
+
+
+def test_a_package_of_two_protocols_has_both(packages: Packages) -> None:
+    acp = packages(V1, V2)
+    for part in (importlib.import_module(f"{acp.__name__}.v{number}") for number in (1, 2)):
+        events = Traffic("both", part.PROTOCOL_VERSION).sequence()
+        assert seen(part, after(part, *events)) == expected(events, part.PROTOCOL_VERSION)
