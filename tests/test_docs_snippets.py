@@ -5,13 +5,16 @@ All pages share a folder, in which the README is played first; so they may use i
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,6 +151,33 @@ def test_agents_of_the_cookbook_answer_prompts(name: str, played: Played) -> Non
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == [*COOKBOOK[name], "end_turn"]
+
+
+def test_the_agent_for_protocol_2_answers_prompts(played: Played) -> None:
+    with subprocess.Popen(
+        [sys.executable, "protocol_2.py"], cwd=played.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as agent:
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        too_long = threading.Timer(300, agent.kill)
+        too_long.start()
+
+        def send(method: str, **params: Any) -> Any:
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            print(json.dumps(message), file=agent.stdin, flush=True)
+            return json.loads(agent.stdout.readline() if agent.stdout else "")["result"]
+
+        send("initialize", protocolVersion=2, info={"name": "tests", "version": "1"})
+        session_id = send("session/new", cwd="/", mcpServers=[])["sessionId"]
+        send("session/prompt", sessionId=session_id, prompt=[{"type": "text", "text": "Hi"}])
+        updates = [json.loads(agent.stdout.readline())["params"]["update"] for _ in range(4)]
+        agent.stdin.close()
+        agent.wait()
+        too_long.cancel()
+    assert [each["sessionUpdate"] for each in updates] == [
+        *("user_message", "state_update", "agent_message_chunk", "state_update")
+    ]
+    assert updates[-1]["stopReason"] == "end_turn"
 
 
 def test_the_echo_agent_answers(played: Played) -> None:

@@ -12,6 +12,7 @@ from .plan_entries import plan_entry
 from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
 from .session_state import SessionChange, SessionEntry, SessionState, ToolCall
 from .tool_calls import RunningToolCall, tool_call
+from .turn_agent import TurnAgent
 from .turns import Turns
 from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
@@ -22,7 +23,7 @@ __all__ = [
     "PermissionAnswer",
     "RunningToolCall",
     "SessionChange", "SessionEntry", "SessionState",
-    "Thought", "ToolCall", "Turns",
+    "Thought", "ToolCall", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "cancelled", "command", "commands", "config_options",

@@ -14,6 +14,7 @@ from .session_info import title
 from .session_state import SessionChange, SessionEntry, SessionState, ToolCall
 from .session_usage import usage
 from .tool_calls import RunningToolCall, tool_call
+from .turn_agent import TurnAgent
 from .turns import Turns
 from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
@@ -24,7 +25,7 @@ __all__ = [
     "PermissionAnswer",
     "RunningToolCall",
     "SessionChange", "SessionEntry", "SessionState",
-    "Thought", "ToolCall", "Turns",
+    "Thought", "ToolCall", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "cancelled", "command", "commands", "config_options",

@@ -15,6 +15,7 @@ from .session_state import SessionChange, SessionEntry, SessionState, Terminal, 
 from .session_usage import usage
 from .states import idle, requires_action, running
 from .tool_calls import RunningToolCall, tool_call
+from .turn_agent import TurnAgent
 from .turns import Turns
 from .updates import (
     agent_message, agent_thought,
@@ -31,7 +32,7 @@ __all__ = [
     "PermissionAnswer",
     "RunningToolCall",
     "SessionChange", "SessionEntry", "SessionState",
-    "Terminal", "Thought", "ToolCall", "Turns",
+    "Terminal", "Thought", "ToolCall", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "cancelled", "command", "commands", "config_options",
