@@ -93,7 +93,7 @@ def test_snippets_are_typed(checker: str, played: Played) -> None:
     (played.folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
     files = sorted(path.name for path in played.folder.glob("*.py"))
     assert len(files) > 20
-    options = ["--strict", "--explicit-package-bases"] if checker == "mypy" else []
+    options = ["--strict", "--explicit-package-bases"] if checker == "mypy" else ["--pythonpath", sys.executable]
     ran = subprocess.run(
         [sys.executable, "-m", checker, *options, *files],
         cwd=played.folder,

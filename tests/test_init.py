@@ -280,6 +280,10 @@ def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols:
     assert "Warning" not in ran.stderr
 
 
+def hello(protocol: int) -> dict[str, Any]:
+    return {"protocolVersion": protocol, "info": {"name": "tests", "version": "1"}}
+
+
 class Wire:
     """The agent of a project in a process of its own, by raw messages."""
 
@@ -317,8 +321,7 @@ class Wire:
         return self.receive(lambda message: message.get("method") == "session/request_permission")
 
     def open(self, protocol: int) -> str:
-        hello = {"protocolVersion": protocol, "info": {"name": "tests", "version": "1"}}
-        assert self.call(1, "initialize", hello)["protocolVersion"] == protocol
+        assert self.call(1, "initialize", hello(protocol))["protocolVersion"] == protocol
         return str(self.call(2, "session/new", {"cwd": "/", "mcpServers": []})["sessionId"])
 
     def prompt(self, session: str, text: str) -> None:
@@ -354,6 +357,22 @@ def running(project: Path) -> Iterator[Wire]:
         too_long.cancel()
         process.kill()
         process.communicate()
+
+
+@EACH_SPOKEN
+def test_the_agent_describes_itself_and_its_sessions(
+    projects: Projects, protocols: tuple[int, ...], protocol: int
+) -> None:
+    with running(projects("agent", *protocols)) as wire:
+        info = wire.call(1, "initialize", hello(protocol))["agentInfo" if protocol == 1 else "info"]
+        assert info == {"name": "my-agent", "version": "0.1.0"}
+        folders = ("/", "/", "/tmp")
+        opened = [wire.call(2, "session/new", {"cwd": cwd, "mcpServers": []})["sessionId"] for cwd in folders]
+        assert len(set(opened)) == len(opened)
+        wanted = {"/": opened[:2], "/tmp": opened[2:], "/nowhere": [], None: opened} if protocol == 2 else {}
+        for cwd, expected in wanted.items():
+            listed = wire.call(3, "session/list", {"cwd": cwd})["sessions"]
+            assert [each["sessionId"] for each in listed] == expected
 
 
 @EACH_SPOKEN
