@@ -85,7 +85,7 @@ def prepare(folder: Path) -> None:
     """Write what the page assumes: the programs of the README, and schemas beside the folder."""
     for block in blocks((REPOSITORY / "README.md").read_text(encoding="utf-8")):
         if block.name in ("echo.py", "chat.py"):
-            text = re.sub(r"^from (demo|chat_acp) import", "from acp import", block.text, flags=re.MULTILINE)
+            text = re.sub(r"^from (demo|chat_acp)\b", "from acp", block.text, flags=re.MULTILINE)
             (folder / block.name).write_text(text, encoding="utf-8")
     for name in set(re.findall(r"\.\./schema-(\S+)\.json", bump_text())):
         if (schema := RECORDED / "v1" / name / "schema.json").is_file():
