@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import SchemaChoice
-from tests.runtime_support import OLD, V1, V2, acp_log, run, texts
+from tests.runtime_support import OLD, V2, acp_log, run, texts
 from tests.support import Packages
-from tests.turns_support import PROTOCOLS, talk, told
+from tests.turns_support import PROTOCOLS, is_v1, talk, told
 
 pytestmark = pytest.mark.every_python
 
-BOTH = pytest.mark.parametrize("sources", PROTOCOLS.values(), ids=PROTOCOLS.keys())
+
+@pytest.fixture(name="acp", params=PROTOCOLS.values(), ids=PROTOCOLS.keys())
+def package(request: pytest.FixtureRequest, packages: Packages) -> Any:
+    """A package of either protocol."""
+    return packages(request.param)
 
 
 async def for_ever(agent: Any, params: Any) -> None:
@@ -24,33 +27,41 @@ async def for_ever(agent: Any, params: Any) -> None:
     await asyncio.Event().wait()
 
 
-def last_of(sources: SchemaChoice, number: int, end: str) -> str:
+def last_of(acp: Any, number: int, end: str) -> str:
     """The last message of a turn."""
-    return told(sources, number, end)[-1]
+    return told(acp, number, end)[-1]
 
 
-@pytest.mark.parametrize("sources", [V1, OLD, V2], ids=["v1", "old v1", "v2"])
 @pytest.mark.parametrize("end", [None, "end_turn", "max_tokens", "max_turn_requests", "refusal"])
-def test_the_work_ends_the_turn(packages: Packages, sources: SchemaChoice, end: str | None) -> None:
+def test_the_work_ends_the_turn(acp: Any, end: str | None) -> None:
     async def work(agent: Any, params: Any) -> Any:
         await agent.tell(params.session_id, params.prompt[0].text)
         return end
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
-            return [*await client.until(last_of(expected, 1, reason)), *await client.rest()]
+            return [*await client.until(last_of(acp, 1, reason)), *await client.rest()]
 
-    expected, reason = V1 if sources == OLD else sources, end or "end_turn"
-    assert run(main()) == told(expected, 1, reason, "hello")
+    reason = end or "end_turn"
+    assert run(main()) == told(acp, 1, reason, "hello")
 
 
-@BOTH
-def test_the_work_may_return_all_of_its_end(packages: Packages, sources: SchemaChoice) -> None:
-    acp = packages(sources)
+def test_the_oldest_release_has_it_too(packages: Packages) -> None:
+    acp = packages(OLD)
 
+    async def main() -> list[str]:
+        async with talk(acp, for_ever) as client:
+            await client.prompt(1)
+            await client.cancel()
+            return await client.until("1: cancelled")
+
+    assert run(main()) == ["1: cancelled"]
+
+
+def test_the_work_may_return_all_of_its_end(acp: Any) -> None:
     async def work(agent: Any, params: Any) -> Any:
-        if sources == V1:
+        if is_v1(acp):
             return acp.PromptResponse(stop_reason="refusal", meta={"a": 1})
         return acp.SessionUpdateStateUpdateIdleOther(stop_reason="_tired", meta={"a": 1})
 
@@ -59,17 +70,16 @@ def test_the_work_may_return_all_of_its_end(packages: Packages, sources: SchemaC
             await client.prompt(1)
             while True:
                 message = await client.peer.receive()
-                if sources == V1:
+                if is_v1(acp):
                     return message["result"]
                 if message.get("params", {}).get("update", {}).get("state") == "idle":
                     return message["params"]["update"]
 
     end = run(main())
-    assert (end["stopReason"], end["_meta"]) == ("refusal" if sources == V1 else "_tired", {"a": 1})
+    assert (end["stopReason"], end["_meta"]) == ("refusal" if is_v1(acp) else "_tired", {"a": 1})
 
 
-@BOTH
-def test_a_cancel_in_the_same_read_as_the_prompt(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_cancel_in_the_same_read_as_the_prompt(acp: Any) -> None:
     """The work has not begun, and never does: what was passed in is closed."""
     begun: list[str] = []
 
@@ -77,17 +87,16 @@ def test_a_cancel_in_the_same_read_as_the_prompt(packages: Packages, sources: Sc
         begun.append(params.session_id)
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             await client.cancel()
-            return [*await client.until(last_of(sources, 1, "cancelled")), *await client.rest()]
+            return [*await client.until(last_of(acp, 1, "cancelled")), *await client.rest()]
 
-    assert run(main()) == told(sources, 1, "cancelled")
+    assert run(main()) == told(acp, 1, "cancelled")
     assert begun == []
 
 
-@BOTH
-def test_a_cancel_lets_the_work_clean_up_once(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_cancel_lets_the_work_clean_up_once(acp: Any) -> None:
     cleaning, go_on = asyncio.Event(), asyncio.Event()
 
     async def work(agent: Any, params: Any) -> None:
@@ -99,7 +108,7 @@ def test_a_cancel_lets_the_work_clean_up_once(packages: Packages, sources: Schem
             await agent.tell(params.session_id, "cleaned up")
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             found = await client.until("begun")
             await client.cancel()
@@ -108,35 +117,31 @@ def test_a_cancel_lets_the_work_clean_up_once(packages: Packages, sources: Schem
             found += await client.rest()
             await client.cancel()
             go_on.set()
-            return found + await client.until(last_of(sources, 1, "cancelled"))
+            return found + await client.until(last_of(acp, 1, "cancelled"))
 
-    assert run(main()) == told(sources, 1, "cancelled", "begun", "cleaned up")
+    assert run(main()) == told(acp, 1, "cancelled", "begun", "cleaned up")
 
 
-@BOTH
 @pytest.mark.parametrize("session", ["s", "unknown"])
-def test_a_cancel_without_a_turn_changes_nothing(packages: Packages, sources: SchemaChoice, session: str) -> None:
+def test_a_cancel_without_a_turn_changes_nothing(acp: Any, session: str) -> None:
     async def work(agent: Any, params: Any) -> None:
         pass
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.cancel(session)
             await client.prompt(1)
-            await client.until(last_of(sources, 1, "end_turn"))
+            await client.until(last_of(acp, 1, "end_turn"))
             await client.cancel(session)
             await client.cancel(session)
             await client.prompt(2)
-            return [*await client.until(last_of(sources, 2, "end_turn")), *await client.rest()]
+            return [*await client.until(last_of(acp, 2, "end_turn")), *await client.rest()]
 
-    assert run(main()) == told(sources, 2, "end_turn")
+    assert run(main()) == told(acp, 2, "end_turn")
 
 
-@BOTH
 @pytest.mark.parametrize("ends_by", ["returning", "waiting"])
-def test_work_that_ends_by_itself_as_the_cancel_arrives(
-    packages: Packages, sources: SchemaChoice, ends_by: str
-) -> None:
+def test_work_that_ends_by_itself_as_the_cancel_arrives(acp: Any, ends_by: str) -> None:
     """A client that has cancelled a turn waits for `cancelled`."""
 
     async def work(agent: Any, params: Any) -> str:
@@ -147,19 +152,18 @@ def test_work_that_ends_by_itself_as_the_cancel_arrives(
         return "max_tokens"
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
-            await client.until(last_of(sources, 1, "cancelled"))
+            await client.until(last_of(acp, 1, "cancelled"))
             await client.prompt(2)
-            return [*await client.until(last_of(sources, 2, "cancelled")), *await client.rest()]
+            return [*await client.until(last_of(acp, 2, "cancelled")), *await client.rest()]
 
     told_by_work = ["told all the same"] if ends_by == "waiting" else []
-    assert run(main()) == told(sources, 2, "cancelled", *told_by_work)
+    assert run(main()) == told(acp, 2, "cancelled", *told_by_work)
 
 
-@BOTH
 @pytest.mark.parametrize("reaction", ["raises", "returns"])
-def test_how_cancelled_work_ends_makes_no_difference(packages: Packages, sources: SchemaChoice, reaction: str) -> None:
+def test_how_cancelled_work_ends_makes_no_difference(acp: Any, reaction: str) -> None:
     async def work(agent: Any, params: Any) -> str:
         try:
             await for_ever(agent, params)
@@ -169,22 +173,20 @@ def test_how_cancelled_work_ends_makes_no_difference(packages: Packages, sources
         return "end_turn"
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             found = await client.until("begun")
             await client.cancel()
-            return found + await client.until(last_of(sources, 1, "cancelled"))
+            return found + await client.until(last_of(acp, 1, "cancelled"))
 
     with acp_log(logging.WARNING) as records:
-        assert run(main()) == told(sources, 1, "cancelled", "begun")
+        assert run(main()) == told(acp, 1, "cancelled", "begun")
     assert texts(records) == ""
 
 
-@BOTH
 @pytest.mark.parametrize("kind", ["own", "other"])
-def test_work_that_fails(packages: Packages, sources: SchemaChoice, kind: str) -> None:
+def test_work_that_fails(acp: Any, kind: str) -> None:
     """A `RequestError` is for the client; other exceptions are logged."""
-    acp = packages(sources)
 
     async def work(agent: Any, params: Any) -> None:
         raise acp.InvalidParamsError("no images", data=[1]) if kind == "own" else ValueError("private")
@@ -209,8 +211,7 @@ def test_work_that_fails(packages: Packages, sources: SchemaChoice, kind: str) -
         assert "ValueError: private" in texts(records)
 
 
-@BOTH
-def test_a_second_prompt_waits_for_the_first(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_second_prompt_waits_for_the_first(acp: Any) -> None:
     running: list[str] = []
 
     async def work(agent: Any, params: Any) -> None:
@@ -222,36 +223,34 @@ def test_a_second_prompt_waits_for_the_first(packages: Packages, sources: Schema
         running.clear()
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             for number in (1, 2, 3):
                 await client.prompt(number, f"prompt {number}")
-            found = await client.until(*(last_of(sources, number, "end_turn") for number in (1, 2, 3)))
+            found = await client.until(*(last_of(acp, number, "end_turn") for number in (1, 2, 3)))
             return [*found, *await client.rest()]
 
-    expected = [told(sources, number, "end_turn", *[f"prompt {number}"] * 3) for number in (1, 2, 3)]
+    expected = [told(acp, number, "end_turn", *[f"prompt {number}"] * 3) for number in (1, 2, 3)]
     assert run(main()) == [*chain(*expected)]
 
 
-@BOTH
-def test_sessions_do_not_wait_for_each_other(packages: Packages, sources: SchemaChoice) -> None:
+def test_sessions_do_not_wait_for_each_other(acp: Any) -> None:
     async def work(agent: Any, params: Any) -> None:
         if params.session_id == "s":
             await for_ever(agent, params)
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             await client.until("begun")
             await client.prompt(2, session="other")
             await client.cancel("other")
             await client.prompt(3, session="other")
-            return [*await client.until(last_of(sources, 3, "end_turn")), *await client.rest()]
+            return [*await client.until(last_of(acp, 3, "end_turn")), *await client.rest()]
 
-    assert run(main()) == [*told(sources, 2, "cancelled"), *told(sources, 3, "end_turn")]
+    assert run(main()) == [*told(acp, 2, "cancelled"), *told(acp, 3, "end_turn")]
 
 
-@BOTH
-def test_a_cancel_is_for_all_prompts_before_it(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_cancel_is_for_all_prompts_before_it(acp: Any) -> None:
     """The one that runs, the one that waits, and not the one that follows in the same read."""
 
     async def work(agent: Any, params: Any) -> None:
@@ -259,59 +258,56 @@ def test_a_cancel_is_for_all_prompts_before_it(packages: Packages, sources: Sche
             await for_ever(agent, params)
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             await client.until("begun")
             await client.prompt(2)
             await client.cancel()
             await client.prompt(3, "last")
-            return [*await client.until(last_of(sources, 3, "end_turn")), *await client.rest()]
+            return [*await client.until(last_of(acp, 3, "end_turn")), *await client.rest()]
 
-    first, second = ("1: cancelled", "2: cancelled") if sources == V1 else ("idle cancelled", "2: -32800")
-    assert sorted(run(main())) == sorted([first, second, *told(sources, 3, "end_turn")])
+    first, second = ("1: cancelled", "2: cancelled") if is_v1(acp) else ("idle cancelled", "2: -32800")
+    assert sorted(run(main())) == sorted([first, second, *told(acp, 3, "end_turn")])
 
 
-@BOTH
-def test_a_request_that_waits_is_cancelled(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_request_that_waits_is_cancelled(acp: Any) -> None:
     async def work(agent: Any, params: Any) -> None:
         if params.prompt[0].text != "last":
             await for_ever(agent, params)
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             await client.until("begun")
             await client.prompt(2)
             await client.cancel_request(2)
             assert await client.until("2: -32800") == ["2: -32800"]
             await client.cancel()
-            await client.until(last_of(sources, 1, "cancelled"))
+            await client.until(last_of(acp, 1, "cancelled"))
             await client.prompt(3, "last")
-            return [*await client.until(last_of(sources, 3, "end_turn")), *await client.rest()]
+            return [*await client.until(last_of(acp, 3, "end_turn")), *await client.rest()]
 
-    assert run(main()) == told(sources, 3, "end_turn")
+    assert run(main()) == told(acp, 3, "end_turn")
 
 
-@BOTH
-def test_a_request_that_runs_is_cancelled(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_request_that_runs_is_cancelled(acp: Any) -> None:
     """In protocol 2 it is answered already, so this changes nothing."""
-    end = "1: -32800" if sources == V1 else "idle cancelled"
+    end = "1: -32800" if is_v1(acp) else "idle cancelled"
 
     async def main() -> list[str]:
-        async with talk(packages(sources), for_ever) as client:
+        async with talk(acp, for_ever) as client:
             await client.prompt(1)
             await client.until("begun")
             await client.cancel_request(1)
             found = await client.rest()
             await client.cancel()
             await client.cancel_request(1)
-            return [*found, *(await client.until(end) if sources == V2 else await client.rest())]
+            return [*found, *(await client.until(end) if not is_v1(acp) else await client.rest())]
 
     assert run(main()) == [end]
 
 
-@BOTH
-def test_a_session_is_closed_when_its_turns_have_ended(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_session_is_closed_when_its_turns_have_ended(acp: Any) -> None:
     """Also the prompt that comes while the work cleans up is cancelled."""
     go_on = asyncio.Event()
 
@@ -322,28 +318,28 @@ def test_a_session_is_closed_when_its_turns_have_ended(packages: Packages, sourc
             await go_on.wait()
 
     async def main() -> tuple[list[str], list[str]]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             await client.until("begun")
             await client.prompt(2)
             await client.close(3)
             before = await client.rest()
             await client.prompt(4)
-            await client.close(5)
             before += await client.rest()
+            await client.close(5)
+            assert await client.rest() == []
             go_on.set()
             after = await client.until("3: ok", "5: ok")
             assert not client.peer.handler.turns.is_running("s")
-            return sorted(before), after
+            return before, after
 
-    end = "cancelled" if sources == V1 else "-32800"
-    assert run(main()) == ([f"2: {end}", f"4: {end}"], [last_of(sources, 1, "cancelled"), "3: ok", "5: ok"])
+    end = "cancelled" if is_v1(acp) else "-32800"
+    assert run(main()) == ([f"2: {end}", f"4: {end}"], [last_of(acp, 1, "cancelled"), "3: ok", "5: ok"])
 
 
-@BOTH
-def test_a_session_without_a_turn_is_closed_at_once(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_session_without_a_turn_is_closed_at_once(acp: Any) -> None:
     async def main() -> list[str]:
-        async with talk(packages(sources), for_ever) as client:
+        async with talk(acp, for_ever) as client:
             await client.close(1)
             await client.close(2, "unknown")
             return await client.until("1: ok", "2: ok")
@@ -351,53 +347,50 @@ def test_a_session_without_a_turn_is_closed_at_once(packages: Packages, sources:
     assert run(main()) == ["1: ok", "2: ok"]
 
 
-@BOTH
-def test_work_may_close_its_own_session(packages: Packages, sources: SchemaChoice) -> None:
+def test_work_may_close_its_own_session(acp: Any) -> None:
     async def work(agent: Any, params: Any) -> None:
         await agent.turns.close(params.session_id)
 
     async def main() -> list[str]:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
-            return await client.until(last_of(sources, 1, "cancelled"))
+            return await client.until(last_of(acp, 1, "cancelled"))
 
-    assert run(main()) == told(sources, 1, "cancelled")
+    assert run(main()) == told(acp, 1, "cancelled")
 
 
-@BOTH
-@pytest.mark.parametrize("messages", [0, 1, 2, 1_000], ids=lambda number: f"room-for-{number or 'none'}")
+@pytest.mark.parametrize("room", [1, 2, 3, 1_000])
 @pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "running"])
-def test_no_task_outlives_the_connection(
-    packages: Packages, sources: SchemaChoice, messages: int, is_cancelled: bool
-) -> None:
-    """Whether the client reads or not; `run` fails if a task is left."""
-    begun: list[str] = []
+@pytest.mark.parametrize("ends", ["agent", "client"])
+def test_no_task_outlives_the_connection(acp: Any, room: int, is_cancelled: bool, ends: str) -> None:
+    """The client reads nothing, so the agent waits with one message or another. `run` fails if a task is left."""
+    working: list[str] = []
 
     async def work(agent: Any, params: Any) -> None:
-        begun.append("begun")
+        working.append("works")
         try:
-            for _ in range(3):
-                await for_ever(agent, params)
+            await for_ever(agent, params)
         finally:
-            begun.pop()
+            working.pop()
             await agent.tell(params.session_id, "cleaned up")
 
     async def main() -> None:
-        async with talk(packages(sources), work, max_messages=max(messages, 1)) as client:
+        async with talk(acp, work, max_messages=room) as client:
             for number in (1, 2):
                 await client.prompt(number)
-            if messages:
-                await client.until("begun")
             if is_cancelled:
                 await client.cancel()
             await client.prompt(3)
+            if ends == "agent":
+                await client.peer.connection.close()
 
-    run(main())
-    assert begun == []
+    with acp_log(logging.WARNING) as records:
+        run(main())
+    assert working == []
+    assert texts(records) == ""
 
 
-@BOTH
-def test_a_cancel_reaches_work_that_streams_without_waiting(packages: Packages, sources: SchemaChoice) -> None:
+def test_a_cancel_reaches_work_that_streams_without_waiting(acp: Any) -> None:
     sent: list[int] = []
 
     async def work(agent: Any, params: Any) -> None:
@@ -406,14 +399,29 @@ def test_a_cancel_reaches_work_that_streams_without_waiting(packages: Packages, 
             sent.append(number)
 
     async def main() -> None:
-        async with talk(packages(sources), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             await client.until("chunk 0")
             await client.cancel()
-            await client.until(last_of(sources, 1, "cancelled"))
+            await client.until(last_of(acp, 1, "cancelled"))
 
     run(main())
     assert len(sent) < 250
+
+
+def test_a_turn_that_has_not_started_ends_with_the_others(packages: Packages) -> None:
+    """Its task is cancelled before its first line runs; `run` fails if the work is never awaited."""
+    acp = packages(V2)
+
+    async def main() -> None:
+        async with talk(acp, for_ever) as client:
+            agent = client.peer.handler
+            params = acp.PromptRequest(session_id="s", prompt=[])
+            await agent.turns.run(params, for_ever(agent, params))
+            await agent.turns.close_all()
+            assert not agent.turns.is_running("s")
+
+    run(main())
 
 
 def test_the_state_is_idle_even_if_its_reason_cannot_be_sent(packages: Packages) -> None:
@@ -428,7 +436,7 @@ def test_the_state_is_idle_even_if_its_reason_cannot_be_sent(packages: Packages)
             return await client.until("idle error")
 
     with acp_log() as records:
-        assert run(main()) == told(V2, 1, "error")
+        assert run(main()) == told(acp, 1, "error")
     assert "cannot be sent" in texts(records)
 
 
@@ -445,15 +453,17 @@ def test_the_state_is_idle_after_errors_that_seem_to_be_of_this_connection(packa
             await client.prompt(1)
             return await client.until("idle error")
 
-    assert run(main()) == told(V2, 1, "error")
+    assert run(main()) == told(acp, 1, "error")
 
 
 def test_the_message_of_the_user_has_the_id_of_the_response(packages: Packages) -> None:
+    acp = packages(V2)
+
     async def work(agent: Any, params: Any) -> None:
         pass
 
     async def main() -> list[Any]:
-        async with talk(packages(V2), work) as client:
+        async with talk(acp, work) as client:
             await client.prompt(1)
             return [await client.peer.receive() for _ in range(2)]
 

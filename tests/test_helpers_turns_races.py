@@ -32,7 +32,7 @@ QUIET_YIELDS = 100
 
 @dataclass(eq=False)
 class Prompt:
-    """A prompt, and what the agent has seen of it. Each letter of `steps` is a step of its work."""
+    """A prompt, and what the agent has seen of it. Each letter of `steps` is a step of its work, see `Race.take`."""
 
     number: int
     session: str
@@ -151,18 +151,22 @@ class Race:
                 case "s":
                     self.cancelled(prompt.session)
                     agent.turns.cancel(prompt.session)
-                case "c":
-                    try:
-                        return await self.take(agent, prompt, steps)
-                    finally:
-                        await asyncio.sleep(0)
-                        await agent.tell(prompt.session, str(prompt.number))
-                case "i":
-                    try:
-                        return await self.take(agent, prompt, steps)
-                    except asyncio.CancelledError:
-                        pass
+                case _:
+                    return await self.react(agent, prompt, steps, step)
         return None
+
+    async def react(self, agent: Any, prompt: Prompt, steps: Iterator[str], how: str) -> Any:
+        """Take the other steps, and react to being cancelled: clean up, return or raise."""
+        try:
+            return await self.take(agent, prompt, steps)
+        except asyncio.CancelledError:
+            if how == "i":
+                return "max_tokens"
+            if how == "r":
+                raise ValueError from None
+            await asyncio.sleep(0)
+            await agent.tell(prompt.session, str(prompt.number))
+            raise
 
     # --- The client ---
 
@@ -200,7 +204,7 @@ class Race:
         return [answers[each["update"]["messageId"]] for each in told if each["sessionId"] == session]
 
     def script(self) -> list[tuple[str, str]]:
-        kinds = ("prompt",) * 6 + ("cancel",) * 3 + ("cancel_request", "close", "delete") + ("pause",) * 4
+        kinds = ("prompt",) * 6 + ("cancel",) * 3 + ("cancel_request",) * 2 + ("close", "delete") + ("pause",) * 4
         length = self.random.randrange(3, 16)
         return [(self.random.choice(kinds), self.random.choice(SESSIONS)) for _ in range(length)]
 
@@ -212,7 +216,7 @@ class Race:
                 case "prompt":
                     number = len(prompts)
                     prompts.append(number)
-                    steps = "".join(self.random.choices(".up!?tsci", (8, 8, 2, 1, 1, 1, 1, 2, 1), k=4))
+                    steps = "".join(self.random.choices(".up!?tscir", (8, 8, 2, 1, 1, 1, 1, 2, 1, 1), k=4))
                     await client.prompt(number, f"{number} {steps[: self.random.randrange(5)]}", session)
                 case "cancel":
                     await client.cancel(self.random.choice((session, session, session, "unknown")))
@@ -300,8 +304,11 @@ class Race:
         if prompt.may_be_cancelled:
             allowed.add("cancelled")
         waited = not is_v1 and not prompt.has_begun
-        is_asked = prompt.number in self.requests_cancelled
-        if (is_asked and is_v1) or (waited and (is_asked or prompt.may_be_cancelled)):
+        if prompt.number in self.requests_cancelled and is_v1:
+            allowed |= {"-32800"} | {
+                end for step, end in (("i", "max_tokens"), ("r", "-32603")) if step in prompt.steps
+            }
+        elif waited and (prompt.number in self.requests_cancelled or prompt.may_be_cancelled):
             allowed.add("-32800")
         return allowed
 
@@ -334,8 +341,9 @@ def hold_races(acp: Any, seeds: range) -> None:
             except (Exception, pytest.fail.Exception) as error:
                 raise AssertionError(f"race {seed}: {error}") from error
 
-    with acp_log(logging.CRITICAL):
+    with acp_log(logging.WARNING) as records:
         run(main(), seconds=1_800)
+    assert not [record.getMessage() for record in records if record.module == "tasks"], "the clean-up hung or failed"
 
 
 @BOTH

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from acpgen.config import SchemaChoice
 from tests.runtime_support import V1, V2, raw_peer
 
 Work = Callable[[Any, Any], Coroutine[Any, Any, Any]]
@@ -18,7 +17,7 @@ PROTOCOLS = {"v1": V1, "v2": V2}
 def turns_of(acp: Any, client: Any) -> Any:
     """The object that runs the turns of an agent."""
     helpers = importlib.import_module(f"{acp.__name__}.helpers")
-    return helpers.Turns() if acp.PROTOCOL_VERSION == 1 else helpers.Turns(client)
+    return helpers.Turns() if is_v1(acp) else helpers.Turns(client)
 
 
 def turns_agent(acp: Any, work: Work) -> type[Any]:
@@ -44,7 +43,7 @@ def turns_agent(acp: Any, work: Work) -> type[Any]:
 
         async def tell(self, session_id: str, text: str) -> None:
             content = acp.ContentBlockText(text=text)
-            if acp.PROTOCOL_VERSION == 1:
+            if is_v1(acp):
                 update = acp.SessionUpdateAgentMessageChunk(content=content)
                 await self.client.session_update(acp.SessionNotification(session_id=session_id, update=update))
             else:
@@ -54,7 +53,7 @@ def turns_agent(acp: Any, work: Work) -> type[Any]:
     async def connection_closed(self: Any, reason: Any) -> None:
         await self.turns.close_all()
 
-    if acp.PROTOCOL_VERSION > 1:
+    if not is_v1(acp):
         TurnsAgent.connection_closed = connection_closed
     return TurnsAgent
 
@@ -117,8 +116,13 @@ def short(message: Any) -> str:
     return str(kind)
 
 
-def told(sources: SchemaChoice, number: int, end: str, *between: str) -> list[str]:
+def is_v1(acp: Any) -> bool:
+    """True for a package of protocol 1."""
+    return bool(acp.PROTOCOL_VERSION == 1)
+
+
+def told(acp: Any, number: int, end: str, *between: str) -> list[str]:
     """What an agent sends for a prompt whose turn ends so, with `between` from its work."""
-    if sources == V1:
+    if is_v1(acp):
         return [*between, f"{number}: {end}"]
     return [f"{number}: accepted", "user_message", "running", *between, f"idle {end}"]

@@ -1,0 +1,122 @@
+"""Queues of turns: in each session one turn runs at a time, in the order in which the prompts came."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+logger: Final = logging.getLogger("acp.turns")
+
+
+class Turn:
+    """A prompt of a session: it waits for earlier ones, then its work runs, then it has ended."""
+
+    def __init__(self, session_id: str) -> None:
+        loop = asyncio.get_running_loop()
+        self.session_id = session_id
+        self.is_cancelled = False
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self._admitted: asyncio.Future[None] = loop.create_future()
+        self._worker: asyncio.Task[Any] | None = None
+
+    def admit(self) -> None:
+        """End the wait for earlier prompts."""
+        if not self._admitted.done():
+            self._admitted.set_result(None)
+
+    async def wait_admitted(self) -> None:
+        """Wait for earlier prompts. Returns at once if there are none."""
+        await self._admitted
+
+    def cancel(self) -> None:
+        """Cancel the work, or prevent its start. A second call does not disturb the work, which may be cleaning up."""
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            self.admit()
+            if self._worker is not None:
+                self._worker.cancel()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Run `work` as a task: cancelling it does not touch the task that waits here, which reports the end.
+
+        Returns the result of `work`; None if the turn was cancelled and there is none. Raises what `work` raises,
+        unless the turn was cancelled: then errors are a consequence.
+        """
+        if self.is_cancelled:
+            return None
+        self._worker = worker = asyncio.Task(work)
+        try:
+            return await worker
+        except asyncio.CancelledError:
+            if not self.is_cancelled:
+                raise
+        except Exception:
+            if not self.is_cancelled:
+                raise
+            logger.debug("the work of a cancelled turn failed", exc_info=True)
+        finally:
+            if worker.done() and not worker.cancelled():
+                worker.exception()  # marks it as retrieved: the waiting task may be cancelled as the work fails
+        return None
+
+
+class TurnQueue:
+    """The base of `Turns`: cancels the turns of a session, and closes the session."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, list[Turn]] = {}  # by session: the running one, then those that wait
+        self._closing: list[str] = []  # session ids, one for each call of `close`
+
+    def cancel(self, session_id: str) -> None:
+        """Cancel the running turn of a session and all prompts that wait for it. Nothing happens if there is none.
+
+        The work of a turn is cancelled once: later calls let it clean up.
+        """
+        for turn in self._turns.get(session_id, ()):
+            turn.cancel()
+
+    async def close(self, session_id: str) -> None:
+        """Cancel the turns of a session, and wait until they have ended. Prompts that arrive meanwhile are cancelled.
+
+        Forget the session before this call or right after it, without an `await` between.
+        """
+        self._closing.append(session_id)
+        try:
+            self.cancel(session_id)
+            if turns := self._turns.get(session_id):
+                await asyncio.wait([turn.ended for turn in turns])
+        finally:
+            self._closing.remove(session_id)
+
+    def is_running(self, session_id: str) -> bool:
+        """True while a turn of the session runs."""
+        return session_id in self._turns
+
+    async def _enter(self, session_id: str) -> Turn:
+        """Wait for the earlier prompts of the session. The turn may be cancelled already when this returns."""
+        turn = Turn(session_id)
+        turns = self._turns.setdefault(session_id, [])
+        turns.append(turn)
+        turns[0].admit()
+        if session_id in self._closing:
+            turn.cancel()
+        try:
+            await turn.wait_admitted()
+        except BaseException:
+            self._leave(turn)
+            raise
+        return turn
+
+    def _leave(self, turn: Turn) -> None:
+        """End a turn, and admit the next one."""
+        turns = self._turns[turn.session_id]
+        turns.remove(turn)
+        turn.ended.set_result(None)
+        if turns:
+            turns[0].admit()
+        else:
+            del self._turns[turn.session_id]
