@@ -4,15 +4,9 @@
 
 # fmt: off
 from .content import audio, image, link, resource, terminal, text, tool_content
-from .diffs import diff
-from .notification import session_update
 from .permissions import PermissionAnswer, cancelled, permission_answer, permission_options, select, select_option
-from .plan_entries import plan_entry
 from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
-from .session_info import title
 from .session_state import SessionChange, SessionEntry, SessionState, ToolCall
-from .session_usage import usage
-from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
     "AgentMessage",
@@ -22,16 +16,13 @@ __all__ = [
     "SessionChange", "SessionEntry", "SessionState",
     "Thought", "ToolCall",
     "Usage", "UserMessage",
-    "agent_message", "agent_thought", "audio",
-    "cancelled", "command", "commands", "config_options",
-    "diff",
+    "audio",
+    "cancelled",
     "image",
     "link",
-    "mode",
-    "permission_answer", "permission_options", "plan", "plan_entry",
+    "permission_answer", "permission_options",
     "resource",
-    "select", "select_option", "session_update",
-    "terminal", "text", "title", "tool_content",
-    "usage", "user_message",
+    "select", "select_option",
+    "terminal", "text", "tool_content",
 ]
 # fmt: on

@@ -64,11 +64,15 @@ def permission_answer(options: Iterable[PermissionOption], response: RequestPerm
 
     An outcome that is unknown, or an option that was not offered, allows nothing.
     """
+    is_cancelled = isinstance(response.outcome, RequestPermissionOutcomeCancelled)
+    return PermissionAnswer(option=_chosen(options, response), cancelled=is_cancelled)
+
+
+def _chosen(options: Iterable[PermissionOption], response: RequestPermissionResponse) -> PermissionOption | None:
     outcome = response.outcome
-    if isinstance(outcome, RequestPermissionOutcomeSelected):
-        chosen = (option for option in options if option.option_id == outcome.option_id)
-        return PermissionAnswer(next(chosen, None))
-    return PermissionAnswer(cancelled=isinstance(outcome, RequestPermissionOutcomeCancelled))
+    if not isinstance(outcome, RequestPermissionOutcomeSelected):
+        return None
+    return next((option for option in options if option.option_id == outcome.option_id), None)
 
 
 # --- The client's side -----------------------------------------------------------------------------------------------

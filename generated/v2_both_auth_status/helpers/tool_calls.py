@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import TracebackType
 from typing import Any, Final, Literal
 from uuid import uuid4
@@ -57,7 +57,7 @@ def tool_call(
     A block that is cancelled reports `cancelled`, in protocol 1 `failed`. After `call.fail`, or an update with a final
     status, the end of the block reports nothing more.
 
-    A str in `content` is text, and one in `locations` is an absolute path. Ids are made up unless you give one.
+    A str in `content` is text, and one in `locations` is an absolute path. By default the id is a random one.
     """
     first = ToolCallUpdate(
         tool_call_id=tool_call_id or uuid4().hex,
@@ -117,7 +117,7 @@ class RunningToolCall:
             await self._send([self._status(status)])
 
     def _status(self, status: ToolCallStatus) -> SessionUpdate:
-        self.reported.status = status
+        self.reported = replace(self.reported, status=status)
         return SessionUpdateToolCallUpdate(tool_call_id=self.reported.tool_call_id, status=status)
 
     async def update(
@@ -142,16 +142,15 @@ class RunningToolCall:
             raw_input=raw_input,
             raw_output=raw_output,
         )
-        for field in fields(self.reported):
-            if (value := getattr(change, field.name)) is not UNSET:
-                setattr(self.reported, field.name, value)
-        await self._send([change])
+        values = {each.name: getattr(change, each.name) for each in fields(self.reported)}
+        given = {name: value for name, value in values.items() if value is not UNSET}
+        await self._report(replace(self.reported, **given), [change])
 
     async def add(self, *content: str | ContentBlock | ToolCallContent) -> None:
         """Append content. Protocol 1 sends all content each time, so for much output add larger pieces."""
         added = [tool_content(each) for each in content]
-        self.reported.content = [*(self.reported.content or ()), *added]
-        await self._send(content_updates(self.reported, added))
+        reported = replace(self.reported, content=[*(self.reported.content or ()), *added])
+        await self._report(reported, content_updates(reported, added))
 
     async def fail(self, text: str = "") -> None:
         """Report that the call has failed, with a text for the user. The block goes on: return, or raise."""
@@ -170,6 +169,14 @@ class RunningToolCall:
         if answer and self.reported.status == "pending":
             await self.update(status="in_progress")
         return answer
+
+    async def _report(self, reported: ToolCallUpdate, updates: Iterable[SessionUpdate]) -> None:
+        before, self.reported = self.reported, reported
+        try:
+            await self._send(updates)
+        except Exception:  # such as a message that is too large; after a cancellation, it is still sent
+            self.reported = before
+            raise
 
     async def _send(self, updates: Iterable[SessionUpdate]) -> None:
         """Send in a task of its own, so that a cancellation ends the waiting and not the sending."""
@@ -191,7 +198,7 @@ class RunningToolCall:
 def _finish(task: asyncio.Task[None]) -> None:
     _unfinished.discard(task)
     if not task.cancelled():
-        task.exception()  # marks it as retrieved: after a cancellation, no one else does
+        task.exception()  # marks it as retrieved: after a cancellation, nothing else does
 
 
 def _locations(locations: Iterable[str | ToolCallLocation]) -> list[ToolCallLocation]:
