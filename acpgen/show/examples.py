@@ -32,6 +32,8 @@ from acpgen.ir.model import (
 
 _DEEPEST = 6
 """Deeper than this, arrays are empty, and what may be null is null."""
+_ENDLESS = 50
+"""Deeper values are taken for endless."""
 _WIDTH = 48
 """The columns of a line: two examples beside each other, or a phone, have no more."""
 _ANNOTATED = {
@@ -69,6 +71,8 @@ class _Example(Least):
     def of(self, expression: TypeExpr) -> Value:
         """A value of `expression`."""
         self._depth += 1
+        if self._depth > _ENDLESS:
+            raise TooLargeError
         try:
             return self._of(expression, is_deep=self._depth > _DEEPEST)
         finally:
