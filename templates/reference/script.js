@@ -39,15 +39,15 @@
   const protocols = new Set(entries.map((each) => each.node.id.split("/")[0])).size;
 
   const rankOfName = (name, text) => {
-    if (name === text) return 0;
+    if (name === text || name.endsWith(`/${text}`)) return 0;
     if (name.startsWith(text)) return 1;
     const at = name.indexOf(text);
     if (at < 0) return Infinity;
     return name[at - 1] === "/" ? 1 : /[^a-z0-9]/.test(name[at - 1]) ? 2 : 3;
   };
   const rank = (entry, text) => {
-    const whole = text.includes(".") ? [`${entry.of}.${entry.name}`.toLowerCase()] : [];
-    const best = Math.min(...[...entry.names, ...whole].map((name) => rankOfName(name, text)));
+    const names = text.includes(".") ? entry.names.map((name) => `${entry.of.toLowerCase()}.${name}`) : entry.names;
+    const best = Math.min(...names.map((name) => rankOfName(name, text)));
     return best + (entry.kind === "property" ? 0.5 : entry.node.id.includes("/methods/") ? 0 : 0.25);
   };
   const item = (entry) => {
