@@ -145,7 +145,7 @@ def test_search_works_with_the_keyboard_alone(visit: Any) -> None:
     assert seen.anchor == "v1/methods/session/new"
     page.keyboard.press("/")
     page.keyboard.type("no such thing")
-    assert page.locator("#count").inner_text() == "0 results"
+    assert page.locator("#count").inner_text() == "No results"
     assert results(page) == []
     page.keyboard.press("Escape")
     assert page.locator("#query").input_value() == ""

@@ -69,7 +69,7 @@
     results.replaceChildren(...ranked.slice(0, 50).map(([, entry]) => item(entry)));
     results.hidden = !ranked.length;
     find("search").classList.toggle("empty", Boolean(text) && !ranked.length);
-    count.textContent = text ? `${ranked.length} results` : "";
+    count.textContent = text ? `${ranked.length || "No"} result${ranked.length === 1 ? "" : "s"}` : "";
   };
   const close = () => {
     query.value = "";
