@@ -104,7 +104,7 @@ def test_a_method_has_its_direction_capability_and_origin(both: Page) -> None:
     text = both.words("v1/methods/session/load")
     assert "request client → agent" in text
     assert "Direction called by the client, handled by the agent" in text
-    capability = "agentCapabilities.loadSession of InitializeResponse (AgentCapabilities.load_session)"
+    capability = "AgentCapabilities.loadSession (agentCapabilities.loadSession of InitializeResponse)"
     assert f"Capability {capability} Origin ACP v1, 2026-11-02" in text
     assert "Params LoadSessionRequest Result LoadSessionResponse" in text
     assert "async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse" in text
@@ -148,6 +148,7 @@ def test_a_type_says_what_may_be_absent_or_null_and_what_readers_forgive(tmp_pat
         },
         Holder={"type": "object", "properties": {"it": {"$ref": "#/$defs/Thing"}}},
         Alias={"type": "integer", "minimum": 3},
+        Tagged={"type": "object", "properties": {"kind": {"const": "tagged"}}, "required": ["kind"]},
         Either={"anyOf": [{"$ref": "#/$defs/Base"}, {"$ref": "#/$defs/Alias"}]},
     )
     assert page.words("v1/types/Thing.mode") == "mode Mode required"
@@ -158,6 +159,7 @@ def test_a_type_says_what_may_be_absent_or_null_and_what_readers_forgive(tmp_pat
     assert page.words("v1/types/Thing.items") == f"items list[str] {skipped}"
     assert page.words("v1/types/Thing.note") == "note str | None nullable A note about Mode."
     assert page.words("v1/types/Thing.theId") == "theId str requiredPython the_id Inherited from Base"
+    assert page.words("v1/types/Tagged.kind") == 'kind Literal["tagged"] required'
     assert "Used by Properties Holder.it" in page.words("v1/types/Thing")
     assert '"slow" With care. "fast"' in page.words("v1/types/Mode")
     assert "Base Alias" in page.words("v1/types/Either")

@@ -55,21 +55,12 @@ def code(text: str, target: Target = lambda _: None) -> Markup:
 
 
 def prose(text: str, target: Target) -> Markup:
-    """The paragraphs of a description. Of Markdown, it knows code in backticks and list items alone."""
-    lines = [line for line in wrapped(text, _ENDLESS) if line]
-    kinds = ["item" if line.startswith(("- ", "* ")) else "text" for line in lines]
-    paragraphs = (
-        Markup('<p class="{}">{}</p>').format(kind, _inline(line[2:] if kind == "item" else line, target))
-        for kind, line in zip(kinds, lines, strict=True)
-    )
-    return Markup("").join(paragraphs)
-
-
-def _inline(line: str, target: Target) -> Markup:
-    """A line of prose. Code that is the name of a type, property or method is a link."""
-    parts = enumerate(re.split(r"`([^`]+)`", line))
-    texts = (
-        (link(part, target(part)), Markup("<code>{}</code>")) if at % 2 else (link(part, None), Markup("{}"))
-        for at, part in parts
-    )
-    return Markup("").join(frame.format(shown) for shown, frame in texts)
+    """The paragraphs of a description. Of Markdown, it knows list items and code, which is a link if it is a name."""
+    shown = Markup("")
+    for line in filter(None, wrapped(text, _ENDLESS)):
+        is_item = line.startswith(("- ", "* "))
+        parts = re.split(r"`([^`]+)`", line[2:] if is_item else line)
+        texts = [link(part, target(part) if at % 2 else None) for at, part in enumerate(parts)]
+        texts[1::2] = [Markup("<code>{}</code>").format(each) for each in texts[1::2]]
+        shown += Markup('<p class="{}">{}</p>').format("item" if is_item else "text", Markup("").join(texts))
+    return shown

@@ -70,6 +70,7 @@ class GateEntry:
 class FieldEntry:
     """An attribute. `default` is source code, or None if required. `opens` are the methods that need it.
 
+    `required` is about the wire: a constant has a default in Python, but its key must be there.
     `on_error` and `on_null` are what readers use for a value that does not fit and for null, if they are lenient;
     source code, too. `skips_items` says that they leave out items that do not fit.
     """
@@ -78,6 +79,7 @@ class FieldEntry:
     wire: str
     hint: str
     default: str | None
+    required: bool
     nullable: bool
     on_error: str | None
     on_null: str | None
@@ -245,6 +247,7 @@ class Describer:
                 wire=field.wire,
                 hint=field_hint(field),
                 default=_default(field),
+                required=field.required,
                 nullable=self._coverage.covers(field.type, Scalar(primitive=Primitive.NULL)),
                 on_error=_replacement(field, self._model) if replaces_misfits(field, self._model) else None,
                 on_null=_replacement(field, self._model) if field.leniency.default_on_null else None,

@@ -73,10 +73,9 @@ class _Example(Least):
         self._depth += 1
         if self._depth > _ENDLESS:
             raise TooLargeError
-        try:
-            return self._of(expression, is_deep=self._depth > _DEEPEST)
-        finally:
-            self._depth -= 1
+        made = self._of(expression, is_deep=self._depth > _DEEPEST)
+        self._depth -= 1
+        return made
 
     def _of(self, expression: TypeExpr, *, is_deep: bool) -> Value:
         match expression:
