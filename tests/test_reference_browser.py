@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -36,12 +37,12 @@ def chromium() -> str | None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api") if not os.environ.get("CI") else None
-    if playwright is None:
-        import playwright.sync_api as playwright
     program = chromium()
     require(program, "chromium")
-    with playwright.sync_playwright() as running:
+    require(find_spec("playwright"), "playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as running:
         # the sandbox needs rights that containers do not give; the page is our own
         started = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield started
