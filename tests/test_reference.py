@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from acpgen.config import Sources
+from acpgen.config import SchemaChoice
 from acpgen.schema.bundled import Release, list_releases
 from tests.command_line import Outcome, run_acpgen
 from tests.support import Packages, bundled_fragment, fitting_fragments, schema_of
@@ -195,7 +195,7 @@ def test_the_page_loads_nothing(both: Page) -> None:
 # --- Examples -------------------------------------------------------------------------------------------------------
 
 
-def check_examples(page: Page, packages: Packages, sources: Sources) -> None:
+def check_examples(page: Page, packages: Packages, sources: SchemaChoice) -> None:
     """The JSON of each example decodes to the value, which encodes to the JSON. Each type has an example."""
     made, protocol = packages(sources), sources.protocol
     names = page.examples(protocol)
@@ -212,7 +212,7 @@ def check_examples(page: Page, packages: Packages, sources: Sources) -> None:
 
 @pytest.mark.parametrize("protocol", [1, 2])
 def test_each_example_decodes_to_the_value_that_python_makes(both: Page, packages: Packages, protocol: int) -> None:
-    check_examples(both, packages, Sources(protocol=protocol))
+    check_examples(both, packages, SchemaChoice(protocol=protocol))
 
 
 @pytest.mark.full
@@ -221,7 +221,7 @@ def test_examples_of_all_extensions_decode(release: Release, packages: Packages,
     extensions = fitting_fragments(release)
     options = [word for each in extensions for word in ("--extension", each)]
     page = docs(tmp_path, "--protocol", str(release.protocol), "--release", release.name, *options)
-    sources = Sources(protocol=release.protocol, release=release.name, extensions=extensions)
+    sources = SchemaChoice(protocol=release.protocol, release=release.name, extensions=extensions)
     check_examples(page, packages, sources)
     outside = {link for link in page.values("a", "href") if not link.startswith("#")}
     assert outside <= {bundled_fragment(each, release.protocol).rfd for each in extensions}
@@ -312,7 +312,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
 def test_hostile_examples_decode(tmp_path: Path, packages: Packages) -> None:
     """Escapes of invisible characters leave JSON and Python what they are."""
     page = hostile_page(tmp_path)
-    made = packages(Sources(schema=tmp_path / "own.json"))
+    made = packages(SchemaChoice(schema=tmp_path / "own.json"))
     names = page.examples() - {"Added"}
     assert {"Thing", "Mode", "Default"} <= names
     for name in names:

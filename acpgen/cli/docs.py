@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from acpgen.cli import options
+from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
 from acpgen.diagnostics import input_error
 from acpgen.text import printable
@@ -16,9 +16,9 @@ from acpgen.text import printable
 PAGE = "index.html"
 
 
-@options.takes_sources
+@parameters.takes_sources
 def docs_command(
-    asked: options.Asked,
+    given: parameters.Given,
     out: Annotated[Path, typer.Option("--out", help="The folder of the page.", metavar="DIR", show_default=False)],
 ) -> None:
     """Write a static page about the methods and types of a schema with its extensions: `index.html` in a folder.
@@ -42,8 +42,8 @@ def docs_command(
     if read_manifest(out) is not None:  # its files would count as those of the page, and be deleted
         message = f"the folder {out.as_posix()} has a package: it has the file {LOCK_NAME}"
         raise input_error("folder-refused", message, hint="give the page a folder of its own, such as site")
-    inputs, notes = find_all_inputs(asked.sources())
-    compiled = [compile_protocol(load(each), asked.types()) for each in inputs]
+    inputs, notes = find_all_inputs(given.sources())
+    compiled = [compile_protocol(load(each), given.types()) for each in inputs]
     print_diagnostics([*notes, *(found for each in compiled for found in each.diagnostics)], notes=False)
     plan = compare(out, {PAGE: render_page(compiled)})
     plan.raise_problems()
