@@ -77,7 +77,7 @@ def find(name: str) -> Path:
     origin, recorded = ORIGINS.get(name), RECORDED / name
     try:
         if origin is not None:
-            return _from_npm(name, origin)
+            return from_npm(name, origin)
     except MissingSchemaError:
         if not recorded.is_file():
             raise
@@ -108,7 +108,8 @@ def _home() -> Path:
     return peers.home(cache_folder / "acpgen-peers") / "schemas"
 
 
-def _from_npm(name: str, origin: Origin) -> Path:
+def from_npm(name: str, origin: Origin) -> Path:
+    """The file of a package, extracted as `name`; raises `MissingSchemaError`."""
     archive = _archive(origin.package, origin.integrity)
     if isinstance(archive, str):
         raise MissingSchemaError(archive)

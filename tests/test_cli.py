@@ -34,7 +34,7 @@ OUTPUT_FILES = {
     *(RUNTIME - {"process.py", "spawn.py"}),
 }
 
-COMMANDS = ("build", "check", "config", "diff", "extensions", "init", "methods", "rfd", "show")
+COMMANDS = ("build", "check", "config", "diff", "docs", "extensions", "init", "methods", "rfd", "show")
 CONTROL = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e]")
 """Characters that a terminal, or a program that reads lines, acts upon."""
 

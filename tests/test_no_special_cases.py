@@ -183,7 +183,7 @@ def project_files() -> list[Path]:
     folders = ("acpgen", "templates", "schema", "tests", "generated", "docs", "examples", "benchmarks", ".ci")
     inside = [path for folder in folders for path in (REPOSITORY / folder).rglob("*")]
     files = [path for path in [*REPOSITORY.iterdir(), *inside] if path.is_file() and path != Path(__file__).resolve()]
-    return [path for path in files if path.suffix != ".pyc" and path.name not in (".coverage", ".git")]
+    return [path for path in files if path.suffix not in (".pyc", ".png") and path.name not in (".coverage", ".git")]
 
 
 @pytest.mark.parametrize("what", FOREIGN)

@@ -11,6 +11,7 @@ from acpgen.cli.build import build_command
 from acpgen.cli.check import check_command
 from acpgen.cli.config import config_command
 from acpgen.cli.diff import diff_command
+from acpgen.cli.docs import docs_command
 from acpgen.cli.init import init_command
 from acpgen.cli.listing import extensions_command, methods_command
 from acpgen.cli.rfd import rfd_app
@@ -35,6 +36,7 @@ def make_app() -> typer.Typer:
     app.command("extensions")(extensions_command)
     app.command("methods")(methods_command)
     app.command("show")(show_command)
+    app.command("docs")(docs_command)
     app.command("init")(init_command)
     app.add_typer(rfd_app)
     return app

@@ -28,7 +28,7 @@ def _format(path: str, text: str) -> str:
     whole = text.rstrip("\n")
     if not has_long_line(whole):
         return f"{whole}\n"
-    run = _black()
+    run = black_at(LINE_LENGTH)
     return "\n\n\n".join(_format_part(path, part, run) for part in _APART.split(whole)) + "\n"
 
 
@@ -45,12 +45,13 @@ def _format_part(path: str, part: str, run: Callable[[str], str]) -> str:
         raise internal_error(f"the generated {path} is not Python: {error}; see {kept}") from None
 
 
-def _black() -> Callable[[str], str]:
+def black_at(width: int) -> Callable[[str], str]:
+    """The formatter for lines of at most `width` columns."""
     # imported late: an unchanged build needs no formatter
     import black
     from black.mode import TargetVersion
 
-    return partial(black.format_str, mode=black.Mode(target_versions={TargetVersion.PY310}, line_length=LINE_LENGTH))
+    return partial(black.format_str, mode=black.Mode(target_versions={TargetVersion.PY310}, line_length=width))
 
 
 def has_long_line(text: str) -> bool:

@@ -22,6 +22,9 @@ from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir.model import Errors, Model, Role
 
+_MOST_NAMED = 5
+"""The most missing names in the note about helpers that are left out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
@@ -73,7 +76,7 @@ def emit(
         kept |= {prefix + old: prefix + new for old, new in aliases.items()}
         if each.helpers:
             files |= _helper_files(environment, each.helpers, each.path)
-            notes += [_left_out(f"{each.path}{FOLDER}/{name}.py", of) for name, of in each.helpers.left_out.items()]
+            notes += _note_left_out(f"{each.path}{FOLDER}", each.helpers.left_out)
     return Package(files=files, names=tuple(sorted(names)), renames=kept, notes=tuple(notes))
 
 
@@ -95,12 +98,13 @@ def _helper_files(environment: Environment, helpers: Helpers, path: str) -> dict
     return {f"{path}{FOLDER}/{name}.py": text for name, text in files.items()}
 
 
-def _left_out(path: str, missing: list[str]) -> Diagnostic:
-    return Diagnostic(
-        code="helper-left-out",
-        severity=Severity.NOTE,
-        message=f"{path} is left out: the schema has no {', '.join(missing)}",
+def _note_left_out(folder: str, left_out: Mapping[str, list[str]]) -> list[Diagnostic]:
+    missing = sorted({name for names in left_out.values() for name in names})
+    named = ", ".join(missing[:_MOST_NAMED]) + (
+        f" and {len(missing) - _MOST_NAMED} more" if missing[_MOST_NAMED:] else ""
     )
+    message = f"{folder} is without {', '.join(left_out)}: the schema has no {named}"
+    return [Diagnostic(code="helper-left-out", severity=Severity.NOTE, message=message)] if left_out else []
 
 
 def _folders(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -101,3 +102,18 @@ def excluded_values(found: Condition | None, key: str) -> tuple[str, ...] | None
             return (value,)
         case _:
             return None
+
+
+def holds(found: Condition, data: Mapping[str, Any]) -> bool:
+    """Whether the object `data` meets the condition."""
+    match found:
+        case HasKeys(keys):
+            return data.keys() >= set(keys)
+        case KeyIs(key=key, value=value):
+            return bool(data.get(key, value) == value)
+        case And(parts):
+            return all(holds(part, data) for part in parts)
+        case Or(parts):
+            return any(holds(part, data) for part in parts)
+        case Not(part):
+            return not holds(part, data)

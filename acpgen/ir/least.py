@@ -1,4 +1,7 @@
-"""The smallest values of types: they replace properties that a peer of another version does not send."""
+"""The smallest values of types: they replace properties that a peer of another version does not send.
+
+`Least` is also the base of what builds examples.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,14 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Value,
 )
+from acpgen.ir.order import members
 
 MAX_PARTS = 200
 """The largest number of values and characters in such a value; those of published schemas have three."""
 
 
-class _TooLargeError(Exception):
-    pass
+class TooLargeError(Exception):
+    """A value has too many parts."""
 
 
 def least_members(model: Model, method: str, but: str) -> MapValue:
@@ -66,13 +70,13 @@ def _fields(expression: TypeExpr, known: Mapping[str, Definition]) -> tuple[Fiel
 
 def _bounded(expression: TypeExpr, known: Mapping[str, Definition]) -> Value | None:
     try:
-        return _Least(known).of(expression)
-    except _TooLargeError:
+        return Least(known).of(expression)
+    except TooLargeError:
         return None
 
 
-class _Least:
-    """Build the smallest JSON value of a type; raises if it has too many parts."""
+class Least:
+    """Build the smallest JSON value of a type; raises `TooLargeError` if it has more than `MAX_PARTS` parts."""
 
     def __init__(self, known: Mapping[str, Definition]) -> None:
         self._known = known
@@ -101,19 +105,21 @@ class _Least:
         match definition:
             case Alias(type=expression):
                 return self.of(expression)
-            case Enum(members=members):
-                return Literal(members[0].value)
-            case Struct(fields=fields):
-                return MapValue(tuple((field.wire, self.of(field.type)) for field in fields if field.required))
-            case TaggedUnion(variants=variants):
-                return self.of(Ref(variants[0].target))
-            case UntaggedUnion(members=members):
-                return self.of(members[0].type)
+            case Enum(members=values):
+                return Literal(values[0].value)
+            case Struct():
+                return self.struct(definition)
+            case TaggedUnion() | UntaggedUnion():
+                return self.of(members(definition)[0])
+
+    def struct(self, struct: Struct) -> Value:
+        """The smallest value of a struct."""
+        return MapValue(tuple((field.wire, self.of(field.type)) for field in struct.fields if field.required))
 
     def _spend(self, parts: int) -> None:
         self._left -= parts
         if self._left < 0:
-            raise _TooLargeError
+            raise TooLargeError
 
 
 def _least_scalar(scalar: Scalar) -> str | float | bool | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
 from acpgen.output.checks import check_files, check_folder
-from acpgen.output.manifest import MARKER, read_manifest, render_manifest
+from acpgen.output.manifest import HTML_MARKER, MARKER, read_manifest, render_manifest
 from acpgen.output.paths import (
     LOCK_NAME,
     ObstacleError,
@@ -126,7 +126,7 @@ def _new_changes(
     for path, text in package.items():
         try:
             # A line end of Windows has two bytes. A longer file differs in any case, so the rest is not read.
-            old = read_below(root, path, limit=2 * len(text.encode()) + len(MARKER) + 1)
+            old = read_below(root, path, limit=2 * len(text.encode()) + len(HTML_MARKER) + 1)
         except ObstacleError as obstacle:
             report.add(obstacle.diagnostic(folder))
             continue
@@ -145,8 +145,8 @@ def _kind(old: bytes | None, new: bytes) -> Kind:
 
 
 def has_marker(data: bytes) -> bool:
-    """True if a file starts with the marker of acpgen. Only such a file may be deleted: manifests are untrusted."""
-    return data.startswith(MARKER.encode())
+    """True if a file starts with a marker of acpgen. Only such a file may be deleted: manifests are untrusted."""
+    return data.startswith((MARKER.encode(), HTML_MARKER.encode()))
 
 
 def _stale_changes(

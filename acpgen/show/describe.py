@@ -12,6 +12,7 @@ from acpgen.diagnostics import Location, input_error
 from acpgen.emit.signatures import Signature, Signatures
 from acpgen.emit.source import field_hint, hint, literal, value
 from acpgen.ir import names
+from acpgen.ir.leniency import fallback, replaces_misfits, skips_misfits
 from acpgen.ir.model import (
     Alias,
     Candidate,
@@ -23,7 +24,9 @@ from acpgen.ir.model import (
     Method,
     Model,
     Nullable,
+    Primitive,
     Ref,
+    Scalar,
     Struct,
     TaggedUnion,
     TypeExpr,
@@ -31,11 +34,12 @@ from acpgen.ir.model import (
 )
 from acpgen.ir.objects import Definitions
 from acpgen.ir.order import references
-from acpgen.ir.relations import resolved
+from acpgen.ir.relations import Coverage, resolved
 from acpgen.ir.usage import NO_USES, TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
 from acpgen.schema.walk import definition_pointer, schema_map
+from acpgen.show.examples import Example, example_of
 from acpgen.text import cut, did_you_mean
 
 
@@ -43,11 +47,13 @@ from acpgen.text import cut, did_you_mean
 class Origin:
     """The base or extension that brought something, and the place in its file.
 
-    `extension` is the user's name for an extension. `place` is None for something without a place of its own.
+    `extension` is the user's name for an extension, and `status` its status: "draft", "landed", "withdrawn", or
+    "vendor" for a private one. `place` is None for something without a place of its own.
     """
 
     name: str
     extension: str | None
+    status: str | None
     place: Location | None
     pointer: str
 
@@ -62,12 +68,22 @@ class GateEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldEntry:
-    """An attribute. `default` is source code, or None if required. `opens` are the methods that need it."""
+    """An attribute. `default` is source code, or None if required. `opens` are the methods that need it.
+
+    `required` is about the wire: a constant has a default in Python, but its key must be there.
+    `on_error` and `on_null` are what readers use for a value that does not fit and for null, if they are lenient;
+    source code, too. `skips_items` says that they leave out items that do not fit.
+    """
 
     name: str
     wire: str
     hint: str
     default: str | None
+    required: bool
+    nullable: bool
+    on_error: str | None
+    on_null: str | None
+    skips_items: bool
     inherited_from: str | None
     doc: str
     origin: Origin
@@ -113,6 +129,7 @@ class TypeEntry:
     gates: tuple[str, ...] = ()
     uses: Uses = NO_USES
     note: str | None
+    example: Example | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +161,7 @@ class Describer:
         self._model = model
         self._signatures = signatures
         self._usage = TypeUsage(model)
+        self._coverage = Coverage(model.by_name)
         self._definitions = schema_map(composed.root, "$defs")
 
     def describe(self, name: str) -> list[Description]:
@@ -165,6 +183,16 @@ class Describer:
             raise input_error("unknown-name", message, hint=near or listing)
         return found
 
+    def types(self) -> Iterator[TypeEntry]:
+        """All types and all definitions without one, by name."""
+        untyped = {name for name in self._definitions if names.class_name(name) not in self._model.by_name}
+        for name in sorted({*self._model.by_name, *untyped}, key=lambda each: (each.lower(), each)):
+            yield self._untyped(name) if name in untyped else self._type(self._model.by_name[name])
+
+    def methods(self) -> Iterator[MethodEntry]:
+        """All methods, in the order of the model."""
+        return map(self._method, self._model.methods)
+
     # --- Types ------------------------------------------------------------------------------------------------------
 
     def _type(self, definition: Definition) -> TypeEntry:
@@ -185,6 +213,7 @@ class Describer:
             gates=_gates(uses),
             uses=uses,
             note=None if definition.name in map(names.class_name, self._definitions) else note,
+            example=example_of(definition, self._model),
         )
 
     def _untyped(self, name: str) -> TypeEntry:
@@ -218,6 +247,11 @@ class Describer:
                 wire=field.wire,
                 hint=field_hint(field),
                 default=_default(field),
+                required=field.required,
+                nullable=self._coverage.covers(field.type, Scalar(primitive=Primitive.NULL)),
+                on_error=_replacement(field, self._model) if replaces_misfits(field, self._model) else None,
+                on_null=_replacement(field, self._model) if field.leniency.default_on_null else None,
+                skips_items=skips_misfits(field, self._model),
                 inherited_from=definition.base if field.inherited else None,
                 doc=field.doc,
                 origin=self._origin(field.pointer),
@@ -279,8 +313,9 @@ class Describer:
     def _origin(self, pointer: str) -> Origin:
         name = self._composed.origin(pointer)
         place, original = self._composed.locate(pointer)
-        specs = {fragment.origin: fragment.spec for fragment in self._composed.fragments}
-        return Origin(name=name, extension=specs.get(name), place=place, pointer=original)
+        fragment = next((each for each in self._composed.fragments if each.origin == name), None)
+        spec, status = (fragment.spec, fragment.status) if fragment is not None else (None, None)
+        return Origin(name=name, extension=spec, status=status, place=place, pointer=original)
 
     def _extended_by(self, pointer: str) -> Iterator[Origin]:
         """The parts below `pointer` that an extension brought, without the parts of such parts."""
@@ -309,6 +344,14 @@ def _default(field: Field) -> str | None:
     if field.required:
         return None
     return "UNSET" if field.default is None else value(field.default)
+
+
+def _replacement(field: Field, model: Model) -> str | None:
+    """What a lenient reader uses for a value of the property, as source code; None if it refuses the value."""
+    replacement = fallback(field, model)
+    if replacement is None:
+        return None if field.required else "UNSET"
+    return value(replacement)
 
 
 def _members(definition: Definition) -> Iterator[MemberEntry]:

@@ -9,9 +9,7 @@ from .diffs import diff
 from .notification import session_update
 from .permissions import PermissionAnswer, cancelled, permission_answer, permission_options, select, select_option
 from .plan_entries import plan_entry
-from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
 from .session_info import title
-from .session_state import SessionChange, SessionEntry, SessionState, ToolCall
 from .session_usage import usage
 from .tool_calls import RunningToolCall, tool_call
 from .turn_agent import TurnAgent
@@ -19,14 +17,9 @@ from .turns import Turns
 from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
-    "AgentMessage",
-    "Compaction",
-    "Message",
     "PermissionAnswer",
     "RunningToolCall",
-    "SessionChange", "SessionEntry", "SessionState",
-    "Thought", "ToolCall", "TurnAgent", "Turns",
-    "Usage", "UserMessage",
+    "TurnAgent", "Turns",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "cancelled", "command", "commands", "config_options",
     "diff",

@@ -9,9 +9,7 @@ from .diffs import diff
 from .notification import session_update
 from .permissions import PermissionAnswer, cancelled, permission_answer, permission_options, select, select_option
 from .plan_entries import plan_entry
-from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
 from .session_info import title
-from .session_state import SessionChange, SessionEntry, SessionState, Terminal, ToolCall
 from .session_usage import usage
 from .states import idle, requires_action, running
 from .tool_calls import RunningToolCall, tool_call
@@ -26,14 +24,9 @@ from .updates import (
 )
 
 __all__ = [
-    "AgentMessage",
-    "Compaction",
-    "Message",
     "PermissionAnswer",
     "RunningToolCall",
-    "SessionChange", "SessionEntry", "SessionState",
-    "Terminal", "Thought", "ToolCall", "TurnAgent", "Turns",
-    "Usage", "UserMessage",
+    "TurnAgent", "Turns",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "cancelled", "command", "commands", "config_options",
     "diff",

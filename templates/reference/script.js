@@ -1,0 +1,124 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const find = (id) => document.getElementById(id);
+  const [query, results, count, menu, nav, theme] = ["query", "results", "count", "menu", "nav", "theme"].map(find);
+  root.classList.add("scripted");
+  for (const each of [find("search"), menu, theme]) each.hidden = false;
+
+  // Light or dark: as the system has it, until the reader chooses.
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const stored = (change) => {
+    try {
+      return change(localStorage);
+    } catch {
+      return null; // a page that is opened as a file may have no storage
+    }
+  };
+  const show = (name) => (name ? (root.dataset.theme = name) : null);
+  show(stored((storage) => storage.getItem("theme")));
+  theme.addEventListener("click", () => {
+    const now = root.dataset.theme || (dark.matches ? "dark" : "light");
+    show(now === "dark" ? "light" : "dark");
+    stored((storage) => storage.setItem("theme", root.dataset.theme));
+  });
+
+  // The contents, which a narrow screen shows on demand.
+  const setMenu = (open) => {
+    menu.setAttribute("aria-expanded", String(open));
+    nav.classList.toggle("open", open);
+  };
+  menu.addEventListener("click", () => setMenu(menu.getAttribute("aria-expanded") !== "true"));
+  nav.addEventListener("click", (event) => event.target.closest("a") && setMenu(false));
+
+  // Search in what the page has: types, methods, properties and errors.
+  const entries = [...document.querySelectorAll("[data-name]")].map((node) => {
+    const { name, other = "", kind, of = "" } = node.dataset;
+    return { node, name, kind, of, names: [name, other].map((each) => each.toLowerCase()) };
+  });
+  const protocols = new Set(entries.map((each) => each.node.id.split("/")[0])).size;
+
+  const rankOfName = (name, text) => {
+    if (name === text || name.endsWith(`/${text}`)) return 0;
+    if (name.startsWith(text)) return 1;
+    const at = name.indexOf(text);
+    if (at < 0) return Infinity;
+    return name[at - 1] === "/" ? 1 : /[^a-z0-9]/.test(name[at - 1]) ? 2 : 3;
+  };
+  const rank = (entry, text) => {
+    const names = text.includes(".") ? entry.names.map((name) => `${entry.of.toLowerCase()}.${name}`) : entry.names;
+    const best = Math.min(...names.map((name) => rankOfName(name, text)));
+    return best + (entry.kind === "property" ? 0.5 : entry.node.id.includes("/methods/") ? 0 : 0.25);
+  };
+  const item = (entry) => {
+    const link = document.createElement("a");
+    link.href = `#${entry.node.id}`;
+    const name = document.createElement("span");
+    name.textContent = entry.of ? `${entry.of}.${entry.name}` : entry.name;
+    const kind = document.createElement("small");
+    kind.textContent = protocols > 1 ? `${entry.node.id.split("/")[0]} ${entry.kind}` : entry.kind;
+    link.append(name, kind);
+    const line = document.createElement("li");
+    line.append(link);
+    return line;
+  };
+  const search = () => {
+    const text = query.value.trim().toLowerCase();
+    const ranked = text ? entries.map((entry) => [rank(entry, text), entry]).filter(([best]) => best < Infinity) : [];
+    ranked.sort(([one, a], [two, b]) => one - two || a.name.length - b.name.length);
+    results.replaceChildren(...ranked.slice(0, 50).map(([, entry]) => item(entry)));
+    results.hidden = !ranked.length;
+    find("search").classList.toggle("empty", Boolean(text) && !ranked.length);
+    count.textContent = text ? `${ranked.length || "No"} result${ranked.length === 1 ? "" : "s"}` : "";
+  };
+  const close = () => {
+    query.value = "";
+    search();
+  };
+  query.addEventListener("input", search);
+  results.addEventListener("click", (event) => event.target.closest("a") && close());
+  document.addEventListener("keydown", (event) => {
+    const links = [query, ...results.querySelectorAll("a")];
+    const at = links.indexOf(document.activeElement);
+    const isTyping = event.target.matches("input, textarea");
+    if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      query.focus();
+    } else if (event.key === "Escape") {
+      if (at >= 0) query.focus();
+      close();
+      setMenu(false);
+      return;
+    } else if (at >= 0 && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      links[Math.min(Math.max(at + (event.key === "ArrowDown" ? 1 : -1), 0), links.length - 1)].focus();
+    } else if (event.key === "Enter" && event.target === query && links.length > 1) {
+      links[1].click();
+      return;
+    } else {
+      return;
+    }
+    event.preventDefault();
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("#search")) results.hidden = true;
+  });
+  query.addEventListener("focus", () => (results.hidden = !results.children.length));
+
+  // The place in the contents that the reader is at.
+  const side = document.querySelector(".side");
+  const links = new Map([...nav.querySelectorAll("a")].map((link) => [link.getAttribute("href").slice(1), link]));
+  let current = null;
+  const mark = (id) => {
+    const link = links.get(id);
+    if (!link || link === current) return;
+    current?.removeAttribute("aria-current");
+    link.setAttribute("aria-current", "location");
+    current = link;
+    const { top } = link.getBoundingClientRect();
+    if (top < 120 || top > side.clientHeight - 40) side.scrollTop += top - side.clientHeight / 2;
+  };
+  const observer = new IntersectionObserver(
+    (seen) => seen.filter((each) => each.isIntersecting).slice(0, 1).forEach((each) => mark(each.target.id)),
+    { rootMargin: "-10% 0px -80% 0px" },
+  );
+  document.querySelectorAll("section > article").forEach((each) => observer.observe(each));
+})();

@@ -1,0 +1,237 @@
+"""The page of `acpgen docs` in a headless Chromium: search, links, colours, a phone, and accessibility.
+
+`ACPGEN_SCREENSHOTS=1 pytest tests/test_reference_browser.py` renews the pictures in docs/.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from tests.command_line import run_acpgen
+from tests.published import MissingSchemaError, Origin, from_npm
+from tests.support import REPOSITORY, require
+
+pytestmark = pytest.mark.full
+
+AXE = Origin(
+    package="axe-core@4.14.1",
+    integrity="sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==",
+    path="axe.min.js",
+)
+DESKTOP = {"width": 1280, "height": 860}
+PHONE = {"width": 360, "height": 760}
+MOST_BYTES = 150_000
+
+
+def chromium() -> str | None:
+    """The browser of the system."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((found for name in names if (found := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = chromium()
+    require(program, "chromium")
+    require(find_spec("playwright"), "playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as running:
+        # the sandbox needs rights that containers do not give; the page is our own
+        started = running.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the page of both protocols with an extension."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ("--protocol", "1", "--protocol", "2", "--extension", "auth-state")
+    ran = run_acpgen("docs", "--out", "site", *options, cwd=folder)
+    assert ran.code == 0, ran.stderr
+    return (folder / "site" / "index.html").as_uri()
+
+
+class Visit:
+    """A page in a window of its own, and what happened in it that must not."""
+
+    def __init__(self, browser: Any, site: str, *, anchor: str = "", **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": DESKTOP, "color_scheme": "light", **options})
+        self.page = self.context.new_page()
+        self.trouble: list[str] = []
+        self.page.on("console", lambda message: self.trouble.append(message.text))
+        self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.page.on("request", self._see)
+        self._site = site
+        self.page.goto(f"{site}#{anchor}" if anchor else site)
+
+    def _see(self, request: Any) -> None:
+        if not request.url.startswith((self._site, "data:")):
+            self.trouble.append(request.url)
+
+    @property
+    def anchor(self) -> str:
+        return str(self.page.evaluate("decodeURI(location.hash.slice(1))"))
+
+    def is_in_view(self, anchor: str) -> bool:
+        script = """(id) => { const { top, bottom } = document.getElementById(id).getBoundingClientRect();
+                              return top < innerHeight && bottom > 0; }"""
+        return bool(self.page.evaluate(script, anchor))
+
+
+@pytest.fixture
+def visit(browser: Any, site: str) -> Iterator[Any]:
+    """Opens the page. At the end of the test, nothing is in the console, and nothing was requested."""
+    visits: list[Visit] = []
+
+    def open_page(**options: Any) -> Visit:
+        visits.append(Visit(browser, site, **options))
+        return visits[-1]
+
+    yield open_page
+    for each in visits:
+        each.context.close()
+    assert [trouble for each in visits for trouble in each.trouble] == []
+
+
+def results(page: Any) -> list[str]:
+    return [text.replace("\n", " ") for text in page.locator("#results a").all_inner_texts()]
+
+
+SEARCHES = (
+    ("session/new", "session/new v1 request", "v1/methods/session/new"),
+    ("prompt", "session/prompt v1 request", "v1/methods/session/prompt"),
+    ("CONTENTBLOCK", "ContentBlock v1 tagged union", "v1/types/ContentBlock"),
+    ("session_new", "session/new v1 request", "v1/methods/session/new"),
+    ("stopReason", "StopReason v1 closed enum", "v1/types/StopReason"),
+    (
+        "newsessionrequest.mcp_servers",
+        "NewSessionRequest.mcpServers v1 property",
+        "v1/types/NewSessionRequest.mcpServers",
+    ),
+    ("promptrequest.prompt", "PromptRequest.prompt v1 property", "v1/types/PromptRequest.prompt"),
+    ("-32601", "MethodNotFoundError v1 error", "v1/errors/-32601"),
+)
+
+
+def test_search_finds_types_methods_properties_and_errors(visit: Any) -> None:
+    page = (seen := visit()).page
+    for query, found, anchor in SEARCHES:
+        page.fill("#query", query)
+        assert results(page)[0] == found
+        page.locator("#results a").first.click()
+        assert page.locator("#results").is_hidden()
+        assert seen.anchor == anchor
+        assert seen.is_in_view(anchor)
+
+
+def test_search_works_with_the_keyboard_alone(visit: Any) -> None:
+    page = (seen := visit()).page
+    page.keyboard.press("/")
+    page.keyboard.type("session/new")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    second = results(page)[1]
+    assert page.evaluate("document.activeElement.innerText").replace("\n", " ") == second
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    assert seen.anchor == "v1/methods/session/new"
+    page.keyboard.press("/")
+    page.keyboard.type("no such thing")
+    assert page.locator("#count").inner_text() == "No results"
+    assert results(page) == []
+    page.keyboard.press("Escape")
+    assert page.locator("#query").input_value() == ""
+    page.keyboard.type("initialize")
+    page.keyboard.press("Enter")
+    assert seen.anchor == "v1/methods/initialize"
+
+
+def test_links_and_permanent_links_lead_to_their_entry(visit: Any) -> None:
+    seen = visit(anchor="v2/types/ContentBlock")
+    assert seen.is_in_view("v2/types/ContentBlock")
+    assert seen.page.locator("nav [aria-current]").inner_text() == "ContentBlock"
+    seen.page.locator("[id='v2/types/ContentBlock'] a", has_text="ContentBlockText").first.click()
+    assert seen.anchor == "v2/types/ContentBlockText"
+    assert seen.is_in_view("v2/types/ContentBlockText")
+    seen.page.locator("nav a", has_text="session/cancel").first.click()
+    assert seen.anchor == "v1/methods/session/cancel"
+    seen.page.locator("[id='v1/methods/session/cancel'] .change").first.click()
+    assert seen.anchor == "v1-v2/methods/session/cancel"
+    assert seen.is_in_view("v1-v2/methods/session/cancel")
+
+
+def test_light_and_dark(visit: Any) -> None:
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    light, dark = visit(), visit(color_scheme="dark")
+    colours = [each.page.evaluate(background) for each in (light, dark)]
+    assert len(set(colours)) == 2
+    light.page.click("#theme")
+    assert light.page.evaluate(background) == colours[1]
+    light.page.reload()
+    assert light.page.evaluate(background) == colours[1]
+    light.page.click("#theme")
+    assert light.page.evaluate(background) == colours[0]
+
+
+def test_a_phone_scrolls_down_and_not_aside(visit: Any) -> None:
+    seen = visit(viewport=PHONE, anchor="v1/methods/session/prompt")
+    page = seen.page
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.locator("nav").is_hidden()
+    page.click("#menu")
+    page.locator("nav a", has_text="session/cancel").first.click()
+    assert page.locator("nav").is_hidden()
+    assert seen.is_in_view("v1/methods/session/cancel")
+
+
+def test_without_scripts_the_page_can_be_read(visit: Any) -> None:
+    seen = visit(java_script_enabled=False, viewport=PHONE)
+    assert seen.page.locator("#search").is_hidden()
+    assert seen.page.locator("nav a", has_text="session/new").first.is_visible()
+    assert "Handled by the agent" in seen.page.locator("main").inner_text()
+
+
+OPEN_A_PART = """() => {
+    const lists = document.querySelectorAll("section, tbody, ul, dd");
+    const isLeftOut = (_, at) => at > 5 && at % 30;
+    lists.forEach((list) => [...list.children].filter(isLeftOut).forEach((each) => each.remove()));
+    document.querySelectorAll("details").forEach((each) => (each.open = true));
+}"""
+"""Opens what is closed, and keeps the start and a sample of each list: the check of all takes minutes."""
+
+
+@pytest.mark.parametrize(("scheme", "viewport"), [("light", DESKTOP), ("dark", PHONE)], ids=["desktop", "phone"])
+def test_nothing_is_serious_for_accessibility(browser: Any, site: str, scheme: str, viewport: dict[str, int]) -> None:
+    try:
+        axe = from_npm("axe.min.js", AXE)
+    except MissingSchemaError as error:
+        require(False, str(error))
+    # axe is a script that the policy of the page refuses
+    seen = Visit(browser, site, viewport=viewport, color_scheme=scheme, bypass_csp=True)
+    seen.page.evaluate(OPEN_A_PART)
+    seen.page.keyboard.press("/")
+    seen.page.keyboard.type("session")
+    seen.page.evaluate(axe.read_text(encoding="utf-8"))
+    found = seen.page.evaluate("axe.run()")
+    seen.context.close()
+    assert len(found["passes"]) > 20
+    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in serious] == []
+
+
+@pytest.mark.skipif(not os.environ.get("ACPGEN_SCREENSHOTS"), reason="renews pictures, with ACPGEN_SCREENSHOTS=1")
+def test_the_pictures_in_the_documentation(visit: Any) -> None:
+    for name, viewport in (("desktop", {"width": 1120, "height": 720}), ("phone", {"width": 390, "height": 760})):
+        seen = visit(viewport=viewport, anchor="v1/methods/session/prompt")
+        path = REPOSITORY / "docs" / f"reference-{name}.png"
+        seen.page.screenshot(path=path)
+        assert path.stat().st_size < MOST_BYTES
