@@ -1,0 +1,128 @@
+"""`TurnAgent`: an agent that overrides `work` alone."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from typing import Any
+
+import pytest
+
+from tests.runtime_support import acp_log, raw_peer, run, texts
+from tests.support import Packages
+from tests.turns_support import PROTOCOLS, Talk, is_v1, told
+
+pytestmark = pytest.mark.every_python
+
+
+@pytest.fixture(name="acp", params=PROTOCOLS.values(), ids=PROTOCOLS.keys())
+def package(request: pytest.FixtureRequest, packages: Packages) -> Any:
+    """A package of either protocol."""
+    return packages(request.param)
+
+
+def agent_of(acp: Any) -> type[Any]:
+    """An agent that echoes text; it waits for ever at the word "wait", and cannot bear "fail"."""
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+    options = {} if is_v1(acp) else {"message_id": "m"}
+
+    class Echo(helpers.TurnAgent):  # type: ignore[name-defined, misc]
+        async def work(self, params: Any) -> Any:
+            (block,) = params.prompt
+            await self.client.session_update(helpers.agent_message(params.session_id, block, **options))
+            match block.text:
+                case "wait":
+                    await asyncio.Event().wait()
+                case "fail":
+                    raise acp.InvalidParamsError("not this")
+            return "refusal" if block.text == "refuse" else None
+
+        async def session_close(self, params: Any) -> Any:
+            await self.turns.close(params.session_id)
+            return acp.CloseSessionResponse()
+
+        async def ext_method(self, method: str, params: Any) -> Any:
+            return None
+
+    return Echo
+
+
+@pytest.mark.parametrize(("text", "end"), [("hello", "end_turn"), ("refuse", "refusal")])
+def test_the_work_ends_the_turn(acp: Any, text: str, end: str) -> None:
+    async def main() -> list[str]:
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            client = Talk(peer)
+            await client.prompt(1, text)
+            return await client.until(told(acp, 1, end)[-1])
+
+    assert run(main()) == told(acp, 1, end, text)
+
+
+def test_work_that_fails_ends_the_turn(acp: Any) -> None:
+    async def main() -> list[str]:
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            client = Talk(peer)
+            await client.prompt(1, "fail")
+            return await client.until("1: -32602" if is_v1(acp) else "idle error")
+
+    assert run(main())[-2] == "fail"
+
+
+def test_a_cancel_is_for_the_prompts_before_it(acp: Any) -> None:
+    async def main() -> tuple[list[str], list[str]]:
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            client = Talk(peer)
+            await client.prompt(1, "wait")
+            await client.until("wait")
+            await client.prompt(2, "wait")
+            await client.cancel()
+            waiting = "2: cancelled" if is_v1(acp) else "2: -32800"
+            cancelled = await client.until(told(acp, 1, "cancelled")[-1], waiting)
+            await client.prompt(3, "hello")
+            return cancelled, await client.until(told(acp, 3, "end_turn")[-1])
+
+    cancelled, after = run(main())
+    assert len(cancelled) == 2
+    assert after == told(acp, 3, "end_turn", "hello")
+
+
+def test_a_session_is_closed_when_its_turns_have_ended(acp: Any) -> None:
+    async def main() -> list[str]:
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            client = Talk(peer)
+            await client.prompt(1, "wait")
+            await client.until("wait")
+            await client.close(2)
+            return await client.until("2: ok")
+
+    assert run(main()) == [told(acp, 1, "cancelled")[-1], "2: ok"]
+
+
+def test_no_task_outlives_the_connection(acp: Any) -> None:
+    """`run` fails if a task is left."""
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp)) as peer:
+            client = Talk(peer)
+            await client.prompt(1, "wait")
+            await client.until("wait")
+            await client.prompt(2, "hello")
+
+    with acp_log(logging.WARNING) as records:
+        run(main())
+    assert texts(records) == ""
+
+
+def test_an_agent_without_work_says_so(acp: Any) -> None:
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+
+    async def main() -> str:
+        async with raw_peer(acp, helpers.TurnAgent) as peer:
+            client = Talk(peer)
+            await client.prompt(1)
+            return (await client.until("1: -32603" if is_v1(acp) else "idle error"))[-1]
+
+    with acp_log(logging.ERROR) as records:
+        assert run(main())
+    assert "NotImplementedError" in "".join(record.exc_text or str(record.exc_info) for record in records)
