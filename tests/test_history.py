@@ -125,8 +125,8 @@ class Vendor(Project):
         """Have the package of the old release; the build that follows tells whether it is what one makes."""
         package = self.path / "acp"
         if known := BUILT.get(self.pair.files[0]):
-            package.mkdir()
             for path, data in known.items():
+                (package / path).parent.mkdir(parents=True, exist_ok=True)
                 (package / path).write_bytes(data)
         self.build()
         BUILT[self.pair.files[0]] = tree(package)
