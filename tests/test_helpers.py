@@ -72,8 +72,12 @@ PERMISSIONS: list[Case] = [
     ("permission_options()[1]", "PermissionOption", option("reject_once", "Reject")),
     ("permission_options('allow_always')[0]", "PermissionOption", option("allow_always", "Always allow")),
     ("permission_options('reject_always')[0]", "PermissionOption", option("reject_always", "Always reject")),
-    ("select_option('o')", "RequestPermissionResponse", {"outcome": {"outcome": "selected", "optionId": "o"}}),
-    ("cancelled()", "RequestPermissionResponse", {"outcome": {"outcome": "cancelled"}}),
+    (
+        "select_permission_option('o')",
+        "RequestPermissionResponse",
+        {"outcome": {"outcome": "selected", "optionId": "o"}},
+    ),
+    ("permission_cancelled()", "RequestPermissionResponse", {"outcome": {"outcome": "cancelled"}}),
 ]
 ENTRY = {"content": "Test", "priority": "medium", "status": "pending"}
 URGENT = {"content": "Fix", "priority": "high", "status": "in_progress"}
@@ -220,7 +224,7 @@ def test_every_builder_has_a_case(name: str, packages: Packages) -> None:
     modules = ("content", "permissions", "plan_entries", "session_info", "session_usage", "states", "updates")
     public = {each for module in modules for each in exported(acp, module)}
     called = {node.id for case in CASES[name] for node in ast.walk(ast.parse(case[0])) if isinstance(node, ast.Name)}
-    assert public - called == {"PermissionAnswer", "permission_answer", "select"}  # tested below
+    assert public - called == {"PermissionAnswer", "permission_answer", "select_permission"}  # tested below
 
 
 def exported(acp: ModuleType, module: str) -> list[str]:
@@ -258,7 +262,7 @@ def test_what_an_answer_allows(sources: SchemaChoice, chosen: str | None, is_all
     acp = packages(sources)
     helpers = helpers_of(acp)
     options = helpers.permission_options("allow_once", "allow_always", "reject_once", "reject_always")
-    response = helpers.cancelled() if chosen is None else helpers.select_option(chosen)
+    response = helpers.permission_cancelled() if chosen is None else helpers.select_permission_option(chosen)
     answer = helpers.permission_answer(options, response)
     assert (bool(answer), answer.allowed, answer.cancelled) == (is_allowed, is_allowed, chosen is None)
     assert answer.option in (None, *options)
@@ -285,9 +289,9 @@ def test_a_client_chooses_by_kind(sources: SchemaChoice, packages: Packages) -> 
     ]
     question = {"title": "May I?"} if sources is V2 else {"tool_call": acp.ToolCallUpdate(tool_call_id="c")}
     params = acp.RequestPermissionRequest(session_id="s", options=options, **question)
-    assert helpers.select(params, "reject_once") == helpers.select_option("2")
-    assert helpers.select(params, "allow_once", "reject_always") == helpers.select_option("1")
-    assert helpers.select(params, "allow_once", "allow_always") == helpers.cancelled()
+    assert helpers.select_permission(params, "reject_once") == helpers.select_permission_option("2")
+    assert helpers.select_permission(params, "allow_once", "reject_always") == helpers.select_permission_option("1")
+    assert helpers.select_permission(params, "allow_once", "allow_always") == helpers.permission_cancelled()
 
 
 # --- Diffs of protocol 2 ---------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def watch(acp: ModuleType, work: Work, *, kinds: tuple[str, ...] = (), answers: 
         seen.questions.append(acp.encode(params))
         if not answers:
             await asyncio.Event().wait()
-        return helpers.select(params, *kinds)
+        return helpers.select_permission(params, *kinds)
 
     async def ext_method(self: Any, method: str, params: Any) -> Any:
         return None
