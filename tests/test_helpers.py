@@ -298,6 +298,7 @@ def test_a_client_chooses_by_kind(sources: SchemaChoice, packages: Packages) -> 
 
 NUMBERS = "".join(f"{number}\n" for number in range(40))
 MANY = "".join(f"{number}\n" for number in range(2000))
+EVERY_OTHER = "".join(f"x\n{{0}}{number}\n" for number in range(2000))
 CHANGES = {
     "modify": ("a\nb\n", "a\nc\n"),
     "modify far apart": (NUMBERS, NUMBERS.replace("3\n", "x\n").replace("30\n", "")),
@@ -306,7 +307,10 @@ CHANGES = {
     "modify so that no newline is at the end": ("a\nb\n", "b\nc"),
     "modify to nothing": ("a\n", ""),
     "modify unusual ends of lines": ("a\r\nb\x0cc\u2028d\n", "a\nb\x0cc\u2028e\r\n"),
+    "modify at both ends": (MANY, "x\n" + MANY + "y\n"),
     "modify more than is compared": (MANY, "x\n" + MANY.replace("1\n", "one\n") + "y\n"),
+    "modify lines that repeat": ("a\n" + "x\n" * 5000, "x\n" * 150 + "b\n"),
+    "modify between lines that repeat": (EVERY_OTHER.format("a"), EVERY_OTHER.format("b")),
     "add": (None, "a\nb\n"),
     "delete": ("a\nb\n", None),
 }
@@ -343,6 +347,31 @@ def test_a_patch_looks_like_one_of_git(packages: Packages) -> None:
         "diff --git /a b /a b\n--- /a b\t\n+++ /a b\t\n@@ -18,7 +18,7 @@\n"
         " 17\n 18\n 19\n-20\n+twenty\n 21\n 22\n 23\n"
     )
+
+
+@pytest.mark.every_python
+@pytest.mark.parametrize("count", [1_100, 20_000])
+def test_small_changes_of_a_long_file_make_a_small_patch(count: int, packages: Packages) -> None:
+    lines = "".join(f"line {number}\n" for number in range(count))
+    patch = helpers_of(packages(V2)).diff("/a", lines, f"top\n{lines}end\n").patch.text
+    assert patch == (
+        "diff --git /a /a\n--- /a\n+++ /a\n@@ -1,3 +1,4 @@\n+top\n line 0\n line 1\n line 2\n"
+        f"@@ -{count - 2},3 +{count - 1},4 @@\n line {count - 3}\n line {count - 2}\n line {count - 1}\n+end\n"
+    )
+
+
+@pytest.mark.every_python
+@pytest.mark.parametrize("name", ["lines that repeat", "scattered changes"])
+def test_what_takes_too_long_to_compare_is_replaced(name: str, packages: Packages) -> None:
+    """Without a limit, the first of these takes minutes."""
+    if name == "lines that repeat":
+        old, new = "a\n" + "x\n" * 5_000, "".join("x\n" * (n % 3 + 1) + f"u{n}\n" for n in range(66))
+    else:
+        old = "".join(f"same {number}\na {number}\n" for number in range(10_000))
+        new = old.replace("a ", "b ")
+    patch = helpers_of(packages(V2)).diff("/a", old, new).patch.text
+    assert patch.count("@@ -") == 1
+    assert patch.count("\n-") >= old.count("\n") - 1
 
 
 @pytest.mark.every_python
