@@ -72,8 +72,12 @@ PERMISSIONS: list[Case] = [
     ("permission_options()[1]", "PermissionOption", option("reject_once", "Reject")),
     ("permission_options('allow_always')[0]", "PermissionOption", option("allow_always", "Always allow")),
     ("permission_options('reject_always')[0]", "PermissionOption", option("reject_always", "Always reject")),
-    ("select_option('o')", "RequestPermissionResponse", {"outcome": {"outcome": "selected", "optionId": "o"}}),
-    ("cancelled()", "RequestPermissionResponse", {"outcome": {"outcome": "cancelled"}}),
+    (
+        "select_permission_option('o')",
+        "RequestPermissionResponse",
+        {"outcome": {"outcome": "selected", "optionId": "o"}},
+    ),
+    ("permission_cancelled()", "RequestPermissionResponse", {"outcome": {"outcome": "cancelled"}}),
 ]
 ENTRY = {"content": "Test", "priority": "medium", "status": "pending"}
 URGENT = {"content": "Fix", "priority": "high", "status": "in_progress"}
@@ -161,6 +165,8 @@ UPDATES_V2 = updates(
     state_update__refusal=("idle('s', 'refusal')", {"state": "idle", "stopReason": "refusal"}),
     state_update__cancelled=("idle('s', 'cancelled')", {"state": "idle", "stopReason": "cancelled"}),
     state_update__error=("idle('s', 'error')", {"state": "idle", "stopReason": "error"}),
+    state_update__vendor=("idle('s', '_acme')", {"state": "idle", "stopReason": "_acme"}),
+    state_update__empty=("idle('s', '')", {"state": "idle", "stopReason": ""}),
 )
 DIFFS_V1: list[Case] = [
     ("diff('/a', 'x', 'y')", "ToolCallContent", {"type": "diff", "path": "/a", "oldText": "x", "newText": "y"}),
@@ -218,7 +224,7 @@ def test_every_builder_has_a_case(name: str, packages: Packages) -> None:
     modules = ("content", "permissions", "plan_entries", "session_info", "session_usage", "states", "updates")
     public = {each for module in modules for each in exported(acp, module)}
     called = {node.id for case in CASES[name] for node in ast.walk(ast.parse(case[0])) if isinstance(node, ast.Name)}
-    assert public - called == {"PermissionAnswer", "permission_answer", "select"}  # tested below
+    assert public - called == {"PermissionAnswer", "permission_answer", "select_permission"}  # tested below
 
 
 def exported(acp: ModuleType, module: str) -> list[str]:
@@ -256,7 +262,7 @@ def test_what_an_answer_allows(sources: SchemaChoice, chosen: str | None, is_all
     acp = packages(sources)
     helpers = helpers_of(acp)
     options = helpers.permission_options("allow_once", "allow_always", "reject_once", "reject_always")
-    response = helpers.cancelled() if chosen is None else helpers.select_option(chosen)
+    response = helpers.permission_cancelled() if chosen is None else helpers.select_permission_option(chosen)
     answer = helpers.permission_answer(options, response)
     assert (bool(answer), answer.allowed, answer.cancelled) == (is_allowed, is_allowed, chosen is None)
     assert answer.option in (None, *options)
@@ -283,15 +289,16 @@ def test_a_client_chooses_by_kind(sources: SchemaChoice, packages: Packages) -> 
     ]
     question = {"title": "May I?"} if sources is V2 else {"tool_call": acp.ToolCallUpdate(tool_call_id="c")}
     params = acp.RequestPermissionRequest(session_id="s", options=options, **question)
-    assert helpers.select(params, "reject_once") == helpers.select_option("2")
-    assert helpers.select(params, "allow_once", "reject_always") == helpers.select_option("1")
-    assert helpers.select(params, "allow_once", "allow_always") == helpers.cancelled()
+    assert helpers.select_permission(params, "reject_once") == helpers.select_permission_option("2")
+    assert helpers.select_permission(params, "allow_once", "reject_always") == helpers.select_permission_option("1")
+    assert helpers.select_permission(params, "allow_once", "allow_always") == helpers.permission_cancelled()
 
 
 # --- Diffs of protocol 2 ---------------------------------------------------------------------------------------------
 
 NUMBERS = "".join(f"{number}\n" for number in range(40))
 MANY = "".join(f"{number}\n" for number in range(2000))
+EVERY_OTHER = "".join(f"x\n{{0}}{number}\n" for number in range(2000))
 CHANGES = {
     "modify": ("a\nb\n", "a\nc\n"),
     "modify far apart": (NUMBERS, NUMBERS.replace("3\n", "x\n").replace("30\n", "")),
@@ -300,7 +307,10 @@ CHANGES = {
     "modify so that no newline is at the end": ("a\nb\n", "b\nc"),
     "modify to nothing": ("a\n", ""),
     "modify unusual ends of lines": ("a\r\nb\x0cc\u2028d\n", "a\nb\x0cc\u2028e\r\n"),
+    "modify at both ends": (MANY, "x\n" + MANY + "y\n"),
     "modify more than is compared": (MANY, "x\n" + MANY.replace("1\n", "one\n") + "y\n"),
+    "modify lines that repeat": ("a\n" + "x\n" * 5000, "x\n" * 150 + "b\n"),
+    "modify between lines that repeat": (EVERY_OTHER.format("a"), EVERY_OTHER.format("b")),
     "add": (None, "a\nb\n"),
     "delete": ("a\nb\n", None),
 }
@@ -337,6 +347,31 @@ def test_a_patch_looks_like_one_of_git(packages: Packages) -> None:
         "diff --git /a b /a b\n--- /a b\t\n+++ /a b\t\n@@ -18,7 +18,7 @@\n"
         " 17\n 18\n 19\n-20\n+twenty\n 21\n 22\n 23\n"
     )
+
+
+@pytest.mark.every_python
+@pytest.mark.parametrize("count", [1_100, 20_000])
+def test_small_changes_of_a_long_file_make_a_small_patch(count: int, packages: Packages) -> None:
+    lines = "".join(f"line {number}\n" for number in range(count))
+    patch = helpers_of(packages(V2)).diff("/a", lines, f"top\n{lines}end\n").patch.text
+    assert patch == (
+        "diff --git /a /a\n--- /a\n+++ /a\n@@ -1,3 +1,4 @@\n+top\n line 0\n line 1\n line 2\n"
+        f"@@ -{count - 2},3 +{count - 1},4 @@\n line {count - 3}\n line {count - 2}\n line {count - 1}\n+end\n"
+    )
+
+
+@pytest.mark.every_python
+@pytest.mark.parametrize("name", ["lines that repeat", "scattered changes"])
+def test_what_takes_too_long_to_compare_is_replaced(name: str, packages: Packages) -> None:
+    """Without a limit, the first of these takes minutes."""
+    if name == "lines that repeat":
+        old, new = "a\n" + "x\n" * 5_000, "".join("x\n" * (n % 3 + 1) + f"u{n}\n" for n in range(66))
+    else:
+        old = "".join(f"same {number}\na {number}\n" for number in range(10_000))
+        new = old.replace("a ", "b ")
+    patch = helpers_of(packages(V2)).diff("/a", old, new).patch.text
+    assert patch.count("@@ -") == 1
+    assert patch.count("\n-") >= old.count("\n") - 1
 
 
 @pytest.mark.every_python

@@ -46,7 +46,7 @@ def watch(acp: ModuleType, work: Work, *, kinds: tuple[str, ...] = (), answers: 
         seen.questions.append(acp.encode(params))
         if not answers:
             await asyncio.Event().wait()
-        return helpers.select(params, *kinds)
+        return helpers.select_permission(params, *kinds)
 
     async def ext_method(self: Any, method: str, params: Any) -> Any:
         return None
@@ -373,20 +373,9 @@ def test_a_call_that_is_cancelled_while_the_user_is_asked(sources: SchemaChoice,
     assert len(seen.questions) == 1
     assert seen.updates == [
         first(sources, kind="edit", status="pending", content=[shown("a")]),
-        *states(sources, "requires_action", "running"),
+        *states(sources, "requires_action"),
         cancelled(sources),
     ]
-
-
-def test_a_call_in_the_background_leaves_the_state_alone(packages: Packages) -> None:
-    async def work(helpers: Any, start: Callable[..., Any]) -> None:
-        async with start() as call:
-            assert await helpers.ask_permission(call._client, "s", call.reported, foreground=False)
-
-    seen = watch(packages(V2), work, kinds=("allow_once",))
-    assert seen.error is None
-    assert len(seen.questions) == 1
-    assert seen.updates == [first(V2), then(status="completed")]
 
 
 # --- A peer that does not read, and one that has gone ----------------------------------------------------------------

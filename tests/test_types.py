@@ -431,7 +431,7 @@ async def work_two(client: v2.RemoteClient, prompt: v2.PromptRequest) -> None:
 
 class Editor(v1.Client):
     async def session_request_permission(self, params: v1.RequestPermissionRequest) -> v1.RequestPermissionResponse:
-        return one.select(params, "reject_once", "reject_always")
+        return one.select_permission(params, "reject_once", "reject_always")
 """
 
 WRONG_HELPERS = """
