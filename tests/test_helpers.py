@@ -161,6 +161,8 @@ UPDATES_V2 = updates(
     state_update__refusal=("idle('s', 'refusal')", {"state": "idle", "stopReason": "refusal"}),
     state_update__cancelled=("idle('s', 'cancelled')", {"state": "idle", "stopReason": "cancelled"}),
     state_update__error=("idle('s', 'error')", {"state": "idle", "stopReason": "error"}),
+    state_update__vendor=("idle('s', '_acme')", {"state": "idle", "stopReason": "_acme"}),
+    state_update__empty=("idle('s', '')", {"state": "idle", "stopReason": ""}),
 )
 DIFFS_V1: list[Case] = [
     ("diff('/a', 'x', 'y')", "ToolCallContent", {"type": "diff", "path": "/a", "oldText": "x", "newText": "y"}),
