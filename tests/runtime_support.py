@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import itertools
 import json
 import logging
@@ -13,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import pytest
 
@@ -74,6 +75,18 @@ def agent_of(acp: ModuleType, **methods: Callable[..., Any]) -> type[Any]:
 def client_of(acp: ModuleType, **methods: Callable[..., Any]) -> type[Any]:
     """A class of clients with these handlers."""
     return type("TestClient", (acp.Client,), methods)
+
+
+def example_of(documented: Any, acp: ModuleType, base: type[Any]) -> Any:
+    """A subclass of `base` with the methods in the docstring of `documented`: the text that is indented."""
+    lines = (inspect.getdoc(documented) or "").splitlines()
+    body = "\n".join(line for line in lines if line.startswith("    ") or not line)
+    names = {**vars(acp), documented.__name__: documented, "Base": base}
+    exec(f"from __future__ import annotations\nclass Example(Base):\n{body}", names)
+    example: Any = names["Example"]
+    for method in filter(inspect.isfunction, vars(example).values()):
+        get_type_hints(method)  # fails for unknown names
+    return example
 
 
 def stub_of(acp: ModuleType, kind: type[Any], connection: Any) -> Any:

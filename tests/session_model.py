@@ -180,7 +180,7 @@ def _terminal(name: str, said: list[Said]) -> Json:
 
 
 def _bytes(output: Json) -> bytes:
-    return b"" if output["data"] == "=" else b64decode(output["data"])
+    return b"" if output["data"] == "=" else b64decode(output["data"], validate=True)
 
 
 # --- The rest --------------------------------------------------------------------------------------------------------

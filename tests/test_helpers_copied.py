@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,24 @@ def test_a_package_without_a_runtime_has_helpers_that_need_none(tmp_path: Path) 
     assert "content" in helpers(tmp_path / "acp/helpers")
     assert "helper-left-out" not in notes
     subprocess.run([sys.executable, "-c", "import acp.helpers"], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_helpers_have_different_names_and_no_circular_imports(protocol: int) -> None:
+    """acpgen keys them by name, and follows their imports."""
+    paths = [
+        path for path in FILES if path.relative_to(HELPERS).parts[0] in (f"v{protocol}", "agent", "client", path.name)
+    ]
+    names = [path.stem for path in paths]
+    assert len(names) == len({*names})
+    imports = {path.stem: imported_helpers(path) for path in paths}
+    assert set().union(*imports.values()) <= {*names}
+    TopologicalSorter(imports).prepare()
+
+
+def imported_helpers(path: Path) -> set[str]:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1}
 
 
 @pytest.mark.every_python

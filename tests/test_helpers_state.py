@@ -37,14 +37,17 @@ class Screen:
     def __init__(self, acp: ModuleType) -> None:
         self._acp = acp
         self.drawn: dict[Any, Json] = {}
+        self.plans: dict[str, Json] = {}
 
     def draw(self, changed: Any) -> None:
-        if type(changed).__hash__ is not None:
+        if hasattr(changed, "plan_id"):
+            self.plans[changed.plan_id] = self._of(changed)
+        elif type(changed).__hash__ is not None:
             self.drawn[changed] = copy.deepcopy(self._of(changed))
 
     def _of(self, shown: Any) -> Json:
         plain = as_json(self._acp, shown)
-        parts = ("entries", "usage", "plan", "plans", "terminals", "state", "onChange")
+        parts = ("entries", "usage", "plans", "terminals", "onChange")
         return {name: value for name, value in plain.items() if name not in parts or not hasattr(shown, "on_change")}
 
     def check(self, state: Any) -> None:
@@ -52,14 +55,15 @@ class Screen:
         objects = [*state.entries, *getattr(state, "terminals", {}).values(), *([state.usage] if state.usage else [])]
         for each in objects:
             assert self.drawn[each] == self._of(each)
-        if state in self.drawn:
-            assert self.drawn[state] == self._of(state)
+        assert self.drawn[state] == self._of(state)
+        assert self.plans == {name: self._of(plan) for name, plan in getattr(state, "plans", {}).items()}
 
 
 def check(acp: ModuleType, events: list[Event]) -> None:
     """Fail where a state is not what the model expects, where a message was changed, or something was not reported."""
     screen = Screen(acp)
     state = new_state(acp, on_change=screen.draw)
+    screen.draw(state)
     taken = [(event, feed(acp, state, event)) for event in events]
     assert seen(acp, state) == expected(events, acp.PROTOCOL_VERSION)
     screen.check(state)

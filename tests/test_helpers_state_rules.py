@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from random import Random
 from typing import Any
@@ -12,7 +13,7 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from acpgen.schema.bundled import find_release
 from tests.fidelity.subjects import Subject
-from tests.runtime_support import EVERY_BASE, OLD, V1, V2
+from tests.runtime_support import EVERY_BASE, OLD, V1, V2, example_of, raw_peer, run, unchecked
 from tests.session_model import SESSION, Event, Json, expected
 from tests.session_traffic import Traffic, after, feed, new_state, recorded, say, seen, shown, text, update
 from tests.support import Packages, fitting_fragments
@@ -151,8 +152,9 @@ def test_a_terminal_collects_bytes(packages: Packages) -> None:
     assert (terminal.output.decode(), terminal.exit_status.exit_code) == ("€", 0)
     feed(acp, state, update("terminal_update", terminalId="t1", output={"data": "aGk="}, exitStatus=None))
     assert (bytes(terminal.output), terminal.exit_status) == (b"hi", None)
-    feed(acp, state, update("terminal_output_chunk", terminalId="t1", data="no base64 ä"))
-    assert bytes(terminal.output) == b"hi"
+    for data in ("no base64 ä", "no base64!", "YQ==YQ==", "aGk"):
+        feed(acp, state, update("terminal_output_chunk", terminalId="t1", data=data))
+        assert bytes(terminal.output) == b"hi"
 
 
 def test_a_new_session_is_idle_unless_it_has_said_otherwise(packages: Packages) -> None:
@@ -171,6 +173,69 @@ def test_a_plan_of_an_extension_can_be_removed(packages: Packages) -> None:
     assert acp.encode(state.plans["p1"]) == plan
     feed(acp, state, update("plan_removed", planId="p1"))
     assert state.plans == {}
+
+
+def test_what_is_reported_for_attributes_of_the_state(packages: Packages) -> None:
+    acp = packages(EXTENDED[2], options=OPEN)
+    plan = update("plan_update", plan={"type": "markdown", "planId": "p1", "content": "# Plan"})
+    removed = update("plan_removed", planId="p1")
+    got: list[Any] = []
+    state = after(acp, update("state_update", state="running"), plan, removed, on_change=got.append)
+    assert (got[0], acp.encode(got[1])["planId"], got[2]) == (state, "p1", state)
+    feed(acp, state, update("session_info_update", title="T"))
+    assert got[3:] == [state]
+
+
+def test_the_plan_of_protocol_1_is_reported_with_the_state(packages: Packages) -> None:
+    got: list[Any] = []
+    state = after(packages(V1), update("plan", entries=[]), on_change=got.append)
+    assert got == [state]
+
+
+# --- The documentation -----------------------------------------------------------------------------------------------
+
+
+def example_client(acp: Any) -> Any:
+    """A client with the methods of the example in the docstring."""
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+
+    class Client(example_of(helpers.SessionState, acp, acp.Client)):  # type: ignore[misc]
+        def __init__(self, agent: Any) -> None:
+            super().__init__(agent)
+            self.sessions: dict[str, Any] = {}
+            self.drawn: list[Any] = []
+
+        def draw(self, changed: Any) -> None:
+            self.drawn.append(changed)
+
+    return Client
+
+
+@pytest.mark.every_python
+@PROTOCOLS
+def test_the_example_of_the_docstring(packages: Packages, protocol: int) -> None:
+    acp = packages({1: V1, 2: V2}[protocol])
+    at_once = say("agent_message", "Hello", messageId="m").params
+
+    async def main() -> None:
+        async with raw_peer(acp, example_client(acp), options=unchecked(acp)) as peer:
+            client = peer.handler
+            where = {"mcp_servers": []} if protocol == 1 else {}
+
+            async def open_session() -> None:
+                client.opened(await client.agent.session_new(acp.NewSessionRequest(cwd="/work", **where)))
+
+            opening = asyncio.create_task(open_session())
+            request = await peer.receive()
+            await peer.answer(request["id"], result={"sessionId": SESSION})
+            await peer.notify("session/update", at_once)
+            await peer.notify("session/update", {**at_once, "sessionId": "invented"})
+            await peer.ping()
+            await opening
+            assert {name: shown(state) for name, state in client.sessions.items()} == {SESSION: ["AgentMessage: Hello"]}
+            assert client.drawn == [client.sessions[SESSION], *client.sessions[SESSION].entries]
+
+    run(main())
 
 
 # --- Both ------------------------------------------------------------------------------------------------------------

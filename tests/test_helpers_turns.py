@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.runtime_support import OLD, V2, acp_log, run, texts
+from tests.runtime_support import OLD, V2, RawPeer, acp_log, example_of, raw_peer, run, started, texts
 from tests.support import Packages
-from tests.turns_support import PROTOCOLS, is_v1, talk, told
+from tests.turns_support import PROTOCOLS, Talk, helpers_of, is_v1, talk, told, turns_agent
 
 pytestmark = pytest.mark.every_python
 
@@ -30,6 +30,43 @@ async def for_ever(agent: Any, params: Any) -> None:
 def last_of(acp: Any, number: int, end: str) -> str:
     """The last message of a turn."""
     return told(acp, number, end)[-1]
+
+
+def test_the_example_of_the_docstring(acp: Any) -> None:
+    """Each of its methods is used, and the work ends with the connection."""
+    ended: list[str] = []
+
+    class Agent(example_of(helpers_of(acp).Turns, acp, acp.Agent)):  # type: ignore[misc]
+        async def _work(self, params: Any) -> None:
+            if params.prompt[0].text == "wait":
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    ended.append(params.session_id)
+
+        async def ext_method(self, method: str, params: Any) -> Any:
+            return None
+
+    async def main() -> list[str]:
+        async with raw_peer(acp, Agent) as peer:
+            client = Talk(peer)
+            await client.prompt(1)
+            found = await client.until(last_of(acp, 1, "end_turn"))
+            await client.prompt(2, "wait")
+            await client.rest()
+            await client.cancel()
+            found += await client.until(last_of(acp, 2, "cancelled"))
+            await client.close(3)
+            found += await client.until("3: ok")
+            await client.prompt(4, "wait", session="other")
+            await client.rest()
+            assert ended == ["s"]
+        assert ended == ["s", "other"]
+        return found
+
+    with acp_log(logging.WARNING) as records:
+        assert run(main()) == [*told(acp, 1, "end_turn"), last_of(acp, 2, "cancelled"), "3: ok"]
+    assert texts(records) == ""
 
 
 @pytest.mark.parametrize("end", [None, "end_turn", "max_tokens", "max_turn_requests", "refusal"])
@@ -63,7 +100,7 @@ def test_the_work_may_return_all_of_its_end(acp: Any) -> None:
     async def work(agent: Any, params: Any) -> Any:
         if is_v1(acp):
             return acp.PromptResponse(stop_reason="refusal", meta={"a": 1})
-        return acp.SessionUpdateStateUpdateIdleOther(stop_reason="_tired", meta={"a": 1})
+        return acp.SessionUpdateStateUpdateIdleOther(stop_reason="_busy", meta={"a": 1})
 
     async def main() -> Any:
         async with talk(acp, work) as client:
@@ -76,7 +113,19 @@ def test_the_work_may_return_all_of_its_end(acp: Any) -> None:
                     return message["params"]["update"]
 
     end = run(main())
-    assert (end["stopReason"], end["_meta"]) == ("refusal" if is_v1(acp) else "_tired", {"a": 1})
+    assert (end["stopReason"], end["_meta"]) == ("refusal" if is_v1(acp) else "_busy", {"a": 1})
+
+
+def test_a_stop_reason_of_ones_own(acp: Any) -> None:
+    async def work(agent: Any, params: Any) -> str:
+        return "_tired"
+
+    async def main() -> list[str]:
+        async with talk(acp, work) as client:
+            await client.prompt(1)
+            return await client.until(last_of(acp, 1, "_tired"))
+
+    assert run(main()) == told(acp, 1, "_tired")
 
 
 def test_a_cancel_in_the_same_read_as_the_prompt(acp: Any) -> None:
@@ -330,7 +379,7 @@ def test_a_session_is_closed_when_its_turns_have_ended(acp: Any) -> None:
             assert await client.rest() == []
             go_on.set()
             after = await client.until("3: ok", "5: ok")
-            assert not client.peer.handler.turns.is_running("s")
+            assert not client.peer.handler.turns.has_turns("s")
             return before, after
 
     end = "cancelled" if is_v1(acp) else "-32800"
@@ -409,6 +458,95 @@ def test_a_cancel_reaches_work_that_streams_without_waiting(acp: Any) -> None:
     assert len(sent) < 250
 
 
+@pytest.mark.parametrize("how", ["awaits a cancelled task", "cancels its own task"])
+def test_work_that_cancels_itself_fails(acp: Any, how: str) -> None:
+    async def work(agent: Any, params: Any) -> None:
+        if how == "cancels its own task":
+            current = asyncio.current_task()
+            assert current is not None
+            current.cancel()
+            await asyncio.sleep(0)
+        other = asyncio.ensure_future(asyncio.Event().wait())
+        other.cancel()
+        await other
+
+    async def main() -> list[str]:
+        async with talk(acp, work) as client:
+            await client.prompt(1)
+            return await client.until("1: -32603" if is_v1(acp) else "idle error")
+
+    with acp_log() as records:
+        assert run(main()) == (["1: -32603"] if is_v1(acp) else told(acp, 1, "error"))
+    assert "the work on a prompt has cancelled itself" in texts(records)
+
+
+def test_the_program_ends_while_a_turn_runs(acp: Any) -> None:
+    """asyncio cancels all tasks: this is no failure of the work."""
+    steps: list[str] = []
+
+    async def work(agent: Any, params: Any) -> None:
+        steps.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            steps.append("ended")
+
+    async def main() -> None:
+        near, far = acp.memory_transports()
+        connection, handler = started(acp, turns_agent(acp, work), near)
+        peer = RawPeer(far, connection, handler, None)
+        await Talk(peer).prompt(1)
+        await peer.ping()
+        await asyncio.sleep(0)
+
+    with acp_log(logging.WARNING) as records:
+        asyncio.run(main())
+    assert steps == ["begun", "ended"]
+    assert "cancelled itself" not in texts(records)
+    assert "failed" not in texts(records)
+
+
+def test_all_turns_can_be_ended_at_any_time(acp: Any) -> None:
+    async def main() -> list[str]:
+        async with talk(acp, for_ever) as client:
+            for number, session in enumerate(("one", "two", "two")):
+                await client.prompt(number, session=session)
+            await client.rest()
+            turns = client.peer.handler.turns
+            assert turns.has_turns("two")
+            await turns.close_all()
+            assert not turns.has_turns("one")
+            assert not turns.has_turns("two")
+            await turns.close_all()
+            return await client.rest()
+
+    ends = ["0: cancelled", "1: cancelled", "2: cancelled"] if is_v1(acp) else ["2: -32800", *["idle cancelled"] * 2]
+    assert sorted(run(main())) == sorted(ends)
+
+
+def test_a_prompt_that_cannot_be_echoed_fails(packages: Packages) -> None:
+    """There is no turn, and the next prompt has one."""
+    acp = packages(V2)
+    begun: list[str] = []
+
+    async def work(agent: Any, params: Any) -> None:
+        begun.append(params.session_id)
+
+    async def main() -> list[str]:
+        options = acp.ConnectionOptions(max_message_bytes=1_000)
+        async with raw_peer(acp, turns_agent(acp, work), options=options) as peer:
+            client = Talk(peer)
+            await client.prompt(1, "x" * 850)
+            found = await client.rest()
+            await client.prompt(2)
+            return [*found, *await client.until("idle end_turn")]
+
+    with acp_log() as records:
+        assert run(main()) == ["1: -32603", *told(acp, 2, "end_turn")]
+    assert "MessageTooLarge" in texts(records)
+    assert begun == ["s"]
+
+
 def test_a_turn_that_has_not_started_ends_with_the_others(packages: Packages) -> None:
     """Its task is cancelled before its first line runs; `run` fails if the work is never awaited."""
     acp = packages(V2)
@@ -419,7 +557,7 @@ def test_a_turn_that_has_not_started_ends_with_the_others(packages: Packages) ->
             params = acp.PromptRequest(session_id="s", prompt=[])
             await agent.turns.run(params, for_ever(agent, params))
             await agent.turns.close_all()
-            assert not agent.turns.is_running("s")
+            assert not agent.turns.has_turns("s")
 
     run(main())
 
@@ -467,7 +605,7 @@ def test_the_message_of_the_user_has_the_id_of_the_response(packages: Packages) 
             await client.prompt(1)
             return [await client.peer.receive() for _ in range(2)]
 
-    response, message = run(main())
+    message, response = run(main())
     update = message["params"]["update"]
     assert update["messageId"] == response["result"]["messageId"]
     assert update["content"] == [{"type": "text", "text": "hello"}]

@@ -16,8 +16,12 @@ PROTOCOLS = {"v1": V1, "v2": V2}
 
 def turns_of(acp: Any, client: Any) -> Any:
     """The object that runs the turns of an agent."""
-    helpers = importlib.import_module(f"{acp.__name__}.helpers")
-    return helpers.Turns() if is_v1(acp) else helpers.Turns(client)
+    return helpers_of(acp).Turns() if is_v1(acp) else helpers_of(acp).Turns(client)
+
+
+def helpers_of(acp: Any) -> Any:
+    """The helpers of a package."""
+    return importlib.import_module(f"{acp.__name__}.helpers")
 
 
 def turns_agent(acp: Any, work: Work) -> type[Any]:
@@ -53,7 +57,7 @@ def turns_agent(acp: Any, work: Work) -> type[Any]:
     async def connection_closed(self: Any, reason: Any) -> None:
         await self.turns.close_all()
 
-    if not is_v1(acp):
+    if not is_v1(acp):  # the runtime cancels the handlers of protocol 1, and so their turns
         TurnsAgent.connection_closed = connection_closed
     return TurnsAgent
 
@@ -125,4 +129,4 @@ def told(acp: Any, number: int, end: str, *between: str) -> list[str]:
     """What an agent sends for a prompt whose turn ends so, with `between` from its work."""
     if is_v1(acp):
         return [*between, f"{number}: {end}"]
-    return [f"{number}: accepted", "user_message", "running", *between, f"idle {end}"]
+    return ["user_message", f"{number}: accepted", "running", *between, f"idle {end}"]

@@ -67,7 +67,7 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     used = {name for helper in kept.values() for name in helper.helpers}
     kept = {name: helper for name, helper in kept.items() if helper.public or name in used}
     return Helpers(
-        texts={name: f"{HEADER}\n{_with_dots(helper, modules)}" for name, helper in kept.items()},
+        texts={name: f"{HEADER}\n{_at_level(helper, modules)}" for name, helper in kept.items()},
         exports={f".{name}": helper.public for name, helper in kept.items() if helper.public},
         left_out=left_out,
     )
@@ -78,7 +78,7 @@ def _wanted(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[tuple[str, s
     return helper.imports.union(*(_wanted(helpers[name], helpers) for name in helper.helpers))
 
 
-def _with_dots(helper: _Helper, modules: Mapping[str, str]) -> str:
+def _at_level(helper: _Helper, modules: Mapping[str, str]) -> str:
     """The text, with a dot more in imports from a package that is one level up, as with several versions."""
     lines = helper.text.split("\n")
     for number, module in helper.lines.items():

@@ -1,4 +1,4 @@
-"""What a session holds in every version of the protocol, and the one rule by which an update changes it."""
+"""The parts of a session that every version of the protocol has, and the one rule by which an update changes them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ..types import (
 __all__ = ["AgentMessage", "Compaction", "Message", "Thought", "Usage", "UserMessage"]
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 def patch(target: T, update: object, *names: str, null_clears: bool = True) -> T:
     """Change the fields of a dataclass that an update has, too: all of them, or those in `names`. Returns `target`.
 
     A field that is absent from the update keeps its value; null sets it to its default, or keeps it with `null_clears`
-    off; any other value replaces it. `meta` is merged by key instead, and null under a key removes the key.
+    off; any other value replaces it. `meta` is merged by key instead, and null under a key removes the key. A field can
+    have its own function "read" in `metadata`, for a value that has another form in updates.
     """
     for each in fields(cast("Any", target)):
         value: Any = getattr(update, each.name, UNSET)
@@ -125,7 +125,7 @@ class Compaction(_Entry):
 
 
 class _Cost(Protocol):
-    """What both versions of the protocol know of a cost. Older releases have no class for it."""
+    """A cost. A protocol, as older releases have no class for it."""
 
     @property
     def amount(self) -> float: ...
@@ -142,18 +142,13 @@ class Usage:
     cost: _Cost | None = None
 
 
-_OF_SESSION = {
+_FIELDS = {
     "available_commands_update": ("available_commands",),
     "config_option_update": ("config_options",),
     "current_mode_update": ("current_mode_id",),
     "session_info_update": ("title", "updated_at", "meta"),
-    "usage_update": ("used",),
-    "compaction_update": ("compaction_id",),
-    "compaction_summary_chunk": ("compaction_id",),
 }
-"""Attributes of updates by tag. Of a class that has none of them, the package does not know the update."""
-
-S = TypeVar("S", bound="SessionBase")
+"""The fields of the session that an update changes, by its tag."""
 
 
 @dataclass(eq=False)
@@ -170,6 +165,7 @@ class SessionBase:
     meta: dict[str, Any] = field(init=False, default_factory=dict[str, Any])
     usage: Usage | None = field(init=False, default=None)
     _known: dict[tuple[type, str], Any] = field(init=False, repr=False, default_factory=dict[tuple[type, str], Any])
+    """The entries that have an id, by class and id: found without a search of the transcript."""
 
     def _entry(self, kind: type[E], entry_id: str) -> E:
         """The entry with this id, which is appended to the transcript if it is new."""
@@ -180,26 +176,26 @@ class SessionBase:
         self.entries.append(made)
         return made
 
-    def _apply_to_session(self: S, tag: str, update: U) -> S | Usage | Compaction | U:
-        """Apply an update by its tag, since not every release has a class for it. Returns what it has changed.
+    def _apply_to_session(self, update: Any) -> Any:
+        """Apply an update that is not of a message or tool call. Returns what it has changed, or itself if unknown.
 
-        An update that is unknown is returned itself.
+        It is recognised by tag and attributes: not every release has a class for it, and unknown updates have the tag
+        alone.
         """
-        names, content = _OF_SESSION.get(tag, ()), cast("Any", update)
-        if not any(hasattr(update, name) for name in names):
-            return update
-        match tag:
-            case "usage_update":
+        match update.session_update:
+            case "usage_update" if hasattr(update, "used"):
                 self.usage = patch(self.usage or Usage(), update)
                 return self.usage
-            case "compaction_update":
-                return patch(self._entry(Compaction, content.compaction_id), update)
-            case "compaction_summary_chunk":
-                compaction = self._entry(Compaction, content.compaction_id)
-                compaction.summary.append(content.content)
+            case "compaction_update" if hasattr(update, "compaction_id"):
+                return patch(self._entry(Compaction, update.compaction_id), update)
+            case "compaction_summary_chunk" if hasattr(update, "compaction_id"):
+                compaction = self._entry(Compaction, update.compaction_id)
+                compaction.summary.append(update.content)
                 return compaction
+            case tag if any(hasattr(update, name) for name in _FIELDS.get(tag, ())):
+                return patch(self, update, *_FIELDS[tag])
             case _:
-                return patch(self, update, *names)
+                return update
 
     def _report(self, changed: object) -> None:
         if self.on_change is not None:

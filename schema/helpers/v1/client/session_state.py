@@ -1,4 +1,4 @@
-"""The state of a session, as its updates tell it to a client of protocol 1."""
+"""The state of a session, built from its updates, for a client of protocol 1."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ __all__ = ["SessionChange", "SessionEntry", "SessionState", "ToolCall"]
 
 
 SessionEntry: TypeAlias = UserMessage | AgentMessage | Thought | ToolCall | Compaction
-"""What a transcript consists of."""
+"""An entry of the transcript."""
 SessionChange: TypeAlias = "SessionEntry | Usage | SessionState | SessionUpdate"
-"""What `on_change` gets: the object that has changed, which is the state itself where only its attributes have; or an
-update that changes nothing here, such as one that the package does not know.
+"""The argument of `on_change`: the object that has changed, which is the state itself where only its attributes have.
+
+For an update that changes nothing here, such as one that the package does not know, it is the update.
 """
 
 
@@ -61,11 +62,13 @@ class _SessionResult(Protocol):
 class SessionState(SessionBase):
     """All that an agent has reported about a session, for a client to show: one object for each session.
 
-        def session(self, session_id: str) -> SessionState:
-            return self.sessions.setdefault(session_id, SessionState(session_id, on_change=self.draw))
+        def opened(self, result: NewSessionResponse) -> None:
+            state = self.sessions[result.session_id] = SessionState(result.session_id, on_change=self.draw)
+            state.apply(result)
 
         async def session_update(self, params: SessionNotification) -> None:
-            self.session(params.session_id).update(params)
+            if (state := self.sessions.get(params.session_id)) is not None:
+                state.update(params)
 
     Pass in what the handlers get, and results as soon as they are there; nothing that a peer sends raises. `entries` is
     the transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays
@@ -104,7 +107,7 @@ class SessionState(SessionBase):
     def prompt(self, params: PromptRequest) -> None:
         """Append the message of a `session/prompt`, before it is sent: agents need not report it.
 
-        Leave this out if the agent does, or the message is there twice.
+        Do not call this for an agent that reports it: the transcript would have the message twice.
         """
         self._prompted = UserMessage(content=list(params.prompt))
         self.entries.append(self._prompted)
@@ -135,9 +138,10 @@ class SessionState(SessionBase):
                 return self._patch_tool_call(update)
             case SessionUpdatePlan():
                 self.plan = update
-                return update
+                return self
             case _:
-                return self._apply_to_session(update.session_update, update)
+                changed: SessionChange = self._apply_to_session(update)
+                return changed
 
     def _append(self, kind: type[_M], chunk: ContentChunk) -> _M:
         message = self._message(kind, getattr(chunk, "message_id", UNSET))

@@ -1,4 +1,4 @@
-"""The state of a session, as its updates tell it to a client of protocol 2."""
+"""The state of a session, built from its updates, for a client of protocol 2."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ToolCall(AnyToolCall):
 def _bytes(output: TerminalOutput | SessionUpdateTerminalOutputChunk) -> bytearray:
     """The bytes of an output; none where they are not in base64."""
     try:
-        return bytearray(b64decode(output.data))
+        return bytearray(b64decode(output.data, validate=True))
     except ValueError:
         return bytearray()
 
@@ -64,7 +64,7 @@ class Terminal:
     id: str
     command: str | None = None
     cwd: str | None = None
-    output: bytearray = field(default_factory=bytearray, metadata={"read": _bytes})
+    output: bytearray = field(default_factory=bytearray, metadata={"read": _bytes})  # base64 in updates
     exit_status: TerminalExitStatus | None = None
     """Set when the process has ended."""
     size: TerminalSize | None = None
@@ -73,10 +73,11 @@ class Terminal:
 
 
 SessionEntry: TypeAlias = UserMessage | AgentMessage | Thought | ToolCall | Compaction
-"""What a transcript consists of."""
+"""An entry of the transcript."""
 SessionChange: TypeAlias = "SessionEntry | Terminal | PlanUpdateContent | Usage | SessionState | SessionUpdate"
-"""What `on_change` gets: the object that has changed, which is the state itself where only its attributes have; or an
-update that changes nothing here, such as one that the package does not know.
+"""The argument of `on_change`: the object that has changed, which is the state itself where only its attributes have.
+
+For an update that changes nothing here, such as one that the package does not know, it is the update.
 """
 
 
@@ -91,18 +92,21 @@ class _SessionResult(Protocol):
 class SessionState(SessionBase):
     """All that an agent has reported about a session, for a client to show: one object for each session.
 
-        def session(self, session_id: str) -> SessionState:
-            return self.sessions.setdefault(session_id, SessionState(session_id, on_change=self.draw))
+        def opened(self, result: NewSessionResponse) -> None:
+            state = self.sessions[result.session_id] = SessionState(result.session_id, on_change=self.draw)
+            state.apply(result)
 
         async def session_update(self, params: UpdateSessionNotification) -> None:
-            self.session(params.session_id).update(params)
+            if (state := self.sessions.get(params.session_id)) is not None:
+                state.update(params)
 
     Pass in what the handlers get, and results as soon as they are there; nothing that a peer sends raises. `entries` is
     the transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays
     the same object while it changes, and `on_change` is called with it after each change.
 
     An update of something new makes it. A field that is absent from an update keeps its value, null clears it, any
-    other value replaces it, and chunks append; `meta` is merged by key. Messages are told apart by their class and id.
+    other value replaces it, and chunks append; `meta` is merged by key. Messages of one class
+    with an equal id are one message.
 
     Use a new object before a `session/resume` with `replay_from`, which sends the conversation again. Nothing limits
     the size of a state: an agent can add to it without end. If the agent is not trusted, end the session at a size of
@@ -136,13 +140,13 @@ class SessionState(SessionBase):
         """Apply the result of `session/new`, `resume`, `fork` or `set_config_option`."""
         patch(self, result, "config_options", "available_commands")
         if isinstance(result, NewSessionResponse) and self.state is None:
-            self.state = SessionUpdateStateUpdateIdleNone()  # what the protocol says of a new session
+            self.state = SessionUpdateStateUpdateIdleNone()  # by the protocol, a new session is idle
         self._report(self)
 
     def _changed_by(self, update: SessionUpdate) -> SessionChange:
         if isinstance(update, SessionUpdateStateUpdate):
             self.state = update
-            return update
+            return self
         match update:
             case SessionUpdateUserMessage():
                 return patch(self._entry(UserMessage, update.message_id), update)
@@ -183,9 +187,13 @@ class SessionState(SessionBase):
         return entry
 
     def _apply_rest(self, update: SessionUpdate) -> SessionChange:
-        if update.session_update == "plan_removed":
-            self.plans.pop(getattr(update, "plan_id", ""), None)
-        return self._apply_to_session(update.session_update, update)
+        plan_id = getattr(update, "plan_id", "")  # not every release has a class for the removal
+        if update.session_update == "plan_removed" and self.plans.pop(plan_id, None) is not None:
+            return self
+        changed: SessionChange = self._apply_to_session(update)
+        return changed
 
     def _terminal(self, terminal_id: str) -> Terminal:
-        return self.terminals.setdefault(terminal_id, Terminal(id=terminal_id))
+        if terminal_id not in self.terminals:
+            self.terminals[terminal_id] = Terminal(id=terminal_id)
+        return self.terminals[terminal_id]

@@ -38,7 +38,7 @@ class AgentV2(TurnAgent):
     async def session_resume(self, params: v2.ResumeSessionRequest) -> v2.ResumeSessionResponse:
         """Go on with a conversation; earlier messages are not kept."""
         session_id = self._sessions.known(params.session_id)
-        is_busy = self.turns.is_running(session_id)
+        is_busy = self.turns.has_turns(session_id)
         await self.client.session_update(running(session_id) if is_busy else idle(session_id))
         return v2.ResumeSessionResponse()
 

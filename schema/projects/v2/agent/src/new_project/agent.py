@@ -70,7 +70,7 @@ class EchoAgent(TurnAgent):
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Go on with a conversation; earlier messages are not kept."""
         session_id = self._known(params.session_id)
-        is_busy = self.turns.is_running(session_id)
+        is_busy = self.turns.has_turns(session_id)
         await self.client.session_update(running(session_id) if is_busy else idle(session_id))
         return ResumeSessionResponse()
 
