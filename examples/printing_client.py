@@ -30,7 +30,7 @@ from acp_printing import (
     encode,
     spawn_agent,
 )
-from acp_printing.helpers import cancelled, text
+from acp_printing.helpers import permission_cancelled, text
 
 
 class PrintingClient(Client):
@@ -45,7 +45,7 @@ class PrintingClient(Client):
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         print(f"asked for permission: {params.tool_call.title}")
-        return cancelled()
+        return permission_cancelled()
 
 
 async def send(words: str, command: Sequence[str]) -> None:

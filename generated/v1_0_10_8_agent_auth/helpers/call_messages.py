@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from .._base import UNSET
@@ -40,9 +41,11 @@ def first_update(call: ToolCallUpdate) -> SessionUpdate:
     )
 
 
-def content_updates(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> list[SessionUpdate]:
-    """The updates that append `added`. An update replaces all content, so it has what was reported before, too."""
-    return [SessionUpdateToolCallUpdate(tool_call_id=call.tool_call_id, content=call.content)] if added else []
+def appended(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> Iterator[tuple[SessionUpdate, ToolCallUpdate]]:
+    """The updates that append content, each with the call as it is then. Here one update replaces all content."""
+    if added:
+        call = replace(call, content=[*(call.content or ()), *added])
+        yield SessionUpdateToolCallUpdate(tool_call_id=call.tool_call_id, content=call.content), call
 
 
 async def ask_permission(
@@ -51,10 +54,12 @@ async def ask_permission(
     call: ToolCallUpdate,
     *,
     options: Sequence[PermissionOption] | None = None,
+    foreground: bool = True,  # noqa: ARG001 (so that an agent is the same in both protocols)
 ) -> PermissionAnswer:
     """Ask for permission for a tool call, and wait for the answer; by default with `permission_options()`.
 
-    Raises what `client.session_request_permission` raises.
+    `foreground` changes nothing: sessions have states in protocol 2. Raises what `client.session_request_permission`
+    raises.
     """
     offered = list(options or permission_options())
     request = RequestPermissionRequest(session_id=session_id, tool_call=call, options=offered)

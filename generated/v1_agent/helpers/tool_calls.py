@@ -8,9 +8,9 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
+from os import urandom
 from types import TracebackType
-from typing import Any, Final, Literal
-from uuid import uuid4
+from typing import Any, Final, Literal, TypeAlias
 
 from .._base import UNSET, UnsetType
 from ..agent import RemoteClient
@@ -25,12 +25,18 @@ from ..types import (
     ToolCallUpdate,
     ToolKind,
 )
-from .call_messages import CANCELLED, ask_permission, content_updates, first_update
+from .call_messages import CANCELLED, appended, ask_permission, first_update
 from .content import tool_content
 from .notification import session_update
 from .permissions import PermissionAnswer
 
 __all__ = ["RunningToolCall", "tool_call"]
+
+Reports: TypeAlias = Iterable[tuple[SessionUpdate, ToolCallUpdate]]
+"""Updates, each with what the client knows of the call when it was sent.
+
+If they depend on what was reported before, they come from a generator: it starts when all earlier reports were sent.
+"""
 
 _ENDED: Final = ("completed", "failed", "cancelled")
 
@@ -55,12 +61,12 @@ def tool_call(
     The end of the block reports the status `completed`, or `failed` if permission was refused. A block that raises
     reports `failed`, without the text of the exception: the user sees what `call.fail(text)` says, and nothing else.
     A block that is cancelled reports `cancelled`, in protocol 1 `failed`. After `call.fail`, or an update with a final
-    status, the end of the block reports nothing more.
+    status, the end of the block reports nothing more. If `call.permission` is asked first, start with `pending`.
 
     A str in `content` is text, and one in `locations` is an absolute path. By default the id is a random one.
     """
     first = ToolCallUpdate(
-        tool_call_id=tool_call_id or uuid4().hex,
+        tool_call_id=tool_call_id or urandom(16).hex(),
         title=title,
         kind=kind,
         status=status,
@@ -76,49 +82,53 @@ class RunningToolCall:
 
     `reported` is what the client knows of the call: its id, and all that was reported so far.
 
-    The methods raise what `client.session_update` raises. A report that has begun is sent in full and in order, even if
-    the task is cancelled meanwhile.
+    The methods raise what `client.session_update` raises, and `RuntimeError` before the block has started. A report
+    that has begun is sent in full and in order, even if the task is cancelled meanwhile. An object is for one block.
     """
 
     def __init__(self, client: RemoteClient, session_id: str, first: ToolCallUpdate) -> None:
         self.reported = first
         self._client = client
         self._session_id = session_id
+        self._is_started = False
         self._is_refused = False
+        self._order = asyncio.Lock()
 
     async def __aenter__(self) -> RunningToolCall:
+        if self._is_started:
+            raise RuntimeError("this tool call was reported already: make a new one for each block")
+        self._is_started = True
         try:
-            await self._send([first_update(self.reported)])
+            await self._report([(first_update(self.reported), self.reported)])
         except asyncio.CancelledError:
-            await self._end_with(CANCELLED)
+            await self._end_after_error(CANCELLED)
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.reported.status in _ENDED:
-            return
         match error:
             case None:
-                await self.update(status="failed" if self._is_refused else "completed")
+                await self._report(self._end("failed" if self._is_refused else "completed"))
             case KeyboardInterrupt() | SystemExit():
                 pass  # the event loop stops
             case GeneratorExit():  # a generator or a coroutine is closed, so this must not wait
                 with contextlib.suppress(RuntimeError):  # without an event loop
-                    self._start_sending([self._status(CANCELLED)])
+                    self._start_sending(self._end(CANCELLED))
             case asyncio.CancelledError():
-                await self._end_with(CANCELLED)
+                await self._end_after_error(CANCELLED)
             case _:
-                await self._end_with("failed")
+                await self._end_after_error("failed")
 
-    async def _end_with(self, status: ToolCallStatus) -> None:
+    async def _end_after_error(self, status: ToolCallStatus) -> None:
         with contextlib.suppress(Exception):  # the connection may be gone, and what the block raised matters more
-            await self._send([self._status(status)])
+            await self._report(self._end(status))
 
-    def _status(self, status: ToolCallStatus) -> SessionUpdate:
-        self.reported = replace(self.reported, status=status)
-        return SessionUpdateToolCallUpdate(tool_call_id=self.reported.tool_call_id, status=status)
+    def _end(self, status: ToolCallStatus) -> Reports:
+        if self.reported.status not in _ENDED:
+            update = SessionUpdateToolCallUpdate(tool_call_id=self.reported.tool_call_id, status=status)
+            yield update, replace(self.reported, status=status)
 
     async def update(
         self,
@@ -131,7 +141,10 @@ class RunningToolCall:
         raw_input: Any = UNSET,
         raw_output: Any = UNSET,
     ) -> None:
-        """Report what has changed. `content` and `locations` replace those before; `add` appends content."""
+        """Report what has changed. `content` and `locations` replace those before; `add` appends content.
+
+        Raises `RuntimeError` for a status that is not final after a final one.
+        """
         change = SessionUpdateToolCallUpdate(
             tool_call_id=self.reported.tool_call_id,
             title=title,
@@ -142,15 +155,21 @@ class RunningToolCall:
             raw_input=raw_input,
             raw_output=raw_output,
         )
+        await self._report(self._change(change))
+
+    def _change(self, change: SessionUpdateToolCallUpdate) -> Reports:
+        if self.reported.status in _ENDED and change.status not in (UNSET, *_ENDED):
+            raise RuntimeError("this tool call has ended: make a new one")
         values = {each.name: getattr(change, each.name) for each in fields(self.reported)}
         given = {name: value for name, value in values.items() if value is not UNSET}
-        await self._report(replace(self.reported, **given), [change])
+        yield change, replace(self.reported, **given)
 
     async def add(self, *content: str | ContentBlock | ToolCallContent) -> None:
         """Append content. Protocol 1 sends all content each time, so for much output add larger pieces."""
-        added = [tool_content(each) for each in content]
-        reported = replace(self.reported, content=[*(self.reported.content or ()), *added])
-        await self._report(reported, content_updates(reported, added))
+        await self._report(self._append([tool_content(each) for each in content]))
+
+    def _append(self, added: Sequence[ToolCallContent]) -> Reports:
+        yield from appended(self.reported, added)
 
     async def fail(self, text: str = "") -> None:
         """Report that the call has failed, with a text for the user. The block goes on: return, or raise."""
@@ -158,41 +177,41 @@ class RunningToolCall:
             await self.add(text)
         await self.update(status="failed")
 
-    async def permission(self, options: Sequence[PermissionOption] | None = None) -> PermissionAnswer:
+    async def permission(
+        self, options: Sequence[PermissionOption] | None = None, *, foreground: bool = True
+    ) -> PermissionAnswer:
         """Ask the user for permission, and wait for the answer: `if await call.permission():`.
 
-        By default the user may allow or reject, both once; `permission_options` makes other sets. A call that is
-        `pending` is `in_progress` once it is allowed. If it is refused, the end of the block reports `failed`.
+        By default the user may allow or reject, both once; `permission_options` makes other sets. Start the call with
+        `status="pending"`: it is `in_progress` once it is allowed. If it is refused, the end of the block reports
+        `failed`. `foreground` is that of `ask_permission`.
         """
-        answer = await ask_permission(self._client, self._session_id, self.reported, options=options)
+        await self._report([])  # ask after all that was reported before
+        answer = await ask_permission(
+            self._client, self._session_id, self.reported, options=options, foreground=foreground
+        )
         self._is_refused = not answer
         if answer and self.reported.status == "pending":
             await self.update(status="in_progress")
         return answer
 
-    async def _report(self, reported: ToolCallUpdate, updates: Iterable[SessionUpdate]) -> None:
-        before, self.reported = self.reported, reported
-        try:
-            await self._send(updates)
-        except Exception:  # such as a message that is too large; after a cancellation, it is still sent
-            self.reported = before
-            raise
-
-    async def _send(self, updates: Iterable[SessionUpdate]) -> None:
+    async def _report(self, reports: Reports) -> None:
         """Send in a task of its own, so that a cancellation ends the waiting and not the sending."""
-        task = self._start_sending(updates)
-        await asyncio.wait([task])
-        task.result()
+        if not self._is_started:
+            raise RuntimeError("this tool call was not reported yet: use it with `async with`")
+        await asyncio.shield(self._start_sending(reports))
 
-    def _start_sending(self, updates: Iterable[SessionUpdate]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(self._send_all(updates))
+    def _start_sending(self, reports: Reports) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(self._send(reports))
         _unfinished.add(task)
         task.add_done_callback(_finish)
         return task
 
-    async def _send_all(self, updates: Iterable[SessionUpdate]) -> None:
-        for update in updates:
-            await self._client.session_update(session_update(self._session_id, update))
+    async def _send(self, reports: Reports) -> None:
+        async with self._order:
+            for update, reported in reports:
+                await self._client.session_update(session_update(self._session_id, update))
+                self.reported = reported
 
 
 def _finish(task: asyncio.Task[None]) -> None:

@@ -7,7 +7,11 @@ from .call_messages import ask_permission
 from .content import audio, image, link, resource, terminal, text, tool_content
 from .diffs import diff
 from .notification import session_update
-from .permissions import PermissionAnswer, cancelled, permission_answer, permission_options, select, select_option
+from .permissions import (
+    PermissionAnswer,
+    permission_answer, permission_cancelled, permission_options,
+    select_permission, select_permission_option,
+)
 from .plan_entries import plan_entry
 from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
 from .session_info import title
@@ -35,13 +39,13 @@ __all__ = [
     "Terminal", "Thought", "ToolCall", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
-    "cancelled", "command", "commands", "config_options",
+    "command", "commands", "config_options",
     "diff",
     "idle", "image",
     "link",
-    "permission_answer", "permission_options", "plan", "plan_entry",
+    "permission_answer", "permission_cancelled", "permission_options", "plan", "plan_entry",
     "requires_action", "resource", "running",
-    "select", "select_option", "session_update",
+    "select_permission", "select_permission_option", "session_update",
     "terminal", "text", "title", "tool_call", "tool_content",
     "usage", "user_message",
     "whole_agent_message", "whole_agent_thought", "whole_user_message",

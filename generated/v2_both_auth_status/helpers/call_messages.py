@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from ..agent import RemoteClient
 from ..dispatch import ConnectionClosed
 from ..types import (
     PermissionOption,
     RequestPermissionRequest,
+    RequestPermissionResponse,
     RequestPermissionSubjectToolCall,
     SessionUpdate,
     SessionUpdateToolCallContentChunk,
@@ -29,6 +33,9 @@ __all__ = ["ask_permission"]
 CANCELLED: Final[ToolCallStatus] = "cancelled"
 """The status of a call that was cancelled."""
 
+_open: Final[MutableMapping[RemoteClient, list[str]]] = WeakKeyDictionary()
+"""The session ids of the questions in the foreground that are not answered yet, one for each."""
+
 
 def first_update(call: ToolCallUpdate) -> SessionUpdate:
     """The update that introduces a call."""
@@ -43,9 +50,11 @@ def first_update(call: ToolCallUpdate) -> SessionUpdate:
     )
 
 
-def content_updates(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> list[SessionUpdate]:
-    """The updates that append `added`."""
-    return [SessionUpdateToolCallContentChunk(tool_call_id=call.tool_call_id, content=each) for each in added]
+def appended(call: ToolCallUpdate, added: Sequence[ToolCallContent]) -> Iterator[tuple[SessionUpdate, ToolCallUpdate]]:
+    """The updates that append content, each with the call as it is then."""
+    for each in added:
+        call = replace(call, content=[*(call.content or ()), each])
+        yield SessionUpdateToolCallContentChunk(tool_call_id=call.tool_call_id, content=each), call
 
 
 async def ask_permission(
@@ -58,9 +67,11 @@ async def ask_permission(
 ) -> PermissionAnswer:
     """Ask for permission for a tool call, and wait for the answer; by default with `permission_options()`.
 
-    The state of the session is `requires_action` meanwhile, and `running` afterwards. Set `foreground` to False if the
-    call runs in the background, or if other work goes on: then the state stays as it is. The title of the question is
-    that of the call. Raises what `client.session_request_permission` raises.
+    The state of the session is `requires_action` meanwhile, and `running` when the last of its questions is answered.
+    Set `foreground` to False if the call runs in the background, or if other work goes on: then the state stays as it
+    is. It also stays if this is cancelled, because `idle` comes next; after a time-out of your own, send `running`.
+
+    The title of the question is that of the call. Raises what `client.session_request_permission` raises.
     """
     offered = list(options or permission_options())
     request = RequestPermissionRequest(
@@ -69,11 +80,24 @@ async def ask_permission(
         subject=RequestPermissionSubjectToolCall(tool_call=call),
         options=offered,
     )
-    if not foreground:
-        return permission_answer(offered, await client.session_request_permission(request))
-    await client.session_update(requires_action(session_id))
+    if foreground:
+        return permission_answer(offered, await _ask_in_foreground(client, request))
+    return permission_answer(offered, await client.session_request_permission(request))
+
+
+async def _ask_in_foreground(client: RemoteClient, request: RequestPermissionRequest) -> RequestPermissionResponse:
+    session_id = request.session_id
+    questions = _open.setdefault(client, [])
+    questions.append(session_id)
+    is_cancelled = False
     try:
-        return permission_answer(offered, await client.session_request_permission(request))
+        await client.session_update(requires_action(session_id))
+        return await client.session_request_permission(request)
+    except (asyncio.CancelledError, GeneratorExit):
+        is_cancelled = True
+        raise
     finally:
-        with contextlib.suppress(ConnectionClosed):  # the request has raised it already
-            await client.session_update(running(session_id))
+        questions.remove(session_id)
+        if session_id not in questions and not is_cancelled:
+            with contextlib.suppress(ConnectionClosed):  # the request has raised it already
+                await client.session_update(running(session_id))

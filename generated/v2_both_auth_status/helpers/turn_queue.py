@@ -14,6 +14,21 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("acp.turns")
 
 
+class _Join(asyncio.Future[None]):
+    """Waits for a worker. Cancelling the task that waits cancels the worker in the same moment, and is noted."""
+
+    def __init__(self, worker: asyncio.Task[Any]) -> None:
+        super().__init__()
+        self.was_cancelled = False
+        self._worker = worker
+        worker.add_done_callback(lambda _: self.set_result(None))
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Cancel the worker instead: it may clean up, and then this future is done."""
+        self.was_cancelled = True
+        return self._worker.cancel(msg)
+
+
 class Turn:
     """A prompt of a session: it waits for earlier ones, then its work runs, then it has ended."""
 
@@ -46,16 +61,21 @@ class Turn:
         """Run `work` as a task: cancelling it does not touch the task that waits here, which reports the end.
 
         Returns the result of `work`; None if the turn was cancelled and there is none. Raises what `work` raises,
-        unless the turn was cancelled: then errors are a consequence.
+        unless the turn was cancelled: then errors are a consequence. Raises `CancelledError` only if the task that
+        waits was cancelled; for `work` that cancels itself, it is a `RuntimeError`.
         """
         if self.is_cancelled:
             return None
         self._worker = worker = asyncio.Task(work)
+        join = _Join(worker)
         try:
-            return await worker
-        except asyncio.CancelledError:
+            await join
+            return worker.result()
+        except asyncio.CancelledError as error:
             if not self.is_cancelled:
-                raise
+                if join.was_cancelled:
+                    raise
+                raise RuntimeError("the work on a prompt has cancelled itself") from error
         except Exception:
             if not self.is_cancelled:
                 raise
@@ -71,7 +91,7 @@ class TurnQueue:
 
     def __init__(self) -> None:
         self._turns: dict[str, list[Turn]] = {}  # by session: the running one, then those that wait
-        self._closing: list[str] = []  # session ids, one for each call of `close`
+        self._closing: list[str] = []  # session ids, one for each call of `close`: several can wait at a time
 
     def cancel(self, session_id: str) -> None:
         """Cancel the running turn of a session and all prompts that wait for it. Nothing happens if there is none.
@@ -94,8 +114,16 @@ class TurnQueue:
         finally:
             self._closing.remove(session_id)
 
-    def is_running(self, session_id: str) -> bool:
-        """True while a turn of the session runs."""
+    async def close_all(self) -> None:
+        """Cancel all turns, and wait until they have ended."""
+        turns = [turn for turns in self._turns.values() for turn in turns]
+        for turn in turns:
+            turn.cancel()
+        if turns:
+            await asyncio.wait([turn.ended for turn in turns])
+
+    def has_turns(self, session_id: str) -> bool:
+        """True while a turn of the session runs or prompts wait."""
         return session_id in self._turns
 
     async def _enter(self, session_id: str) -> Turn:

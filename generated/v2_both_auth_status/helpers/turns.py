@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import ExitStack, suppress
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from ..agent import RemoteClient
@@ -20,36 +20,26 @@ from ..types import (
     SessionUpdate,
     SessionUpdateStateUpdateIdle,
     SessionUpdateStateUpdateIdleCancelled,
-    SessionUpdateStateUpdateIdleEndTurn,
     SessionUpdateStateUpdateIdleError,
-    SessionUpdateStateUpdateIdleMaxTokens,
-    SessionUpdateStateUpdateIdleMaxTurnRequests,
-    SessionUpdateStateUpdateIdleRefusal,
-    SessionUpdateStateUpdateRunning,
     SessionUpdateUserMessage,
-    UpdateSessionNotification,
 )
+from .notification import session_update
+from .states import idle_update, running
 from .turn_queue import Turn, TurnQueue, logger
 
 __all__ = ["Turns"]
 
-Reason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+Reason: TypeAlias = str
+"""A stop reason: of the protocol, or your own, which begins with an underscore."""
 Work: TypeAlias = Coroutine[Any, Any, Reason | SessionUpdateStateUpdateIdle | None]
-
-_IDLE: Final[Mapping[Reason | None, Callable[[], SessionUpdateStateUpdateIdle]]] = {
-    None: SessionUpdateStateUpdateIdleEndTurn,
-    "end_turn": SessionUpdateStateUpdateIdleEndTurn,
-    "max_tokens": SessionUpdateStateUpdateIdleMaxTokens,
-    "max_turn_requests": SessionUpdateStateUpdateIdleMaxTurnRequests,
-    "refusal": SessionUpdateStateUpdateIdleRefusal,
-    "cancelled": SessionUpdateStateUpdateIdleCancelled,
-}
 
 
 class Turns(TurnQueue):
     """Runs the turns of an agent; one object for all sessions of a connection.
 
-        self._turns = Turns(client)
+        def __init__(self, client: RemoteClient) -> None:
+            super().__init__(client)
+            self._turns = Turns(client)
 
         async def session_prompt(self, params: PromptRequest) -> PromptResponse:
             return await self._turns.run(params, self._work(params))
@@ -59,9 +49,14 @@ class Turns(TurnQueue):
 
         async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
             await self._turns.close(params.session_id)
+            return CloseSessionResponse()
 
         async def connection_closed(self, reason: ConnectionClosed) -> None:
             await self._turns.close_all()
+
+    Call `run` before the first `await` of the handler, and load a session inside `work`: a `session/cancel` that comes
+    earlier finds no turn, and has no effect. `connection_closed` is required: without it, turns run on after the
+    connection has ended.
 
     In a session, one turn runs at a time: a prompt waits for those before it. `session/cancel` cancels the prompts that
     came before it. Those that still wait fail with -32800, the running turn ends with `cancelled`.
@@ -76,7 +71,8 @@ class Turns(TurnQueue):
     async def run(self, params: PromptRequest, work: Work) -> PromptResponse:
         """Start a turn when the earlier prompts of the session have ended; returns the response with the message id.
 
-        The turn runs in the background: it sends the message of the user and `running`, runs `work`, and sends `idle`.
+        The message of the user is sent first, and what prevents that is raised: then there is no turn. The turn runs in
+        the background: it sends `running`, runs `work`, and sends `idle`.
         `work` returns the stop reason (None for `end_turn`) or the update `idle`. If the turn is cancelled, `work` is
         cancelled, or never started, and the reason is `cancelled`, even if `work` fails. Otherwise its exception makes
         the reason `error`: the client gets a `RequestError`, and no details of other exceptions, which are logged.
@@ -89,7 +85,8 @@ class Turns(TurnQueue):
             if turn.is_cancelled:
                 raise RequestCancelledError
             message = SessionUpdateUserMessage(message_id=uuid4().hex, content=params.prompt)
-            task = asyncio.Task(self._take(turn, message, work))
+            await self.send(turn.session_id, message)
+            task = asyncio.Task(self._take(turn, work))
             self._tasks.add(task)
             cleanup.callback(self._tasks.discard, task)
             at_end = cleanup.pop_all()
@@ -98,19 +95,16 @@ class Turns(TurnQueue):
 
     async def close_all(self) -> None:
         """Cancel all turns, and wait until they have ended. Call it in `connection_closed`."""
-        for session_id in self._turns:
-            self.cancel(session_id)
         for task in self._tasks:
             task.cancel()  # it may wait for a client that does not read
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await super().close_all()
 
     async def send(self, session_id: str, update: SessionUpdate) -> None:
         """Send an update. Override it to set `background` in state updates."""
-        await self._client.session_update(UpdateSessionNotification(session_id=session_id, update=update))
+        await self._client.session_update(session_update(session_id, update))
 
-    async def _take(self, turn: Turn, message: SessionUpdateUserMessage, work: Work) -> None:
-        end = await self._outcome(turn, message, work)
+    async def _take(self, turn: Turn, work: Work) -> None:
+        end = await self._outcome(turn, work)
         with suppress(ConnectionClosed):
             try:
                 await self.send(turn.session_id, end)
@@ -120,19 +114,16 @@ class Turns(TurnQueue):
                 logger.exception("the state `idle` cannot be sent as it is")
                 await self.send(turn.session_id, SessionUpdateStateUpdateIdleError())
 
-    async def _outcome(self, turn: Turn, message: SessionUpdateUserMessage, work: Work) -> SessionUpdateStateUpdateIdle:
+    async def _outcome(self, turn: Turn, work: Work) -> SessionUpdateStateUpdateIdle:
         error: RequestError = InternalError()
         try:
-            await self.send(turn.session_id, message)
-            await self.send(turn.session_id, SessionUpdateStateUpdateRunning())
+            await self.send(turn.session_id, running(turn.session_id).update)
             end = await turn.run(work)
             if turn.is_cancelled and not isinstance(end, SessionUpdateStateUpdateIdleCancelled):
                 end = "cancelled"
-            return _IDLE[end]() if end is None or isinstance(end, str) else end
-        except asyncio.CancelledError:
-            if turn.is_cancelled:
-                raise  # by `close_all`
-            logger.exception("the work on a prompt has cancelled itself")
+            if end is None:
+                end = "end_turn"
+            return idle_update(end) if isinstance(end, str) else end
         except RequestError as raised:
             error = raised
         except ConnectionClosed:

@@ -18,7 +18,9 @@ __all__ = ["Turns"]
 class Turns(TurnQueue):
     """Runs the turns of an agent; one object for all sessions of a connection.
 
-        self._turns = Turns()
+        def __init__(self, client: RemoteClient) -> None:
+            super().__init__(client)
+            self._turns = Turns()
 
         async def session_prompt(self, params: PromptRequest) -> PromptResponse:
             return await self._turns.run(params, self._work(params))
@@ -28,10 +30,15 @@ class Turns(TurnQueue):
 
         async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
             await self._turns.close(params.session_id)
+            return CloseSessionResponse()
+
+    Call `run` before the first `await` of the handler, and load a session inside `work`: a `session/cancel` that comes
+    earlier finds no turn, and has no effect.
 
     In a session, one turn runs at a time: a prompt waits for those before it. `session/cancel` cancels the prompts that
     came before it, running or waiting; they are answered with the stop reason `cancelled`. The runtime answers
-    `$/cancel_request`, and cancels all turns when the connection ends. Source: "Prompt Turn" of protocol 1.
+    `$/cancel_request`, and cancels all turns when the connection ends, without a call of `close_all`.
+    Source: "Prompt Turn" of protocol 1.
     """
 
     async def run(
@@ -41,7 +48,7 @@ class Turns(TurnQueue):
 
         `work` returns the stop reason (None for `end_turn`) or the response. If the turn is cancelled, `work` is
         cancelled, or never started, and the stop reason is `cancelled`, even if `work` fails. Otherwise its exception
-        is raised here.
+        is raised here; a `RuntimeError` if it has cancelled itself.
         """
         with closing(work):  # if it was never started
             turn = await self._enter(params.session_id)

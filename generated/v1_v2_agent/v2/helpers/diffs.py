@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from typing import Final
 
 from ..._base import UNSET
@@ -16,8 +16,8 @@ __all__ = ["diff"]
 _CONTEXT: Final = 3
 """Lines that are shown around a change, as git does."""
 
-_MAX_COMPARED: Final = 10**6
-"""Comparing takes seconds for large files, and blocks the event loop: above lines times lines, it is left out."""
+_MAX_STEPS: Final = 2 * 10**6
+"""Pairs of equal lines that are looked at. Lines that repeat take long, which would block the event loop."""
 
 
 def diff(path: str, old: str | None, new: str | None) -> ToolCallContentDiff:
@@ -81,13 +81,29 @@ def _groups(
     before: list[str], after: list[str], head: int, tail: int
 ) -> Iterator[list[tuple[str, int, int, int, int]]]:
     """The hunks as steps that turn `before` into `after`; their first `head` and last `tail` lines are the same."""
-    if len(before) * len(after) <= _MAX_COMPARED:
-        for group in SequenceMatcher(None, before, after).get_grouped_opcodes(_CONTEXT):
-            yield list(group)
-    else:
+    try:
+        groups = list(_Matcher(None, before, after).get_grouped_opcodes(_CONTEXT))
+    except _TooManyStepsError:
         i, j = len(before) - tail, len(after) - tail
         last = ("equal", i, len(before), j, len(after))
-        yield [("equal", 0, head, 0, head), ("replace", head, i, head, j), last]
+        groups = [[("equal", 0, head, 0, head), ("replace", head, i, head, j), last]]
+    yield from groups
+
+
+class _TooManyStepsError(Exception):
+    pass
+
+
+class _Matcher(SequenceMatcher[str]):
+    """Compares lines, and gives up with `_TooManyStepsError`."""
+
+    _steps = 0
+
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
+        self._steps += sum(1 + len(self.b2j.get(line, ())) for line in self.a[alo:ahi])
+        if self._steps > _MAX_STEPS:
+            raise _TooManyStepsError
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:

@@ -15,6 +15,7 @@ from ..types import (
     SessionUpdateStateUpdateIdleMaxTokens,
     SessionUpdateStateUpdateIdleMaxTurnRequests,
     SessionUpdateStateUpdateIdleNone,
+    SessionUpdateStateUpdateIdleOther,
     SessionUpdateStateUpdateIdleRefusal,
     SessionUpdateStateUpdateRequiresAction,
     SessionUpdateStateUpdateRunning,
@@ -34,6 +35,13 @@ _IDLE: Final[Mapping[str | None, Callable[[], SessionUpdateStateUpdateIdle]]] = 
 }
 
 
+def idle_update(stop_reason: str | None) -> SessionUpdateStateUpdateIdle:
+    """The update to `idle` with any stop reason, also one that this version does not know; None gives no reason."""
+    if known := _IDLE.get(stop_reason):
+        return known()
+    return SessionUpdateStateUpdateIdleOther(stop_reason=stop_reason or "")
+
+
 def running(session_id: str) -> UpdateParams:
     """The agent works in the foreground."""
     return session_update(session_id, SessionUpdateStateUpdateRunning())
@@ -49,4 +57,4 @@ def idle(
     stop_reason: Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"] | None = None,
 ) -> UpdateParams:
     """The agent is ready for a prompt; `stop_reason` is why its work ended, if there was any."""
-    return session_update(session_id, _IDLE[stop_reason]())
+    return session_update(session_id, idle_update(stop_reason))

@@ -4,7 +4,11 @@
 
 # fmt: off
 from .content import audio, image, link, resource, terminal, text, tool_content
-from .permissions import PermissionAnswer, cancelled, permission_answer, permission_options, select, select_option
+from .permissions import (
+    PermissionAnswer,
+    permission_answer, permission_cancelled, permission_options,
+    select_permission, select_permission_option,
+)
 from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
 from .session_state import SessionChange, SessionEntry, SessionState, ToolCall
 
@@ -17,12 +21,11 @@ __all__ = [
     "Thought", "ToolCall",
     "Usage", "UserMessage",
     "audio",
-    "cancelled",
     "image",
     "link",
-    "permission_answer", "permission_options",
+    "permission_answer", "permission_cancelled", "permission_options",
     "resource",
-    "select", "select_option",
+    "select_permission", "select_permission_option",
     "terminal", "text", "tool_content",
 ]
 # fmt: on

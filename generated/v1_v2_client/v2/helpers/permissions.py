@@ -17,7 +17,14 @@ from ..types import (
     RequestPermissionResponse,
 )
 
-__all__ = ["PermissionAnswer", "cancelled", "permission_answer", "permission_options", "select", "select_option"]
+__all__ = [
+    "PermissionAnswer",
+    "permission_answer",
+    "permission_cancelled",
+    "permission_options",
+    "select_permission",
+    "select_permission_option",
+]
 
 _USUAL: Final[tuple[PermissionOptionKind, ...]] = ("allow_once", "reject_once")
 _NAMES: Final[Mapping[str, str]] = {
@@ -78,23 +85,23 @@ def _chosen(options: Iterable[PermissionOption], response: RequestPermissionResp
 # --- The client's side -----------------------------------------------------------------------------------------------
 
 
-def select(params: RequestPermissionRequest, *kinds: PermissionOptionKind) -> RequestPermissionResponse:
+def select_permission(params: RequestPermissionRequest, *kinds: PermissionOptionKind) -> RequestPermissionResponse:
     """The answer that chooses the first option of the first of these kinds that the agent offers.
 
-    If it offers none of them, the answer is `cancelled()`: the agent must not proceed then.
+    If it offers none of them, the answer is `permission_cancelled()`: the agent must not proceed then.
     """
     for kind in kinds:
         for option in params.options:
             if option.kind == kind:
-                return select_option(option.option_id)
-    return cancelled()
+                return select_permission_option(option.option_id)
+    return permission_cancelled()
 
 
-def select_option(option_id: str) -> RequestPermissionResponse:
+def select_permission_option(option_id: str) -> RequestPermissionResponse:
     """The answer that chooses the option with this id."""
     return RequestPermissionResponse(outcome=RequestPermissionOutcomeSelected(option_id=option_id))
 
 
-def cancelled() -> RequestPermissionResponse:
+def permission_cancelled() -> RequestPermissionResponse:
     """The answer if the user has chosen nothing, or if the turn was cancelled."""
     return RequestPermissionResponse(outcome=RequestPermissionOutcomeCancelled())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .acp import v1
-from .acp.v1.helpers import cancelled, select_option, text
+from .acp.v1.helpers import permission_cancelled, select_permission_option, text
 from .screen import Screen
 
 
@@ -52,4 +52,4 @@ class ClientV1(v1.Client):
         """Ask the user; no answer allows nothing."""
         options = {option.option_id: option.name for option in params.options}
         chosen = await self._screen.choose(params.tool_call.title, options)
-        return cancelled() if chosen is None else select_option(chosen)
+        return permission_cancelled() if chosen is None else select_permission_option(chosen)

@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from .acp import ConnectionClosed, v2
-from .acp.v2.helpers import cancelled, select_option, text
+from .acp.v2.helpers import permission_cancelled, select_permission_option, text
 from .screen import Screen
 
 
@@ -67,7 +67,7 @@ class ClientV2(v2.Client):
         """Ask the user; no answer allows nothing."""
         options = {option.option_id: option.name for option in params.options}
         chosen = await self._screen.choose(params.title, options)
-        return cancelled() if chosen is None else select_option(chosen)
+        return permission_cancelled() if chosen is None else select_permission_option(chosen)
 
 
 def _reason(idle: v2.SessionUpdateStateUpdateIdle) -> str:

@@ -39,7 +39,7 @@ from .acp import (
     UpdateSessionNotification,
     spawn_agent,
 )
-from .acp.helpers import cancelled, select_option, text
+from .acp.helpers import permission_cancelled, select_permission_option, text
 from .terminal import Keyboard, on_interrupt
 
 
@@ -87,7 +87,7 @@ class Chat(Client):
         try:
             return await self._choose(params.title, params.options)
         except asyncio.CancelledError:
-            return cancelled()  # the user has cancelled the prompt, or the agent its question
+            return permission_cancelled()  # the user has cancelled the prompt, or the agent its question
         finally:
             self._questions.discard(question)
 
@@ -97,8 +97,8 @@ class Chat(Client):
             print(f"  {number}  {option.name}")
         while (line := await self._keyboard.ask("number> ")) is not None:
             if line.isdecimal() and 1 <= int(line) <= len(options):
-                return select_option(options[int(line) - 1].option_id)
-        return cancelled()
+                return select_permission_option(options[int(line) - 1].option_id)
+        return permission_cancelled()
 
     # --- What the user does ---
 
