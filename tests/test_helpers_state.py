@@ -24,7 +24,7 @@ from tests.session_traffic import Traffic, after, as_json, feed, new_state, reco
 from tests.support import REPOSITORY, Packages, import_folder, package_folder
 
 SEQUENCES = 300
-MANY_SEQUENCES = 10_000
+MANY_SEQUENCES = 5_000
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 
 

@@ -355,4 +355,4 @@ def test_some_races(packages: Packages, sources: SchemaChoice) -> None:
 @BOTH
 @pytest.mark.full
 def test_many_races(packages: Packages, sources: SchemaChoice) -> None:
-    hold_races(packages(sources), range(2_000))
+    hold_races(packages(sources), range(1_000))

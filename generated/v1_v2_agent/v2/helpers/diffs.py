@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
 from typing import Final
@@ -82,7 +83,7 @@ def _groups(
 ) -> Iterator[list[tuple[str, int, int, int, int]]]:
     """The hunks as steps that turn `before` into `after`; their first `head` and last `tail` lines are the same."""
     try:
-        groups = list(_Matcher(None, before, after).get_grouped_opcodes(_CONTEXT))
+        groups = list(_Matcher(before, after).get_grouped_opcodes(_CONTEXT))
     except _TooManyStepsError:
         i, j = len(before) - tail, len(after) - tail
         last = ("equal", i, len(before), j, len(after))
@@ -97,11 +98,16 @@ class _TooManyStepsError(Exception):
 class _Matcher(SequenceMatcher[str]):
     """Compares lines, and gives up with `_TooManyStepsError`."""
 
-    _steps = 0
+    def __init__(self, before: list[str], after: list[str]) -> None:
+        super().__init__(None, before, after)
+        most = len(after) // 100 + 1 if len(after) >= 200 else len(after)  # it does not look for more frequent lines
+        counts = {line: count for line, count in Counter(after).items() if count <= most}
+        self._steps = [1 + counts.get(line, 0) for line in before]
+        self._left = _MAX_STEPS
 
     def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
-        self._steps += sum(1 + len(self.b2j.get(line, ())) for line in self.a[alo:ahi])
-        if self._steps > _MAX_STEPS:
+        self._left -= sum(self._steps[alo:ahi])
+        if self._left < 0:
             raise _TooManyStepsError
         return super().find_longest_match(alo, ahi, blo, bhi)
 
