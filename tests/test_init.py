@@ -446,6 +446,7 @@ def test_the_client_talks_to_the_agent(
 
 
 @pytest.mark.parametrize("role", ROLES)
+@pytest.mark.full
 def test_the_project_is_formatted(projects: Projects, role: str) -> None:
     options = ["--check", "--quiet", "--diff", "--force-exclude", "/acp/"]
     for protocols in ((1,), (2,), BOTH):
