@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from acpgen.pipeline import Built, Timings
 
 _TOLD = {"extension-partial"}
-"""Notes that are printed without --verbose: the user has given for what they say is left out."""
+"""Notes that are printed without --verbose: the user asked for what they leave out."""
 
 EXAMPLES = """
 **Examples**

@@ -58,7 +58,7 @@ def show_command(
 
 
 def _described(name: str, describers: Sequence[Describer]) -> list[Description]:
-    """What a name means in any of the protocols. Raises `InputError` if it means nothing in all of them."""
+    """Describe a name in each protocol that knows it. Raises `InputError` if none does."""
     from acpgen.diagnostics import InputError
 
     entries, errors = list[Any](), list[InputError]()

@@ -39,7 +39,7 @@ from acpgen.ir.usage import NO_USES, TypeUsage, Uses
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
 from acpgen.schema.walk import definition_pointer, schema_map
-from acpgen.show.examples import Example, example_of
+from acpgen.show.example_values import Example, example_of
 from acpgen.text import cut, did_you_mean
 
 

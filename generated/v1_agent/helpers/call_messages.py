@@ -54,7 +54,7 @@ async def ask_permission(
     call: ToolCallUpdate,
     *,
     options: Sequence[PermissionOption] | None = None,
-    foreground: bool = True,  # noqa: ARG001 (so that an agent is the same in both protocols)
+    foreground: bool = True,  # so that the code of an agent is the same in both protocols
 ) -> PermissionAnswer:
     """Ask for permission for a tool call, and wait for the answer; by default with `permission_options()`.
 
