@@ -1,0 +1,69 @@
+"""The messages of a connection over HTTP or WebSocket, as objects: what routes them is not parsed a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from .limits import MAX_DEPTH, is_light, is_too_deep, weigh
+from .options import ConnectionOptions
+from .sessions import SESSION_RULES
+from .transport import MessageTooLarge
+
+CONNECTION_HEADER: Final = "acp-connection-id"
+SESSION_HEADER: Final = "acp-session-id"
+
+
+class Encoded(bytes):
+    """A message as it is sent, with the object that it was encoded from."""
+
+    message: Mapping[str, Any]
+
+
+def keep_objects(options: ConnectionOptions, on_received: Callable[[Any], object] | None = None) -> ConnectionOptions:
+    """The same options; `dumps` returns `Encoded`, and `on_received` is called with what `loads` returns."""
+
+    def dumps(message: Any) -> bytes:
+        line = Encoded(options.dumps(message))
+        line.message = message
+        return line
+
+    def loads(line: bytes) -> Any:
+        message = options.loads(line)
+        if on_received is not None:
+            on_received(message)
+        return message
+
+    return replace(options, dumps=dumps, loads=options.loads if on_received is None else loads)
+
+
+def object_of(line: bytes) -> Mapping[str, Any]:
+    """The object that a message of this side was encoded from."""
+    return line.message if isinstance(line, Encoded) else {}
+
+
+def parse(line: bytes, options: ConnectionOptions) -> Any:
+    """Parse a message of the peer, within the limits of the connection.
+
+    Raises `MessageTooLarge`, and what `loads` raises, which may be any exception.
+    """
+    limit = options.max_in_flight_bytes
+    if len(line) > options.max_message_bytes:
+        raise MessageTooLarge(f"more than {options.max_message_bytes} bytes (max_message_bytes)")
+    if not is_light(line, limit) and weigh(line) > limit:
+        raise MessageTooLarge(f"more than {limit} bytes of memory (max_in_flight_bytes)")
+    if is_too_deep(line):
+        raise MessageTooLarge(f"nested more than {MAX_DEPTH} deep")
+    return options.loads(line)
+
+
+def session_in(value: Any) -> str | None:
+    """The session that params or a result name."""
+    found = value.get(SESSION_RULES.key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def is_id(value: Any) -> bool:
+    """True if `value` can be the id of a request whose response is awaited."""
+    return type(value) in (int, str)

@@ -1,0 +1,280 @@
+"""The host of remote connections: which requests may pass, the connections that there are, and when they end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, MutableMapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from .dispatch import ConnectionClosed
+from .envelope import keep_objects
+from .log import logger
+from .options import ConnectionOptions
+from .stdio import AnyFactory, serve_agent
+from .streamable import HttpTransport, ServerTransport, SocketTransport, Stream
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] | None]"
+"""Returns who sends a request, from its ASGI scope; None refuses it."""
+
+T = TypeVar("T", bound=ServerTransport)
+
+METHODS: Final = ("POST", "GET", "DELETE")
+
+client_identity: ContextVar[Hashable] = ContextVar("client_identity", default=None)
+"""What `authorize` returned for the connection: for the factory and the handlers of the agent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteLimits:
+    """The limits of a server. Those on messages are in `ConnectionOptions`."""
+
+    max_connections: int = 1024
+    """The most connections."""
+    max_connections_per_identity: int = 64
+    """The most connections for one result of `authorize`; without `authorize`, of all clients."""
+    max_sessions: int = 64
+    """The most sessions of a connection; each has one stream at most."""
+    idle_seconds: float = 60.0
+    """A connection over HTTP is closed after so many seconds without a stream and a request, a WebSocket after so many
+    before its first message."""
+    stall_seconds: float = 60.0
+    """A connection is closed if the client takes nothing for so long although something waits for it. A request may
+    take as long to arrive, and the response to the first one to be ready."""
+    keep_alive_seconds: float = 15.0
+    """After so many seconds, a comment is sent on a stream on which nothing else was."""
+
+
+class Refusal(Exception):
+    """The status and the text with which a request is refused."""
+
+    def __init__(self, status: HTTPStatus, text: str = "", *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text or status.phrase
+        self.headers = headers
+
+
+class Gone(Exception):
+    """The client has gone before its request was complete."""
+
+
+@dataclass(eq=False)
+class Entry(Generic[T]):
+    """A connection: its transport, who it belongs to, and the task that serves it once there is one."""
+
+    key: str
+    transport: T
+    identity: Hashable
+    task: asyncio.Task[None] | None = None
+
+
+class Headers:
+    """The headers of a request."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._all: list[tuple[bytes, bytes]] = [(name.lower(), value) for name, value in scope["headers"]]
+
+    def get(self, name: str) -> str | None:
+        """The value of a header. Raises `Refusal` if there are two."""
+        found = [value for key, value in self._all if key == name.encode()]
+        if len(found) > 1:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"More than one header {name}")
+        return found[0].decode("latin-1").strip() if found else None
+
+    def media_types(self, name: str) -> list[bytes]:
+        """The media types of a header, without their parameters."""
+        values = b",".join(value for key, value in self._all if key == name.encode())
+        return [each.split(b";")[0].strip().lower() for each in values.split(b",")]
+
+
+class Gate:
+    """The checks of a request before anything is done for it."""
+
+    def __init__(
+        self,
+        path: str | None,
+        hosts: Collection[str],
+        origins: Collection[str],
+        authorize: Authorize | None,
+        *,
+        allow_http1: bool,
+    ) -> None:
+        self._path = path
+        self._hosts = {host.lower() for host in hosts}
+        self._origins = set(origins)
+        self._authorize = authorize
+        self._allow_http1 = allow_http1
+
+    async def check(self, scope: Scope, headers: Headers) -> Hashable:
+        """Returns who sends the request. Raises `Refusal`."""
+        if self._path is not None and scope["path"] != self._path:
+            raise Refusal(HTTPStatus.NOT_FOUND)
+        if scope["type"] == "http":
+            self._check_http(scope)
+        self._check_source(headers)
+        return await self._identify(scope)
+
+    def _check_http(self, scope: Scope) -> None:
+        if scope["method"] not in METHODS:
+            allowed = (b"allow", ", ".join(METHODS).encode())
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "", allowed)
+        if scope["http_version"].startswith("1") and not self._allow_http1:
+            raise Refusal(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/2 is required")
+
+    def _check_source(self, headers: Headers) -> None:
+        host = (headers.get("host") or "").lower()
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if name not in self._hosts and "*" not in self._hosts:
+            raise Refusal(HTTPStatus.FORBIDDEN, "This host is not allowed")
+        origin = headers.get("origin")
+        if origin is not None and origin not in self._origins and "*" not in self._origins:
+            raise Refusal(HTTPStatus.FORBIDDEN, "This origin is not allowed")
+
+    async def _identify(self, scope: Scope) -> Hashable:
+        if self._authorize is None:
+            return None
+        found = self._authorize(scope)
+        identity: Hashable = await found if inspect.isawaitable(found) else found
+        if identity is None:
+            raise Refusal(HTTPStatus.UNAUTHORIZED, "", (b"www-authenticate", b"Bearer"))
+        return identity
+
+
+class Server:
+    """The connections of an application, and the tasks that serve them."""
+
+    def __init__(self, factory: AnyFactory, limits: RemoteLimits, options: ConnectionOptions) -> None:
+        self._factory = factory
+        self.limits = limits
+        self.options = keep_objects(options)
+        self._entries: dict[str, Entry[Any]] = {}
+        self._by_identity: Counter[Hashable] = Counter()
+        self._readers: set[Stream] = set()
+        self._watcher: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    # --- Connections ---------------------------------------------------------------------------------------------
+
+    def reserve(self, transport: T, identity: Hashable) -> Entry[T]:
+        """Make a connection that is not served yet. Raises `Refusal` at the limits."""
+        if self._is_closing:
+            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "The server is closing")
+        if len(self._entries) >= self.limits.max_connections:
+            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections")
+        if self._by_identity[identity] >= self.limits.max_connections_per_identity:
+            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many connections")
+        entry = Entry(secrets.token_hex(16), transport, identity)
+        self._entries[entry.key] = entry
+        self._by_identity[identity] += 1
+        if self._watcher is None:
+            self._watcher = asyncio.create_task(self._watch())
+        return entry
+
+    def find(self, key: str | None, identity: Hashable) -> Entry[HttpTransport]:
+        """The connection over HTTP with this id. Raises `Refusal`."""
+        if key is None:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
+        entry = self._entries.get(key)
+        if entry is None or entry.identity != identity or not isinstance(entry.transport, HttpTransport):
+            raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Connection-Id")
+        return entry
+
+    def serve(self, entry: Entry[Any]) -> asyncio.Task[None]:
+        """Start the agent of a connection; returns the task, which never raises."""
+        token = client_identity.set(entry.identity)  # tasks inherit it
+        try:
+            entry.task = asyncio.create_task(self._serve(entry))
+        finally:
+            client_identity.reset(token)
+        self._tasks.add(entry.task)
+        entry.task.add_done_callback(self._tasks.discard)
+        return entry.task
+
+    async def _serve(self, entry: Entry[Any]) -> None:
+        try:
+            await serve_agent(self._factory, entry.transport, options=self.options)
+        except ConnectionClosed:
+            pass
+        except Exception:
+            logger.exception("a connection has failed")
+        finally:
+            self.discard(entry)
+
+    def discard(self, entry: Entry[Any]) -> None:
+        """Forget a connection."""
+        if self._entries.pop(entry.key, None) is not None:
+            self._by_identity[entry.identity] -= 1
+            if not self._by_identity[entry.identity]:
+                del self._by_identity[entry.identity]
+
+    async def close(self) -> None:
+        """Take no more connections, end those that there are, and wait until their agents have finished."""
+        self._is_closing = True
+        for entry in list(self._entries.values()):
+            if isinstance(entry.transport, SocketTransport):
+                entry.transport.close_code = 1001
+            entry.transport.end()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # --- Clients that are slow or have gone ------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def reading(self, stream: Stream, task: asyncio.Task[None]) -> Iterator[None]:
+        """While a GET request reads a stream."""
+        stream.reader = task
+        self._readers.add(stream)
+        try:
+            yield
+        finally:
+            stream.reader = None
+            self._readers.discard(stream)
+
+    async def _watch(self) -> None:
+        limits = self.limits
+        pause = min(1.0, limits.idle_seconds / 4, limits.stall_seconds / 4, limits.keep_alive_seconds / 4)
+        loop = asyncio.get_running_loop()
+        next_comment = loop.time()
+        while self._entries or self._readers:
+            await asyncio.sleep(pause)
+            now = loop.time()
+            for entry in list(self._entries.values()):
+                if entry.task is not None and self._is_lost(entry.transport, now):
+                    logger.info("a connection is closed: the client has gone, or reads too slowly")
+                    entry.task.cancel()
+            for stream in list(self._readers):
+                if self._is_stuck(stream.stuck_since, now) and stream.reader is not None:
+                    stream.reader.cancel()
+            if now >= next_comment:
+                next_comment = now + limits.keep_alive_seconds
+                for stream in self._readers:
+                    stream.keep_alive()
+        self._watcher = None
+
+    def _is_stuck(self, since: float | None, now: float) -> bool:
+        return since is not None and now - since > self.limits.stall_seconds
+
+    def _is_lost(self, transport: ServerTransport, now: float) -> bool:
+        is_idle = now - transport.last_used > self.limits.idle_seconds
+        match transport:
+            case HttpTransport():
+                streams = list(transport.streams)
+                if any(self._is_stuck(stream.stuck_since, now) for stream in streams):
+                    return True
+                return is_idle and not any(stream.reader for stream in streams)
+            case SocketTransport():
+                return self._is_stuck(transport.stuck_since, now) or (is_idle and not transport.has_received)
+            case _:
+                return False
