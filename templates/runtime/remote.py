@@ -1,20 +1,23 @@
 """Connects a client to an agent on the network, over Streamable HTTP or WebSocket.
 
-    async with connect_http(MyClient, "https://agent.example.com/acp") as agent:
+    async with connect_websocket(MyClient, "wss://agent.example.com/acp") as agent:
         ...
 
-This module needs Python 3.11 and httpx2 with HTTP/2 and WebSocket (`pip install "httpx2[http2,ws]"`). Nothing else in
-the package imports it. TLS, proxies, headers, query parameters, cookies and time-outs are those of an
-`httpx2.AsyncClient`: pass one to set them. Source: RFD "Streamable HTTP & WebSocket Transport".
+WebSocket needs `pip install "websockets>=15"`. Streamable HTTP needs Python 3.11 and `pip install "httpx2[http2]"`. Each
+library is imported by the first connection that needs it, and by nothing else in the package. TLS, proxies, headers,
+time-outs and authentication are settings of these libraries, which a caller may pass.
+
+Source: RFD "Streamable HTTP & WebSocket Transport".
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, overload
+from http.cookiejar import CookieJar
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from .envelope import keep_objects
 from .options import ConnectionOptions
@@ -22,20 +25,13 @@ from .spawn import AgentConnection
 from .transport import Transport
 from .versions import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 
-try:
-    import httpx2
-
-    from .remote_http import HttpClientTransport, WebSocketOnly
+if TYPE_CHECKING:
+    from .remote_http import HttpClientTransport
     from .remote_socket import SocketClientTransport
-except ImportError as error:
-    raise ImportError(
-        'connections to an agent on the network need Python 3.11, and: pip install "httpx2[http2,ws]"'
-    ) from error
 
 __all__ = ["connect_http", "connect_url", "connect_websocket"]
 
 _SILENCE_SECONDS: Final = 60.0
-_PING_SECONDS: Final = 20.0
 
 
 @overload
@@ -44,7 +40,8 @@ def connect_http(
     url: str,
     *,
     params: Mapping[int, AnyParams],
-    client: httpx2.AsyncClient | None = None,
+    cookies: CookieJar | None = None,
+    settings: Mapping[str, Any] | None = None,
     silence_seconds: float | None = _SILENCE_SECONDS,
     options: ConnectionOptions | None = None,
 ) -> AnyConnection: ...
@@ -53,7 +50,8 @@ def connect_http(
     factory: ClientFactory[C],
     url: str,
     *,
-    client: httpx2.AsyncClient | None = None,
+    cookies: CookieJar | None = None,
+    settings: Mapping[str, Any] | None = None,
     silence_seconds: float | None = _SILENCE_SECONDS,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[C]: ...
@@ -62,36 +60,48 @@ def connect_http(
     url: str,
     *,
     params: Mapping[int, Any] | None = None,
-    client: httpx2.AsyncClient | None = None,
+    cookies: CookieJar | None = None,
+    settings: Mapping[str, Any] | None = None,
     silence_seconds: float | None = _SILENCE_SECONDS,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[Any]:
     """Connect to the agent at `url` over Streamable HTTP; the end of the block closes the connection.
 
-    `factory`, `params` and the block are those of `connect`. The client that is made without `client` speaks HTTP/2;
-    where `url` has no TLS, the server has to know. The connection is lost if nothing arrives on a stream for
-    `silence_seconds`: servers send a comment every 15 seconds. None waits forever.
+    `factory`, `params` and the block are those of `connect`. `settings` are arguments for `httpx2.AsyncClient`, such as
+    `headers` or `verify`; without any, it speaks HTTP/2, even where `url` has no TLS. `cookies` keeps the server's
+    cookies: pass the same jar when you connect again, and a load balancer finds the same server.
 
-    Calls raise `ConnectionClosed` once the connection is lost. Messages that were under way are lost with it: connect
-    again, and load or resume the session. A message of the server that exceeds `max_message_bytes` ends the connection.
+    The connection is lost if nothing arrives on a stream for `silence_seconds`: servers send a comment every 15
+    seconds. None waits forever. Once it is lost, calls raise `ConnectionClosed`, and messages that were under way are
+    lost: connect again, and load or resume the session. A message of the server that exceeds `max_message_bytes` ends
+    the connection.
     """
     options = options or ConnectionOptions()
-    transport = HttpClientTransport(url, options, silence_seconds)
-    opening = _open_http(transport, url, client)
+    transport = _make_http(url, options, silence_seconds)
+    opening = _open_http(transport, _http_settings(url, cookies, settings))
     return AgentConnection(factory, opening, keep_objects(options, transport.see), params)
 
 
 @contextlib.asynccontextmanager
-async def _open_http(
-    transport: HttpClientTransport, url: str, client: httpx2.AsyncClient | None
-) -> AsyncGenerator[Transport, None]:
-    async with _own_or(client, **_http_settings(url)) as transport.client:
+async def _open_http(transport: HttpClientTransport, settings: Mapping[str, Any]) -> AsyncGenerator[Transport, None]:
+    from httpx2 import AsyncClient
+
+    async with AsyncClient(**settings) as transport.client:
         yield transport
 
 
-def _http_settings(url: str) -> dict[str, bool]:
-    """HTTP/2 in any case: over TLS the server agrees to it, without TLS it has to know."""
-    return {"http1": not url.startswith("http://"), "http2": True}
+def _make_http(url: str, options: ConnectionOptions, silence_seconds: float | None) -> HttpClientTransport:
+    try:
+        from .remote_http import HttpClientTransport
+    except ImportError as error:
+        raise ImportError('Streamable HTTP needs Python 3.11, and: pip install "httpx2[http2]"') from error
+    return HttpClientTransport(url, options, silence_seconds)
+
+
+def _http_settings(url: str, cookies: CookieJar | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """HTTP/2 is agreed on over TLS; without TLS, the server has to know."""
+    versions = {"http1": not url.startswith("http://"), "http2": True}
+    return {**versions, **(settings or {}), **({} if cookies is None else {"cookies": cookies})}
 
 
 @overload
@@ -100,9 +110,8 @@ def connect_websocket(
     url: str,
     *,
     params: Mapping[int, AnyParams],
-    client: httpx2.AsyncClient | None = None,
-    subprotocols: Sequence[str] = (),
-    ping_seconds: float | None = _PING_SECONDS,
+    cookies: CookieJar | None = None,
+    settings: Mapping[str, Any] | None = None,
     options: ConnectionOptions | None = None,
 ) -> AnyConnection: ...
 @overload
@@ -110,9 +119,8 @@ def connect_websocket(
     factory: ClientFactory[C],
     url: str,
     *,
-    client: httpx2.AsyncClient | None = None,
-    subprotocols: Sequence[str] = (),
-    ping_seconds: float | None = _PING_SECONDS,
+    cookies: CookieJar | None = None,
+    settings: Mapping[str, Any] | None = None,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[C]: ...
 def connect_websocket(
@@ -120,31 +128,31 @@ def connect_websocket(
     url: str,
     *,
     params: Mapping[int, Any] | None = None,
-    client: httpx2.AsyncClient | None = None,
-    subprotocols: Sequence[str] = (),
-    ping_seconds: float | None = _PING_SECONDS,
+    cookies: CookieJar | None = None,
+    settings: Mapping[str, Any] | None = None,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[Any]:
     """Connect to the agent at `url` over WebSocket; the end of the block closes the connection.
 
-    `factory`, `params` and the block are those of `connect`. A `client` must not offer HTTP/2 (`http2=False`).
-    `subprotocols` are offered to the server. A ping is sent every `ping_seconds`; the connection is lost if no answer
-    arrives within as many. None sends none.
+    `factory`, `params`, `cookies` and the block are those of `connect_http`. `settings` are arguments for
+    `websockets.connect`, such as `additional_headers`, `subprotocols`, `ssl` or `proxy`. Messages are not compressed
+    without `compression="deflate"`. A ping is sent every 20 seconds, and the connection is lost if no answer arrives
+    within as many (`ping_interval`, `ping_timeout`).
 
-    Entering the block raises `ConnectionClosed` if the server refuses; later, the same holds as for `connect_http`.
+    Entering the block raises `ConnectionClosed` if the server refuses.
     """
     options = options or ConnectionOptions()
-    transport = SocketClientTransport(url, subprotocols, ping_seconds, options)
-    return AgentConnection(factory, _open_socket(transport, client), options, params)
+    return AgentConnection(factory, _open_socket(url, cookies, settings, options), options, params)
 
 
-@contextlib.asynccontextmanager
-async def _open_socket(
-    transport: SocketClientTransport, client: httpx2.AsyncClient | None, **settings: Any
-) -> AsyncGenerator[Transport, None]:
-    async with _own_or(client, **settings) as transport.client:
-        await transport.open()
-        yield transport
+def _open_socket(
+    url: str, cookies: CookieJar | None, settings: Mapping[str, Any] | None, options: ConnectionOptions
+) -> AbstractAsyncContextManager[SocketClientTransport]:
+    try:
+        from .remote_socket import open_socket
+    except ImportError as error:
+        raise ImportError('WebSocket needs: pip install "websockets>=15"') from error
+    return open_socket(url, CookieJar() if cookies is None else cookies, settings or {}, options)
 
 
 @overload
@@ -153,7 +161,8 @@ def connect_url(
     url: str,
     *,
     params: Mapping[int, AnyParams],
-    settings: Mapping[str, Any] | None = None,
+    cookies: CookieJar | None = None,
+    headers: Mapping[str, str] | None = None,
     options: ConnectionOptions | None = None,
 ) -> AnyConnection: ...
 @overload
@@ -161,7 +170,8 @@ def connect_url(
     factory: ClientFactory[C],
     url: str,
     *,
-    settings: Mapping[str, Any] | None = None,
+    cookies: CookieJar | None = None,
+    headers: Mapping[str, str] | None = None,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[C]: ...
 def connect_url(
@@ -169,48 +179,46 @@ def connect_url(
     url: str,
     *,
     params: Mapping[int, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    cookies: CookieJar | None = None,
+    headers: Mapping[str, str] | None = None,
     options: ConnectionOptions | None = None,
 ) -> AgentConnection[Any]:
     """Connect to the agent at `url` by what the URL says; the end of the block closes the connection.
 
-    "ws" and "wss" stand for WebSocket. For "http" and "https", Streamable HTTP is tried first, and WebSocket if the
-    server has no Streamable HTTP. `settings` are arguments for each `httpx2.AsyncClient` that is made, like `headers`.
+    "ws" and "wss" stand for WebSocket. For "http" and "https", Streamable HTTP is tried first, and then WebSocket if
+    the server has no Streamable HTTP. `headers` go with each request.
     """
-    options, settings = options or ConnectionOptions(), settings or {}
-    socket = SocketClientTransport(url, (), _PING_SECONDS, options)
+    options, cookies = options or ConnectionOptions(), CookieJar() if cookies is None else cookies
+    socket = _open_socket(url, cookies, {"additional_headers": headers}, options)
     if url.startswith(("ws://", "wss://")):
-        return AgentConnection(factory, _open_socket(socket, None, **settings), options, params)
-    http = HttpClientTransport(url, options, _SILENCE_SECONDS)
-    opening = _open_either(http, socket, {**_http_settings(url), **settings}, settings)
+        return AgentConnection(factory, socket, options, params)
+    http = _make_http(url, options, _SILENCE_SECONDS)
+    opening = _open_either(http, _http_settings(url, cookies, {"headers": headers}), socket)
     return AgentConnection(factory, opening, keep_objects(options, http.see), params)
 
 
 @contextlib.asynccontextmanager
 async def _open_either(
     http: HttpClientTransport,
-    socket: SocketClientTransport,
-    http_settings: Mapping[str, Any],
-    socket_settings: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    socket: AbstractAsyncContextManager[SocketClientTransport],
 ) -> AsyncGenerator[Transport, None]:
-    async with (
-        httpx2.AsyncClient(**http_settings) as http.client,
-        httpx2.AsyncClient(**socket_settings) as socket.client,
-    ):
-        yield _EitherTransport(http, socket)
-
-
-def _own_or(client: httpx2.AsyncClient | None, **settings: Any) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
-    """The client of the caller, which stays open, or a new one."""
-    return httpx2.AsyncClient(**settings) if client is None else contextlib.nullcontext(client)
+    async with _open_http(http, settings), contextlib.AsyncExitStack() as stack:
+        yield _EitherTransport(http, socket, stack)
 
 
 class _EitherTransport:
     """Streamable HTTP, or WebSocket if the server refuses the first message because it has no Streamable HTTP."""
 
-    def __init__(self, http: HttpClientTransport, socket: SocketClientTransport) -> None:
+    def __init__(
+        self,
+        http: HttpClientTransport,
+        socket: AbstractAsyncContextManager[SocketClientTransport],
+        stack: contextlib.AsyncExitStack,
+    ) -> None:
         self._http = http
         self._socket = socket
+        self._stack = stack
         self._lock = asyncio.Lock()
         self._chosen: asyncio.Future[Transport] = asyncio.get_running_loop().create_future()
 
@@ -227,17 +235,19 @@ class _EitherTransport:
         await self._chosen.result().write(message)
 
     async def _choose(self, message: bytes) -> None:
+        from .remote_http import WebSocketOnly
+
         transport: Transport = self._http
         try:
             await self._http.write(message)
         except WebSocketOnly:
-            await self._socket.open()
-            transport = self._socket
+            transport = await self._stack.enter_async_context(self._socket)
             await transport.write(message)
         self._chosen.set_result(transport)
 
     async def close(self) -> None:
-        """Close both."""
-        self._chosen.cancel()
-        await self._http.close()
-        await self._socket.close()
+        """Close what was chosen."""
+        if self._chosen.done():
+            await self._chosen.result().close()
+        else:
+            self._chosen.cancel()

@@ -1,115 +1,100 @@
-"""The client's end of a WebSocket."""
+"""The client's end of a WebSocket. Needs `websockets`: Streamable HTTP does without it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from email.message import Message
+from http.cookiejar import CookieJar
+from typing import Any, Final
+from urllib.request import Request
 
-import anyio
-import httpx2
-from httpx2.websockets import (
-    AsyncWebSocketSession,
-    HTTPXWSException,
-    WebSocketDisconnect,
-    WebSocketUpgradeError,
-)
-from wsproto.events import TextMessage
-from wsproto.utilities import LocalProtocolError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed as SocketClosed
+from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.http11 import Response
 
 from .dispatch import ConnectionClosed
 from .options import ConnectionOptions
 
-_GONE = (HTTPXWSException, LocalProtocolError, anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
+_QUEUE: Final = 64
+_GOING_WELL: Final = 1000
 
 
 class SocketClientTransport:
-    """Messages as text frames; other frames are ignored. `client` is set before the socket is opened.
+    """Messages as text frames; other frames are ignored."""
 
-    A task of its own owns the socket: when its ping fails, httpx2 cancels the task that has opened it.
-    """
-
-    client: httpx2.AsyncClient
-
-    def __init__(
-        self,
-        url: str,
-        subprotocols: Sequence[str],
-        ping_seconds: float | None,
-        options: ConnectionOptions,
-    ) -> None:
-        self._url = url
-        self._subprotocols = list(subprotocols)
-        self._ping_seconds = ping_seconds
-        self._max_bytes = options.max_message_bytes
-        self._closing = asyncio.Event()
-        self._opened = asyncio.Event()
-        self._session: AsyncWebSocketSession | None = None
-        self._owner: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """Open the socket. Raises `ConnectionClosed`."""
-        self._owner = asyncio.create_task(self._own())
-        opened = asyncio.create_task(self._opened.wait())
-        try:
-            await asyncio.wait({self._owner, opened}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            opened.cancel()
-        if not self._opened.is_set():
-            error = self._owner.exception()
-            raise ConnectionClosed(f"cannot connect: {_reason(error)}") from error
-
-    async def _own(self) -> None:
-        async with self.client.websocket(
-            self._url,
-            max_message_size_bytes=self._max_bytes,
-            keepalive_ping_interval_seconds=self._ping_seconds,
-            keepalive_ping_timeout_seconds=self._ping_seconds,
-            subprotocols=self._subprotocols or None,
-        ) as session:
-            self._session = session
-            self._opened.set()
-            await self._closing.wait()
-
-    def _socket(self) -> AsyncWebSocketSession:
-        if self._session is None:
-            raise ConnectionClosed("the socket is not open")
-        return self._session
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
 
     async def read(self) -> bytes | None:
-        """The next message; None if the server has closed the socket. Raises `OSError`."""
-        socket = self._socket()
+        """The next message; None if the server has closed the socket. Raises `ConnectionClosed`."""
         while True:
             try:
-                event = await socket.receive()
-            except WebSocketDisconnect as error:
-                if error.code == 1000:
+                frame = await self._socket.recv()
+            except SocketClosed as error:
+                if error.rcvd is not None and error.rcvd.code == _GOING_WELL:
                     return None
-                raise ConnectionResetError(f"the server has closed the socket: {error.code} {error.reason}") from error
-            except _GONE as error:
-                raise ConnectionResetError("the socket is lost") from error
-            if isinstance(event, TextMessage):
-                return event.data.encode("utf-8", "surrogatepass")
+                raise ConnectionClosed(f"the socket is closed: {error}") from error
+            if isinstance(frame, str):
+                return frame.encode()
 
     async def write(self, message: bytes) -> None:
-        """Send a message; it is sent as a whole, even if the task is cancelled. Raises `OSError`."""
-        await asyncio.shield(asyncio.ensure_future(self._send(message.decode())))
-
-    async def _send(self, text: str) -> None:
+        """Send a message; wait if the server reads too slowly. Raises `ConnectionClosed`."""
         try:
-            await self._socket().send_text(text)
-        except _GONE as error:
-            raise ConnectionResetError("the socket is lost") from error
+            await self._socket.send(message.decode())
+        except SocketClosed as error:
+            raise ConnectionClosed(f"the socket is closed: {error}") from error
 
     async def close(self) -> None:
         """Close the socket."""
-        self._closing.set()
-        if self._owner is not None:
-            await asyncio.gather(self._owner, return_exceptions=True)
+        await self._socket.close()
 
 
-def _reason(error: BaseException | None) -> str:
-    while inner := getattr(error, "exceptions", ()):  # anyio groups them
-        error = inner[0]
-    if isinstance(error, WebSocketUpgradeError):
-        return f"the server answered {error.response.status_code}"
-    return str(error) or type(error).__name__
+@contextlib.asynccontextmanager
+async def open_socket(
+    url: str, cookies: CookieJar, settings: Mapping[str, Any], options: ConnectionOptions
+) -> AsyncGenerator[SocketClientTransport, None]:
+    """Open a socket; `settings` are arguments for `websockets.connect`. Raises `ConnectionClosed`."""
+    http_url = url.replace("ws", "http", 1) if url.startswith("ws") else url
+    arguments = {"compression": None, "max_size": options.max_message_bytes, "max_queue": _QUEUE, **settings}
+    arguments["additional_headers"] = _with_cookies(http_url, cookies, settings.get("additional_headers"))
+    try:
+        socket = await connect(http_url.replace("http", "ws", 1), **arguments)
+    except InvalidStatus as error:
+        _keep_cookies(http_url, cookies, error.response)
+        raise ConnectionClosed(f"cannot connect: the server answered {error.response.status_code}") from error
+    except (WebSocketException, OSError, TimeoutError) as error:
+        raise ConnectionClosed(f"cannot connect: {error or type(error).__name__}") from error
+    if socket.response is not None:
+        _keep_cookies(http_url, cookies, socket.response)
+    try:
+        yield SocketClientTransport(socket)
+    finally:
+        await socket.close()
+
+
+def _with_cookies(url: str, cookies: CookieJar, headers: Any) -> list[tuple[str, str]]:
+    """The headers of the caller, and the cookies for `url`."""
+    pairs = list(headers.items() if isinstance(headers, Mapping) else headers or ())
+    request = Request(url)
+    cookies.add_cookie_header(request)
+    value = request.get_header("Cookie")
+    return pairs if value is None else [*pairs, ("Cookie", value)]
+
+
+def _keep_cookies(url: str, cookies: CookieJar, response: Response) -> None:
+    cookies.extract_cookies(_Answer(response), Request(url))  # type: ignore[arg-type]
+
+
+class _Answer:
+    """A response, as `CookieJar` reads it."""
+
+    def __init__(self, response: Response) -> None:
+        self._message = Message()
+        for name, value in response.headers.raw_items():
+            self._message[name] = value
+
+    def info(self) -> Message:
+        """The headers."""
+        return self._message
