@@ -1,0 +1,1 @@
+"""Serve an agent over Streamable HTTP and WebSocket, as an ASGI application."""

@@ -1,0 +1,1 @@
+"""Connect to an agent over Streamable HTTP or WebSocket."""
