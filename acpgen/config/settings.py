@@ -72,7 +72,7 @@ class Output:
 
     @property
     def options(self) -> BuildOptions:
-        """The options for `pipeline.build`. Raises `InputError` as `sources`, and for a flag without the one it needs."""
+        """The options for `pipeline.build`. Raises `InputError` as `sources` does, and for `needs` of a key."""
         _check_needs(self.settings)
         return BuildOptions(
             sources=self.sources,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Report
@@ -54,13 +54,20 @@ def check_sessions(root: dict[str, Any], sessions: Sessions, report: Report) -> 
 def fitting_sessions(root: dict[str, Any], sessions: Sessions) -> Sessions | None:
     """The part of `sessions` that also holds in the schema `root`; None if no method is left."""
     definitions = schema_map(root, "$defs")
-    kept: dict[str, tuple[str, ...]] = dict.fromkeys(PARTS, ())
-    for part, method in sessions.uses():
+
+    def fits(part: str, method: str) -> bool:
         report = Report()
         _check_use(part, method, sessions.key, definitions=definitions, report=report)
-        if not report.errors:
-            kept[part] = (*kept[part], method)
-    return replace(sessions, **kept) if any(kept.values()) else None
+        return not report.errors
+
+    found = Sessions(
+        key=sessions.key,
+        open=tuple(method for method in sessions.open if fits("open", method)),
+        attach=tuple(method for method in sessions.attach if fits("attach", method)),
+        scoped=tuple(method for method in sessions.scoped if fits("scoped", method)),
+        end=tuple(method for method in sessions.end if fits("end", method)),
+    )
+    return found if any(found.uses()) else None
 
 
 def _check_use(part: str, method: str, key: str, *, definitions: Mapping[str, Any], report: Report) -> None:
