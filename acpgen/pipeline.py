@@ -106,6 +106,7 @@ def check_composed(composed: Composed) -> Report:
     from acpgen.schema.dialect import check_dialect
     from acpgen.schema.facts import check_negotiation
     from acpgen.schema.gates import check_gates
+    from acpgen.schema.sessions import check_sessions
 
     report = Report(locate=composed.locate, found=list(composed.diagnostics))
     report.raise_errors()
@@ -114,6 +115,8 @@ def check_composed(composed: Composed) -> Report:
     check_gates(composed.root, composed.gates, report)
     if composed.negotiation is not None:
         check_negotiation(composed.root, composed.negotiation, report)
+    if composed.sessions is not None:
+        check_sessions(composed.root, composed.sessions, report)
     report.raise_errors()
     return report
 
@@ -133,7 +136,7 @@ def make_package(models: Sequence[Model], options: BuildOptions, timings: Timing
     from acpgen.emit.package import emit
 
     with timings.stage("emit"):
-        package = emit(models, options.roles, runtime=options.runtime, renames=options.renames)
+        package = emit(models, options.roles, runtime=options.runtime, remote=options.remote, renames=options.renames)
     with timings.stage("format"):
         return replace(package, files=format_files(package.files))
 

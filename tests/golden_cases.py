@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from acpgen.emit.runtime import remote_modules
+from acpgen.ir.options import Role
 from acpgen.output import LOCK_NAME
 from tests.command_line import Outcome, run_acpgen, tree
 from tests.support import REPOSITORY
@@ -21,7 +23,9 @@ CASES = REPOSITORY / "tests" / "golden"
 
 Files = Mapping[str, bytes]
 
-RUNTIME = frozenset({"py.typed", *(path.name for path in (REPOSITORY / "templates" / "runtime").glob("*.py"))})
+REMOTE = frozenset(f"{module}.py" for module in remote_modules(tuple(Role)))
+"""The modules that `--remote` copies."""
+RUNTIME = frozenset({"py.typed", *(path.name for path in (REPOSITORY / "templates" / "runtime").glob("*.py"))}) - REMOTE
 """The files that are the same in all packages; a case leaves them out, `generated/` has them."""
 
 _TIMING = re.compile(r" *\w+ +\d+ ms\n")

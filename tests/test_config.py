@@ -524,5 +524,21 @@ def test_the_json_schema_takes_what_acpgen_takes(project: Project, text: str) ->
         project.good("config")
 
 
+@pytest.mark.parametrize(
+    ("text", "is_valid"),
+    [
+        ("remote = true\nruntime = false\n", False),
+        ("remote = true\n", True),
+        ("remote = false\nruntime = false\n", True),
+        ('remote = true\nruntime = false\n[tool.acpgen.outputs.a]\nout = "a"\nruntime = true\n', True),
+        ('[tool.acpgen.outputs.a]\nout = "a"\nremote = true\nruntime = false\n', False),
+    ],
+)
+def test_the_json_schema_knows_the_flags_that_others_need(project: Project, text: str, *, is_valid: bool) -> None:
+    assert published(project).is_valid(table(f"[tool.acpgen]\n{text}")) is is_valid
+    project.config(text if "out =" in text else f'out = "acp"\n{text}')
+    assert (project.run("build", "--dry-run").code == 0) is is_valid
+
+
 def table(text: str) -> Any:
     return read_toml(text)["tool"]["acpgen"]

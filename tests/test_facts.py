@@ -17,6 +17,7 @@ from acpgen.diagnostics import InputError, Report, Severity
 from acpgen.schema.bundled import list_releases, load_facts, load_release, newest_release
 from acpgen.schema.data import data_folder
 from acpgen.schema.facts import Negotiation, Unsupported, check_negotiation, fitting_facts, read_facts, read_negotiation
+from acpgen.schema.sessions import Sessions, check_sessions
 from tests.command_line import build_package, run_acpgen
 from tests.published import published
 from tests.support import Packages, model_of
@@ -52,6 +53,7 @@ def test_a_copy_of_a_bundled_schema_has_its_gates(tmp_path: Path, protocol: int,
     assert (len([gate for gate in of_copy.values() if gate]), len(of_copy)) == (gates, methods)
     copied, bundled = (model_of(SchemaChoice(schema=each, protocol=protocol))[0] for each in (path, None))
     assert copied.negotiation == bundled.negotiation
+    assert copied.sessions == bundled.sessions is not None
 
 
 @pytest.mark.parametrize(("protocol", "gates", "methods"), [(1, 16, 25), (2, 11, 18)])
@@ -120,6 +122,7 @@ def test_the_manifest_knows_the_facts(tmp_path: Path) -> None:
 def test_a_protocol_of_which_nothing_is_known(tmp_path: Path) -> None:
     model, _ = model_of(SchemaChoice(schema=own(tmp_path, raw_schema(1)), protocol=7))
     assert model.negotiation is None
+    assert model.sessions is None
     assert {method.gate for method in model.methods} == {None}
 
 
@@ -255,3 +258,120 @@ def test_what_the_schema_lacks_is_found(
     assert [found.code for found in report.errors] == [code]
     found = fitting_facts(root, read_facts({"negotiation": stated})).negotiation
     assert (found is not None and found.unsupported is None) is fits
+
+
+# --- Sessions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", list_releases(), ids=lambda release: release.label)
+def test_bundled_sessions_hold_in_the_schema_of_their_release(release: Any) -> None:
+    sessions = load_facts(release).sessions
+    assert sessions is not None
+    report = Report()
+    check_sessions(load_release(release).root, sessions, report)
+    assert report.found == []
+
+
+@pytest.mark.parametrize("release", list_releases(), ids=lambda release: release.label)
+def test_bundled_sessions_name_every_method_with_the_id_of_a_session(release: Any) -> None:
+    root, sessions = load_release(release).root, load_facts(release).sessions
+    assert sessions is not None
+    stated = {
+        node["x-method"]
+        for name, node in root["$defs"].items()
+        if node.get("x-side") == "agent" and "Response" not in name and sessions.key in node.get("required", ())
+    }
+    assert stated == {method for part, method in sessions.uses() if part != "open"}
+
+
+def test_a_file_keeps_the_methods_of_sessions_that_it_has(tmp_path: Path) -> None:
+    model, _ = model_of(SchemaChoice(schema=published("v1/0.10.8/schema.json")))
+    assert model.sessions == Sessions(
+        key="sessionId",
+        open=("session/new",),
+        attach=("session/load",),
+        scoped=("session/prompt", "session/cancel", "session/set_mode", "session/set_config_option"),
+        end=(),
+    )
+
+
+def test_a_file_without_any_of_them_has_no_sessions(tmp_path: Path) -> None:
+    small = {"$defs": {"WaveNotification": {"type": "object", "x-side": "agent", "x-method": "_wave"}}}
+    model, _ = model_of(SchemaChoice(schema=own(tmp_path, small)))
+    assert model.sessions is None
+
+
+def without_method(root: Node) -> None:
+    del root["$defs"]["PromptRequest"]["x-method"]
+
+
+def handled_by_the_client(root: Node) -> None:
+    root["$defs"]["PromptRequest"]["x-side"] = "client"
+
+
+def without_result(root: Node) -> None:
+    del root["$defs"]["NewSessionResponse"]["x-method"]
+
+
+def without_new_id(root: Node) -> None:
+    del root["$defs"]["NewSessionResponse"]["properties"]["sessionId"]
+
+
+def with_a_number_as_id(root: Node) -> None:
+    root["$defs"]["PromptRequest"]["properties"]["sessionId"] = {"type": "integer"}
+
+
+def as_a_notification(root: Node) -> None:
+    root["$defs"]["NewSessionNotification"] = root["$defs"].pop("NewSessionRequest")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "at", "lost"),
+    [
+        (without_method, "session-method", "", ("scoped", "session/prompt")),
+        (handled_by_the_client, "session-method", "", ("scoped", "session/prompt")),
+        (with_a_number_as_id, "session-property", "/$defs/PromptRequest", ("scoped", "session/prompt")),
+        (without_result, "session-result", "/$defs/NewSessionRequest", ("open", "session/new")),
+        (without_new_id, "session-property", "/$defs/NewSessionResponse", ("open", "session/new")),
+        (as_a_notification, "session-method", "", ("open", "session/new")),
+    ],
+)
+def test_a_method_that_the_schema_lacks_is_found(
+    change: Callable[[Node], None], code: str, at: str, lost: tuple[str, str]
+) -> None:
+    """In the schema of the release it is an error; of a file of the user's own, the other methods are taken."""
+    root = deepcopy(raw_schema(2))
+    change(root)
+    facts = read_facts(json.loads((data_folder() / "schema/v2/2026-11-02/facts.json").read_text()))
+    assert facts.sessions is not None
+    report = Report()
+    check_sessions(root, facts.sessions, report)
+    assert [(found.code, found.pointer) for found in report.errors] == [(code, at)]
+    kept = fitting_facts(root, facts).sessions
+    assert kept is not None
+    assert [each for each in facts.sessions.uses() if each not in kept.uses()] == [lost]
+
+
+def test_a_fragment_that_takes_a_session_method_away_is_an_error(tmp_path: Path) -> None:
+    root = deepcopy(raw_schema(2))["$defs"]["CancelTerminalRequest"]
+    fragment = {
+        "fragment": 1,
+        "id": "other-id",
+        "revision": "2026-01-01",
+        "title": "Sessions with numbers",
+        "rfd": None,
+        "status": "vendor",
+        "protocols": [2],
+        "changes": {
+            "CancelTerminalRequest": {
+                "replace": {
+                    "expect": root,
+                    "with": {**root, "properties": {**root["properties"], "sessionId": {"type": "integer"}}},
+                }
+            }
+        },
+    }
+    (tmp_path / "other.json").write_text(json.dumps(fragment), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        model_of(SchemaChoice(protocol=2, extensions=(str(tmp_path / "other.json"),)))
+    assert [found.code for found in caught.value.diagnostics] == ["session-property"]

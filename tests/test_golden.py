@@ -18,6 +18,7 @@ from tests.command_line import build_package, tree
 from tests.golden_cases import (
     CASES,
     GENERATED,
+    REMOTE,
     RUNTIME,
     Case,
     builds,
@@ -26,7 +27,7 @@ from tests.golden_cases import (
     differences,
     replace_tree,
 )
-from tests.support import foreign_imports, import_folder
+from tests.support import REPOSITORY, foreign_imports, import_folder
 
 PACKAGES = sorted(builds())
 ALL_CASES = cases()
@@ -144,6 +145,14 @@ def test_the_runtime_is_the_same_in_all_packages(path: str) -> None:
     texts = [files[path] for name in PACKAGES if path in (files := tree(GENERATED / name))]
     assert len(texts) > 1
     assert len(set(texts)) == 1
+
+
+@pytest.mark.parametrize("path", sorted(REMOTE))
+def test_the_modules_for_http_are_those_of_the_templates(path: str) -> None:
+    files = [files for name in PACKAGES if path in (files := tree(GENERATED / name))]
+    assert files
+    source = (REPOSITORY / "templates/runtime" / path).read_bytes()
+    assert all(each[path].endswith(b"\n" + source) for each in files)
 
 
 def test_every_folder_in_generated_is_built_by_a_test() -> None:

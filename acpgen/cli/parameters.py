@@ -208,6 +208,7 @@ def _output_options(
     open_: Annotated[bool | None, option("open")] = None,
     keep_unknown: Annotated[bool | None, option("keep-unknown")] = None,
     runtime: Annotated[bool | None, option("runtime")] = None,
+    remote: Annotated[bool | None, option("remote")] = None,
     strict: Annotated[bool | None, option("strict")] = None,
     config: ConfigPath = None,
     no_config: NoConfig = False,
@@ -219,6 +220,7 @@ def _output_options(
         "open": open_,
         "keep-unknown": keep_unknown,
         "runtime": runtime,
+        "remote": remote,
         "strict": strict,
     }
     return Given(values=values, config_file=config, no_config=no_config)

@@ -53,8 +53,8 @@ class BuildOptions:
     """Everything that decides the bytes of the output, and its folder.
 
     `sources` has the schema of each protocol; a package of several has a subpackage for each. `runtime` adds the
-    modules that speak JSON-RPC. `renames` has pairs of a former name and the present one. `strict` turns warnings into
-    errors; it does not change the output.
+    modules that speak JSON-RPC, and `remote` those for HTTP, which need the former. `renames` has pairs of a former
+    name and the present one. `strict` turns warnings into errors; it does not change the output.
     """
 
     sources: tuple[SchemaChoice, ...]
@@ -62,6 +62,7 @@ class BuildOptions:
     out: Path
     types: Options = field(default_factory=Options)
     runtime: bool = True
+    remote: bool = False
     renames: tuple[tuple[str, str], ...] = ()
     strict: bool = False
 
@@ -93,7 +94,7 @@ class ValueKind(Enum):
 class Key:
     """One option. `choices` are the values of a `CHOICE`; `excludes` names a key that cannot be used at the same time.
 
-    `short` and `metavar` are for the command line alone.
+    `needs` names a flag that must be on if this one is. `short` and `metavar` are for the command line alone.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Key:
     default: Any = None
     choices: tuple[str, ...] = ()
     excludes: str | None = None
+    needs: str | None = None
     short: str | None = None
     metavar: str | None = None
 
@@ -191,6 +193,13 @@ _KEYS = (
         help="Add the runtime: JSON-RPC over stdio and other transports.",
         default=True,
     ),
+    Key(
+        name="remote",
+        kind=ValueKind.FLAG,
+        help="Add the modules for Streamable HTTP and WebSocket.",
+        default=False,
+        needs="runtime",
+    ),
     Key(name="strict", kind=ValueKind.FLAG, help="Treat warnings about the schema as errors.", default=False),
     Key(
         name="renames",
@@ -265,7 +274,7 @@ _BY_PROTOCOL: dict[str, object] = {
 def config_schema() -> dict[str, object]:
     """The JSON Schema of `[tool.acpgen]`, for editors."""
     properties = {key.name: _schema_of(key) for key in KEYS.values()}
-    output = {"type": "object", "properties": properties, "additionalProperties": False, **_exclusive()}
+    output = {"type": "object", "properties": properties, "additionalProperties": False, "allOf": _rules()}
     outputs: dict[str, object] = {
         "description": "Several outputs by name. Keys that an output does not have come from the table around it.",
         "type": "object",
@@ -281,15 +290,25 @@ def config_schema() -> dict[str, object]:
     }
 
 
-def _exclusive() -> dict[str, object]:
+def _rules() -> list[dict[str, object]]:
+    """The combinations that are refused. Outputs may still change what the table around them says."""
     pairs = {tuple(sorted((key.name, key.excludes))) for key in KEYS.values() if key.excludes}
     # tables may name different protocols
-    return {
-        "allOf": [
-            {"not": {"required": list(pair), "properties": {key: {"type": "string"} for key in pair}}}
-            for pair in sorted(pairs)
-        ]
-    }
+    exclusive: list[dict[str, object]] = [
+        {"not": {"required": list(pair), "properties": {key: {"type": "string"} for key in pair}}}
+        for pair in sorted(pairs)
+    ]
+    needs = {key.name: key.needs for key in KEYS.values() if key.needs}
+    return exclusive + [
+        {
+            "not": {
+                "required": [name, needed],
+                "properties": {name: {"const": True}, needed: {"const": False}},
+                "not": {"required": [OUTPUTS]},
+            }
+        }
+        for name, needed in needs.items()
+    ]
 
 
 def _schema_of(key: Key) -> dict[str, object]:

@@ -72,16 +72,28 @@ class Output:
 
     @property
     def options(self) -> BuildOptions:
-        """The options for `pipeline.build`."""
+        """The options for `pipeline.build`. Raises `InputError` as `sources` does, and for `needs` of a key."""
+        _check_needs(self.settings)
         return BuildOptions(
             sources=self.sources,
             roles=RoleChoice(self["role"]).roles,
             out=self["out"],
             types=self.types,
             runtime=self["runtime"],
+            remote=self["remote"],
             strict=self["strict"],
             renames=tuple(sorted(self["renames"].items())),
         )
+
+
+def _check_needs(settings: Mapping[str, Setting]) -> None:
+    for key in KEYS.values():
+        if key.needs is None or not settings[key.name].value or settings[key.needs].value:
+            continue
+        found, needed = settings[key.name], settings[key.needs]
+        message = f"--{key.name} ({found.origin}) needs --{key.needs}, which is off ({needed.origin})"
+        hint = f"use --{key.needs}, or leave --{key.name} out; in a file, {key.needs} = true or {key.name} = false"
+        raise input_error("usage", message, hint=hint)
 
 
 def _protocols(value: int | Sequence[int]) -> tuple[int, ...]:

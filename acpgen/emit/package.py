@@ -17,7 +17,8 @@ from acpgen.emit.aliases import usable
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.modules import origin_text, version_exports, version_modules
-from acpgen.emit.runtime import copied, copied_modules, make_environment
+from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
+from acpgen.emit.sessions import merged_sessions
 from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir.model import Errors, Model, Role
@@ -56,12 +57,18 @@ class _Folder:
 
 
 def emit(
-    models: Sequence[Model], roles: tuple[Role, ...], *, runtime: bool = True, renames: Iterable[tuple[str, str]] = ()
+    models: Sequence[Model],
+    roles: tuple[Role, ...],
+    *,
+    runtime: bool = True,
+    remote: bool = False,
+    renames: Iterable[tuple[str, str]] = (),
 ) -> Package:
     """The package for `roles`, not yet formatted.
 
-    `runtime` adds the modules that speak JSON-RPC. `renames` has pairs of a former name and the present one. Raises
-    `InputError` for a former name that the package defines itself, and for versions that cannot be in one package.
+    `runtime` adds the modules that speak JSON-RPC, and `remote` those for HTTP, which import the former. `renames` has
+    pairs of a former name and the present one. Raises `InputError` for a former name that the package defines itself,
+    for versions that cannot be in one package, and for a schema without the facts that `remote` needs.
     """
     renames = tuple(renames)
     environment = make_environment()
@@ -77,7 +84,16 @@ def emit(
         if each.helpers:
             files |= _helper_files(environment, each.helpers, each.path)
             notes += _note_left_out(f"{each.path}{FOLDER}", each.helpers.left_out)
+    if remote:
+        files |= _remote_files(environment, models, roles)
     return Package(files=files, names=tuple(sorted(names)), renames=kept, notes=tuple(notes))
+
+
+def _remote_files(environment: Environment, models: Sequence[Model], roles: tuple[Role, ...]) -> dict[str, str]:
+    """The modules for HTTP and WebSocket. The other files are the same with and without them."""
+    template = environment.get_template("sessions.py.jinja")
+    files = {f"{module}.py": copied(module) for module in remote_modules(roles)}
+    return {**files, "sessions.py": template.render(sessions=merged_sessions(models))}
 
 
 def _helper_files(environment: Environment, helpers: Helpers, path: str) -> dict[str, str]:

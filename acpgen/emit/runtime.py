@@ -77,6 +77,15 @@ _ROLES: Mapping[Role, Mapping[str, tuple[str, ...]]] = {
 }
 
 
+_REMOTE: Mapping[Role, tuple[str, ...]] = {Role.AGENT: ("streamable", "asgi"), Role.CLIENT: ("remote",)}
+"""The modules for HTTP and WebSocket. Nothing imports them, and they have no names in `__init__`."""
+
+
+def remote_modules(roles: tuple[Role, ...]) -> list[str]:
+    """The modules for HTTP and WebSocket for `roles`."""
+    return [module for role in roles for module in _REMOTE[role]]
+
+
 def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
     """The modules for `roles`, each with its public names; without `runtime`, only those for dispatch."""
     modules = {**_ROUTING, **_CONNECTION} if runtime else _ROUTING

@@ -61,6 +61,7 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
         errors=lower_errors(context),
         envelope=lower_envelope(context, composed.root, methods),
         negotiation=composed.negotiation,
+        sessions=composed.sessions,
     )
     check_model(model, report)
     check_vendor_methods(methods, composed, report)

@@ -18,6 +18,7 @@ from acpgen.ir.options import Options as Options  # noqa: PLC0414 - exported, as
 from acpgen.ir.options import Role as Role  # noqa: PLC0414
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
+from acpgen.schema.sessions import Sessions
 
 # --- Types of values ------------------------------------------------------------------------------------------------
 
@@ -363,6 +364,7 @@ class Model:
     errors: Errors
     envelope: Envelope
     negotiation: Negotiation | None
+    sessions: Sessions | None
 
     @cached_property
     def by_name(self) -> Mapping[str, Definition]:

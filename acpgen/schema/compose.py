@@ -14,6 +14,7 @@ from acpgen.schema.fragment import Fragment
 from acpgen.schema.gates import Gate
 from acpgen.schema.merge import Merged, Merger
 from acpgen.schema.origins import Origins
+from acpgen.schema.sessions import Sessions
 from acpgen.schema.walk import definition_pointer
 
 
@@ -21,13 +22,15 @@ from acpgen.schema.walk import definition_pointer
 class Composed:
     """A schema with its extensions. If `diagnostics` has an error, `root` must not be compiled.
 
-    `gates` has the gate of each method, from the base or a fragment. `negotiation` is from the base. `fragments` are
-    sorted and contain only those that were composed; `merged` has all that were given, by their specs.
+    `gates` has the gate of each method, from the base or a fragment. `negotiation` and `sessions` are from the
+    base. `fragments` are sorted and contain only those that were composed; `merged` has all that were given, by their
+    specs.
     """
 
     root: dict[str, Any]
     gates: Mapping[str, Gate]
     negotiation: Negotiation | None
+    sessions: Sessions | None
     base: Document
     fragments: tuple[Fragment, ...]
     merged: Mapping[str, Merged]
@@ -84,6 +87,7 @@ def compose(
         root=merger.root,
         gates=merger.gates,
         negotiation=facts.negotiation,
+        sessions=facts.sessions,
         base=base,
         fragments=tuple(merged.fragment for merged in merger.admitted),
         merged=merger.merged,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from acpgen.diagnostics import Report
 from acpgen.schema.gates import Gate, check_gates, read_gates
+from acpgen.schema.sessions import Sessions, fitting_sessions, read_sessions
 from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
 
@@ -105,10 +106,11 @@ def _check_property(owner: str, wire: str, kind: str, *, definitions: Mapping[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The gates by method, and the negotiation of the version, if it is known."""
+    """The gates by method; the negotiation of the version and the methods of sessions, if they are known."""
 
     gates: Mapping[str, Gate] = field(default_factory=dict)
     negotiation: Negotiation | None = None
+    sessions: Sessions | None = None
 
 
 NO_FACTS = Facts()
@@ -116,10 +118,11 @@ NO_FACTS = Facts()
 
 def read_facts(raw: Mapping[str, Any]) -> Facts:
     """The facts from their notation in JSON."""
-    negotiation = raw.get("negotiation")
+    negotiation, sessions = raw.get("negotiation"), raw.get("sessions")
     return Facts(
         gates=read_gates(raw.get("gates", {})),
         negotiation=negotiation and read_negotiation(negotiation),
+        sessions=sessions and read_sessions(sessions),
     )
 
 
@@ -131,7 +134,8 @@ def fitting_facts(root: dict[str, Any], facts: Facts) -> Facts:
         paths = tuple(each.paths[0] for each in single if _holds(check_gates, root, {method: each}))
         if paths:
             gates[method] = replace(gate, paths=paths)
-    return Facts(gates=gates, negotiation=_fitting_negotiation(root, facts.negotiation))
+    sessions = facts.sessions and fitting_sessions(root, facts.sessions)
+    return Facts(gates=gates, negotiation=_fitting_negotiation(root, facts.negotiation), sessions=sessions)
 
 
 def _holds(check: Callable[[dict[str, Any], T, Report], None], root: dict[str, Any], facts: T) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import acpgen
 from acpgen.config import BuildOptions, SchemaChoice
 from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error
 from acpgen.schema.bundled import Release, find_release, is_bare, is_path, known_facts, locate_fragment, newest_release
-from acpgen.schema.document import read_bytes
+from acpgen.schema.document import read_bytes, read_document
 from acpgen.text import cut, digest
 
 
@@ -29,12 +30,14 @@ class Inputs:
     """The input files of a build. `release` is None for a schema that is not bundled.
 
     `facts` are those of the release; for a schema that is not bundled, those of the newest release of its protocol.
+    The digest of `facts` leaves out the facts about sessions, which have their own: `sessions_digest`.
     """
 
     protocol: int
     release: Release | None
     schema: InputFile
     facts: InputFile | None
+    sessions_digest: str | None
     extensions: tuple[InputFile, ...]
 
     @property
@@ -112,16 +115,33 @@ def find_inputs(sources: SchemaChoice) -> Inputs:
     else:
         schema = _input(release.schema, release.label, f"v{release.protocol}/{release.name}")
     known = release or newest_release(sources.protocol)
-    facts = None
+    facts, sessions_digest = None, None
     if known is not None and known.facts.exists():
-        facts = _input(known.facts, known.facts_label, f"{schema.name} facts")
+        facts, sessions_digest = _facts(known, f"{schema.name} facts")
     return Inputs(
         protocol=sources.protocol,
         release=release,
         schema=schema,
         facts=facts,
+        sessions_digest=sessions_digest,
         extensions=_extensions(sources, schema, release),
     )
+
+
+def _facts(release: Release, name: str) -> tuple[InputFile, str | None]:
+    """The facts file, and the digest of its part about sessions.
+
+    Only a build with `remote` reads that part, so a change of it must not make other packages look out of date.
+    """
+    label = release.facts_label
+    facts = dict(read_document(release.facts, label=label, origin=release.origin).root)
+    sessions = facts.pop("sessions", None)
+    found = InputFile(path=release.facts, label=label, name=name, digest=_json_digest(facts))
+    return found, None if sessions is None else _json_digest(sessions)
+
+
+def _json_digest(value: object) -> str:
+    return digest(f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode())
 
 
 def _extensions(sources: SchemaChoice, schema: InputFile, release: Release | None) -> tuple[InputFile, ...]:
@@ -138,7 +158,6 @@ def _extensions(sources: SchemaChoice, schema: InputFile, release: Release | Non
 
 def _locate_bare(spec: str, schema: InputFile, protocol: int, release: Release | None) -> tuple[Path, str]:
     # imported here: the search for the fitting revision composes, which is slow, and most builds do not need it
-    from acpgen.schema.document import read_document
     from acpgen.schema.fitting import choose_fragment
 
     origin = _origin(protocol, release, schema)
@@ -162,7 +181,8 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
     For several protocols, it has an array with the inputs of each.
     """
     renames = {"renames": dict(options.renames)} if options.renames else {}
-    heads = [_head(each) for each in inputs]
+    heads = [_head(each, remote=options.remote) for each in inputs]
+    remote = {"remote": True} if options.remote else {}  # absent, as in the manifests of older versions
     return {
         "acpgen": acpgen.__version__,
         **(heads[0] if len(heads) == 1 else {"protocols": heads}),
@@ -171,15 +191,18 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
             "open": options.types.open,
             "keep_unknown": options.types.keep_unknown,
             "runtime": options.runtime,
+            **remote,
             **renames,
         },
     }
 
 
-def _head(inputs: Inputs) -> dict[str, object]:
+def _head(inputs: Inputs, *, remote: bool) -> dict[str, object]:
     schema: dict[str, object] = {"name": inputs.schema.name, "sha256": inputs.schema.digest}
     if inputs.facts is not None:
         schema["facts_sha256"] = inputs.facts.digest
+    if remote and inputs.sessions_digest is not None:
+        schema["sessions_sha256"] = inputs.sessions_digest
     return {
         "protocol": inputs.protocol,
         "schema": schema,

@@ -1,0 +1,183 @@
+"""`--remote`: the files that it adds to a package, and that it changes nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acpgen.config import SchemaChoice
+from acpgen.diagnostics import InputError
+from acpgen.emit.sessions import merged_sessions
+from acpgen.ir.model import Model
+from acpgen.output import LOCK_NAME
+from tests.command_line import build_package, tree
+from tests.golden_cases import GENERATED, REMOTE, builds
+from tests.project_support import Project, negotiating_schema
+from tests.support import import_folder, model_of
+
+BOTH = ("--protocol", "1", "--protocol", "2")
+ADDED = {
+    "agent": {"asgi.py", "streamable.py", "sessions.py"},
+    "client": {"remote.py", "sessions.py"},
+    "both": {*REMOTE, "sessions.py"},
+}
+
+
+# --- The files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("role", "options"),
+    [("agent", ()), ("client", ("--protocol", "2")), ("both", BOTH)],
+    ids=("agent", "client", "both"),
+)
+def test_packages_with_and_without_it_differ_by_the_added_files(
+    role: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    plain = tree(build_package(tmp_path / "plain", "--role", role, *options))
+    remote = tree(build_package(tmp_path / "remote", "--role", role, *options, "--remote"))
+    assert remote.keys() - plain.keys() == ADDED[role]
+    assert [path for path, data in plain.items() if remote.get(path) != data] == [LOCK_NAME]
+
+
+def test_the_manifest_differs_by_the_option_the_digest_of_its_facts_and_the_files(tmp_path: Path) -> None:
+    plain, remote = (
+        json.loads((build_package(tmp_path / name, *options) / LOCK_NAME).read_text())
+        for name, options in (("plain", ()), ("remote", ("--remote",)))
+    )
+    assert "sessions_sha256" not in plain["schema"]
+    remote["schema"].pop("sessions_sha256")
+    assert "remote" not in plain["options"]
+    assert remote["options"].pop("remote") is True
+    for path in ADDED["agent"]:
+        del remote["files"][path]
+    assert remote == plain
+
+
+@pytest.mark.parametrize("name", [name for name, options in builds().items() if "--remote" not in options])
+def test_a_package_of_before_is_up_to_date(name: str, tmp_path: Path) -> None:
+    """Its manifest knows nothing of the option, nor of the facts about sessions."""
+    lock = (GENERATED / name / LOCK_NAME).read_bytes()
+    assert b"remote" not in lock
+    assert b"sessions" not in lock
+    project = Project(tmp_path / "p")
+    for path, data in tree(GENERATED / name).items():
+        (project.path / "acp" / path).parent.mkdir(parents=True, exist_ok=True)
+        (project.path / "acp" / path).write_bytes(data)
+    ran = project.good("build", *builds()[name], "--out", "acp", "--verbose")
+    assert ran.stderr.endswith("acp: up to date\n")
+    assert "emit" not in ran.stderr  # the manifest is enough to know it
+
+
+def test_without_the_option_again_the_files_go(tmp_path: Path) -> None:
+    folder = build_package(tmp_path / "acp", "--remote")
+    assert (folder / "asgi.py").exists()
+    assert not ADDED["agent"] & tree(build_package(folder)).keys()
+
+
+# --- What is in them ------------------------------------------------------------------------------------------------
+
+
+def test_importing_the_package_imports_none_of_them(tmp_path: Path) -> None:
+    build_package(tmp_path / "acp", "--role", "both", *BOTH, "--remote")
+    names = sorted(path.removesuffix(".py") for path in ADDED["both"])
+    script = (
+        "import sys, acp\n"
+        "for name in acp.__all__: getattr(acp, name)\n"
+        "import acp.v1.helpers, acp.v2.helpers, acp.spawn, acp.stdio\n"
+        f"names = {names!r}\n"
+        "print([name for name in names if f'acp.{name}' in sys.modules or name in acp.__all__ or hasattr(acp, name)])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+def rules_of(folder: Path) -> Any:
+    import_folder(folder)
+    return importlib.import_module(f"{folder.name}.sessions")
+
+
+def test_the_rules_are_the_facts_of_the_release(tmp_path: Path) -> None:
+    found = rules_of(build_package(tmp_path / "rules_old_acp", "--release", "0.10.8", "--remote"))
+    assert found.HANDSHAKE == "initialize"
+    rules = found.SESSION_RULES
+    assert rules == (
+        "sessionId",
+        {"session/new"},
+        {"session/load"},
+        {"session/prompt", "session/cancel", "session/set_mode", "session/set_config_option"},
+        set(),
+    )
+
+
+def test_those_of_several_versions_are_merged(tmp_path: Path) -> None:
+    rules = rules_of(build_package(tmp_path / "rules_both_acp", *BOTH, "--remote")).SESSION_RULES
+    assert rules.attach == {"session/load", "session/resume"}
+    assert {"session/set_mode", "tool_call/cancel", "session/close"} <= rules.scoped
+    assert rules.end == {"session/close", "session/delete"}
+
+
+# --- Errors ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_needs_the_runtime(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p", 'out = "acp"\nremote = true\n')
+    ran = project.run("build", "--no-runtime")
+    assert ran.code == 2
+    assert "--remote (pyproject.toml:6) needs --runtime, which is off (command line)" in ran.stderr
+    assert "hint: use --runtime, or leave --remote out" in ran.stderr
+    assert not (project.path / "acp").exists()
+
+
+def test_an_output_may_turn_off_what_the_table_around_it_says(tmp_path: Path) -> None:
+    outputs = '[tool.acpgen.outputs.a]\nout = "a"\nremote = false\n[tool.acpgen.outputs.b]\nout = "b"\nruntime = true\n'
+    project = Project(tmp_path / "p", f"remote = true\nruntime = false\n{outputs}")
+    project.good("build")
+    assert not (project.path / "a/sessions.py").exists()
+    assert (project.path / "b/sessions.py").exists()
+
+
+@pytest.fixture
+def models() -> list[Model]:
+    return [model_of(SchemaChoice(protocol=protocol))[0] for protocol in (1, 2)]
+
+
+def changed(model: Model, **fields: Any) -> Model:
+    assert model.sessions is not None
+    return replace(model, sessions=replace(model.sessions, **fields))
+
+
+def code_of(models: list[Model]) -> str:
+    with pytest.raises(InputError) as caught:
+        merged_sessions(models)
+    (found,) = caught.value.diagnostics
+    assert found.hint
+    return found.code
+
+
+def test_versions_must_agree_on_the_property_of_the_id(models: list[Model]) -> None:
+    assert code_of([models[0], changed(models[1], key="id")]) == "sessions-differ"
+
+
+def test_a_method_attaches_in_all_versions_or_in_none(models: list[Model]) -> None:
+    assert code_of([models[0], changed(models[1], scoped=("session/load",))]) == "sessions-differ"
+
+
+def test_a_version_without_negotiation_or_sessions_is_refused(models: list[Model]) -> None:
+    assert code_of([models[0], replace(models[1], sessions=None)]) == "remote-unknown"
+    assert code_of([replace(models[0], negotiation=None)]) == "remote-unknown"
+
+
+def test_versions_must_agree_on_the_handshake(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    project.schema(negotiating_schema("Thing"), "one.json")
+    ran = project.run("build", *BOTH, "--schema", "1=schema.json", "--schema", "2=one.json", "--remote", "--out", "acp")
+    assert ran.code == 2
+    assert "[protocols-differ]" in ran.stderr
