@@ -24,8 +24,8 @@ from tests.support import import_folder, model_of
 
 BOTH = ("--protocol", "1", "--protocol", "2")
 ADDED = {
-    "agent": {"asgi.py", "streamable.py", "sessions.py"},
-    "client": {"remote.py", "sessions.py"},
+    "agent": {"asgi.py", "envelope.py", "hosting.py", "streamable.py", "sessions.py"},
+    "client": {"envelope.py", "remote.py", "remote_http.py", "remote_socket.py", "sessions.py"},
     "both": {*REMOTE, "sessions.py"},
 }
 
@@ -111,7 +111,7 @@ def test_the_rules_are_the_facts_of_the_release(tmp_path: Path) -> None:
     assert rules == (
         "sessionId",
         {"session/new"},
-        {"session/load"},
+        {"session/load": (("agentCapabilities", "loadSession"),)},
         {"session/prompt", "session/cancel", "session/set_mode", "session/set_config_option"},
         set(),
     )
@@ -119,7 +119,11 @@ def test_the_rules_are_the_facts_of_the_release(tmp_path: Path) -> None:
 
 def test_those_of_several_versions_are_merged(tmp_path: Path) -> None:
     rules = rules_of(build_package(tmp_path / "rules_both_acp", *BOTH, "--remote")).SESSION_RULES
-    assert rules.attach == {"session/load", "session/resume"}
+    assert rules.attach["session/load"] == (("agentCapabilities", "loadSession"),)
+    assert rules.attach["session/resume"] == (
+        ("agentCapabilities", "sessionCapabilities", "resume"),
+        ("capabilities", "session"),
+    )
     assert {"session/set_mode", "tool_call/cancel", "session/close"} <= rules.scoped
     assert rules.end == {"session/close", "session/delete"}
 

@@ -77,13 +77,16 @@ _ROLES: Mapping[Role, Mapping[str, tuple[str, ...]]] = {
 }
 
 
-_REMOTE: Mapping[Role, tuple[str, ...]] = {Role.AGENT: ("streamable", "asgi"), Role.CLIENT: ("remote",)}
+_REMOTE: Mapping[Role, tuple[str, ...]] = {
+    Role.AGENT: ("envelope", "streamable", "hosting", "asgi"),
+    Role.CLIENT: ("envelope", "remote_http", "remote_socket", "remote"),
+}
 """The modules for HTTP and WebSocket. Nothing imports them, and they have no names in `__init__`."""
 
 
 def remote_modules(roles: tuple[Role, ...]) -> list[str]:
     """The modules for HTTP and WebSocket for `roles`."""
-    return [module for role in roles for module in _REMOTE[role]]
+    return list(dict.fromkeys(module for role in roles for module in _REMOTE[role]))
 
 
 def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acpgen.diagnostics import InputError, input_error
-from acpgen.emit.source import Code, listed, literal
+from acpgen.emit.source import Code, listed, literal, tuple_of
 from acpgen.ir.model import Model
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.sessions import PARTS, Sessions
@@ -34,8 +34,22 @@ def merged_sessions(models: Sequence[Model]) -> SessionsView:
     return SessionsView(
         handshake=literal(known[0][0].method),
         key=literal(sessions[0].key),
-        lists=[(Code(part), _frozen(methods[part])) for part in PARTS],
+        lists=[
+            (Code(part), _with_gates(models, methods[part]) if part == "attach" else _frozen(methods[part]))
+            for part in PARTS
+        ],
     )
+
+
+def _with_gates(models: Sequence[Model], names: set[str]) -> Code:
+    """The paths of the capability for each method; none if a version has the method without one."""
+    items = list[Code]()
+    for name in sorted(names):
+        gates = [method.gate for model in models for method in model.methods if method.wire == name]
+        paths = sorted({path for gate in gates if gate for path in gate.paths}) if all(gates) else []
+        value = tuple_of(tuple_of(map(literal, path)) for path in paths) if paths else Code("()")
+        items.append(Code(f"{literal(name)}: {value}"))
+    return Code(f"{{{listed(items)}}}")
 
 
 def _facts(model: Model) -> tuple[Negotiation, Sessions]:

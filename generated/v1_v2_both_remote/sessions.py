@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
@@ -11,13 +12,14 @@ class SessionRules(NamedTuple):
     """The methods of an agent by what they do with a session. A method may be in several sets.
 
     `key` is the property for the id of the session: in the result of `open` methods, and in the params of the others.
-    `open` methods make a session. `attach` methods take up one that another connection may have opened. `scoped` methods
-    act on a session of their own connection. `end` methods end one.
+    `open` methods make a session. `attach` methods take up one that another connection may have opened; each has the
+    paths of the capability for it, wire names in the result of `HANDSHAKE`, and none if it needs no capability.
+    `scoped` methods act on a session of their own connection. `end` methods end one.
     """
 
     key: str
     open: frozenset[str]
-    attach: frozenset[str]
+    attach: Mapping[str, tuple[tuple[str, ...], ...]]
     scoped: frozenset[str]
     end: frozenset[str]
 
@@ -25,7 +27,10 @@ class SessionRules(NamedTuple):
 SESSION_RULES: Final = SessionRules(
     key="sessionId",
     open=frozenset({"session/new"}),
-    attach=frozenset({"session/load", "session/resume"}),
+    attach={
+        "session/load": (("agentCapabilities", "loadSession"),),
+        "session/resume": (("agentCapabilities", "sessionCapabilities", "resume"), ("capabilities", "session")),
+    },
     scoped=frozenset(
         {
             "session/cancel",

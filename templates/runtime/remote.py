@@ -3,9 +3,9 @@
     async with connect_websocket(MyClient, "wss://agent.example.com/acp") as agent:
         ...
 
-WebSocket needs `pip install "websockets>=15"`. Streamable HTTP needs Python 3.11 and `pip install "httpx2[http2]"`. Each
-library is imported by the first connection that needs it, and by nothing else in the package. TLS, proxies, headers,
-time-outs and authentication are settings of these libraries, which a caller may pass.
+WebSocket needs `pip install "websockets>=15"`. Streamable HTTP needs Python 3.11 and `pip install "httpx2[http2]"`.
+Each library is imported by the first connection that needs it, and by nothing else in the package. TLS, proxies,
+headers, time-outs and authentication are settings of these libraries, which a caller may pass.
 
 Source: RFD "Streamable HTTP & WebSocket Transport".
 """
