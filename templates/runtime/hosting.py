@@ -239,7 +239,7 @@ class Server:
         try:
             yield
         finally:
-            stream.reader = None
+            stream.leave()
             self._readers.discard(stream)
 
     async def _watch(self) -> None:

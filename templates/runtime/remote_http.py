@@ -22,6 +22,9 @@ _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"accept": "text/event-stream"}
 _MAX_STREAMS: Final = 90
 """httpx2 has at most 100 requests at a time on a connection of HTTP/2, and would wait forever with the next one."""
+_TURNS: Final = 8
+"""Turns of the event loop that a message on the stream of the connection waits for those of sessions that came before
+it: the response to a request that takes up a session must not overtake what is replayed."""
 _MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 5.0
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
@@ -79,7 +82,7 @@ class HttpClientTransport:
 
     async def write(self, message: bytes) -> None:
         """Send a message; it is sent as a whole, even if the task is cancelled. Raises `OSError`."""
-        await asyncio.shield(asyncio.ensure_future(self._write(message)))
+        await asyncio.shield(self._start(self._write(message)))
 
     async def close(self) -> None:
         """End the connection at the server, too."""
@@ -127,6 +130,8 @@ class HttpClientTransport:
         method, number = message.get("method"), message.get("id")
         is_call = isinstance(method, str) and is_id(number)
         name = session_in(message.get("params")) if "method" in message else self._asked.pop(number, None)
+        if name is not None and not (name.isascii() and name.isprintable()):
+            name = None  # no header can hold it
         if name is not None:
             status = await self._open_stream(name)
             if status == 404 and method in SESSION_RULES.attach:
@@ -218,6 +223,8 @@ class HttpClientTransport:
                 stream.status.set_result(200)
                 events = httpx2.EventSource(response, max_event_size=self._options.max_message_bytes)
                 async for event in events:
+                    for _ in range(_TURNS if name is None else 0):
+                        await asyncio.sleep(0)
                     await self._arriving.write(event.data.encode("utf-8", "surrogatepass"))
             await self._lose("the server has ended a stream")
         except (httpx2.HTTPError, OSError) as error:

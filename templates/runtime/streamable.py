@@ -16,7 +16,7 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .capabilities import is_open
 from .envelope import as_object, is_id, object_of, parse, session_in
@@ -99,6 +99,17 @@ class Stream:
         self._bytes -= size
         self._room.set()
         return b"".join(parts)
+
+    async def drained(self) -> None:
+        """Wait until the client has taken all messages, or reads no longer."""
+        while self._messages and self.reader is not None and not self.is_ended:
+            self._room.clear()
+            await self._room.wait()
+
+    def leave(self) -> None:
+        """The client reads no longer."""
+        self.reader = None
+        self._room.set()
 
     def taken(self) -> None:
         """The client has taken what `take` returned."""
@@ -190,6 +201,13 @@ class _Call:
     session: str | None
 
 
+class Place(NamedTuple):
+    """Where a response goes: to the stream of `session`, or of the connection; messages of `after` come before it."""
+
+    session: Session | None = None
+    after: Session | None = None
+
+
 class Sessions:
     """The sessions of a connection, and the requests of the client that decide about them.
 
@@ -250,12 +268,12 @@ class Sessions:
             self._calls[number] = _Call(method, name)
             self._opening += method in SESSION_RULES.open
 
-    def answered(self, message: Mapping[str, Any]) -> Session | None:
-        """The agent responds: returns the session whose stream gets the response. Raises `TooManySessions`."""
+    def answered(self, message: Mapping[str, Any]) -> Place:
+        """The agent responds: returns where that goes. Raises `TooManySessions`."""
         number = message.get("id")
         call = self._calls.pop(number, None) if is_id(number) else None
         if call is None:
-            return None
+            return Place()
         session = self.get(call.session)
         if call.method in SESSION_RULES.open:
             self._opening -= 1
@@ -263,11 +281,11 @@ class Sessions:
             self._add_opened(session_in(message["result"]))
         if call.method in SESSION_RULES.attach:
             self._attached(call, session, succeeded="result" in message)
-            return None
+            return Place(after=session)
         if session is not None and call.method in SESSION_RULES.end and "result" in message:
             session.is_over = True
             self._by_name.pop(call.session or "", None)
-        return None if call.method in SESSION_RULES.open else session
+        return Place() if call.method in SESSION_RULES.open else Place(session)
 
     def _add_opened(self, name: str | None) -> None:
         if name is None or name in self._by_name:
@@ -371,7 +389,9 @@ class HttpTransport(ServerTransport):
         if "method" in found:
             session = self.sessions.get(session_in(found.get("params")))
         else:
-            session = self.sessions.answered(found)
+            session, after = self.sessions.answered(found)
+            if after is not None and after.stream is not None:
+                await after.stream.drained()  # what is replayed comes before the response
         if session is None or session.stream is None:
             await self._stream.put(message)
             return
