@@ -58,6 +58,12 @@ def parse(line: bytes, options: ConnectionOptions) -> Any:
     return options.loads(line)
 
 
+def method_of(message: Mapping[str, Any]) -> str | None:
+    """The method of a message; None for a response, and for what is no method."""
+    found = message.get("method")
+    return found if isinstance(found, str) else None
+
+
 def session_in(value: Any) -> str | None:
     """The session that params or a result name."""
     found = value.get(SESSION_RULES.key) if isinstance(value, Mapping) else None
