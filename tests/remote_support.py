@@ -20,7 +20,7 @@ import importlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -335,6 +335,11 @@ class Server:
             await server.app.close()
         server.check_empty()
 
+    def hurry(self, **limits: float) -> None:
+        """Let short times hold from now on; a busy machine would exceed them while a test prepares its case."""
+        server = self.app._server
+        server.limits = replace(server.limits, **limits)
+
     def check_empty(self) -> None:
         """Fail if anything of a connection is left."""
         server = self.app._server
@@ -426,6 +431,7 @@ def agent_for(acp: ModuleType) -> type[Any]:
                         await self.client.ext_notification("_said", {"text": "x" * 1000})
                 case _:
                     return {"method": method}
+            return None
 
         async def ext_notification(self, method: str, params: Any) -> None:
             RemoteAgent.seen += 1
