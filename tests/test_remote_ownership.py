@@ -112,9 +112,7 @@ async def raising_soon(scope: Any) -> Any:
     raise OSError("the database has the password hunter2")
 
 
-@pytest.mark.parametrize(
-    "authorize", [raising, raising_soon, lambda scope: ["alice"], lambda scope: {"user": "alice"}]
-)
+@pytest.mark.parametrize("authorize", [raising, raising_soon, lambda scope: ["alice"], lambda scope: {"user": "alice"}])
 def test_authorize_that_fails(acp: ModuleType, authorize: Callable[..., Any]) -> None:
     async def main() -> None:
         async with Server.of(acp, agent_for(acp), authorize=authorize) as server:
@@ -155,7 +153,7 @@ def test_the_agent_knows_its_client_and_no_other(acp: ModuleType) -> None:
             users = ["alice", "bob", "carol"]
             clients = [client_of(server.app, name) for name in users]
             await asyncio.gather(*(client.initialize() for client in clients))
-            for name, client in zip(users, clients):
+            for name, client in zip(users, clients, strict=False):
                 async with client.get() as stream, client.socket() as socket:
                     for number in range(3):
                         await client.call(number, "_identity")

@@ -58,7 +58,7 @@ REFUSALS: dict[str, tuple[int, dict[str, Any], list[tuple[bytes, bytes]], str]] 
 
 @pytest.mark.parametrize(("status", "options", "headers", "path"), REFUSALS.values(), ids=REFUSALS.keys())
 def test_a_refusal(
-    acp: ModuleType, status: int, options: dict[str, Any], headers: list[tuple[bytes, bytes]], path: str
+    acp: ModuleType, *, status: int, options: dict[str, Any], headers: list[tuple[bytes, bytes]], path: str
 ) -> None:
     if "limits" in options:
         options = {"limits": asgi_of(acp).RemoteLimits(**options["limits"])}
@@ -128,9 +128,11 @@ def test_the_id_of_a_websocket_is_of_no_use_over_http(acp: ModuleType) -> None:
 @pytest.mark.parametrize("version", ["1.1", "2"])
 def test_any_version_of_http(acp: ModuleType, version: str) -> None:
     async def main() -> None:
-        async with Server.of(acp, agent_for(acp)) as server:
-            async with Client(server.app, http_version=version).socket() as socket:
-                assert "sessionId" in (await socket.ask(1, "session/new", NEW_SESSION))["result"]
+        async with (
+            Server.of(acp, agent_for(acp)) as server,
+            Client(server.app, http_version=version).socket() as socket,
+        ):
+            assert "sessionId" in (await socket.ask(1, "session/new", NEW_SESSION))["result"]
 
     run(main())
 
@@ -152,7 +154,11 @@ FRAMES: dict[str, tuple[Any, int, str]] = {
     "id in a list": (None, -32600, '{"jsonrpc": "2.0", "id": [1], "method": "_echo"}'),
     "deep": (1, -32600, '{"jsonrpc": "2.0", "id": 1, "method": "_echo", "params": ' + "[" * 300 + "]" * 300 + "}"),
     "too large": (1, -32600, '{"jsonrpc": "2.0", "id": 1, "method": "_echo", "params": "' + "x" * 10_000 + '"}'),
-    "too large, in bytes": (1, -32600, '{"jsonrpc": "2.0", "id": 1, "method": "_echo", "p": "' + "\u20ac" * 4000 + '"}'),
+    "too large, in bytes": (
+        1,
+        -32600,
+        '{"jsonrpc": "2.0", "id": 1, "method": "_echo", "p": "' + "\u20ac" * 4000 + '"}',
+    ),
     "too heavy": (1, -32600, '{"jsonrpc": "2.0", "id": 1, "method": "_echo", "params": [' + "{}," * 3000 + "{}]}"),
     "unknown": (1, -32601, '{"jsonrpc": "2.0", "id": 1, "method": "session/unknown"}'),
 }
@@ -160,32 +166,31 @@ FRAMES: dict[str, tuple[Any, int, str]] = {
 
 @pytest.mark.parametrize(("number", "code", "frame"), FRAMES.values(), ids=FRAMES.keys())
 @pytest.mark.parametrize("initialized", [True, False], ids=["initialized", "first"])
-def test_a_frame_that_is_no_message(
-    acp: ModuleType, number: Any, code: int, frame: str, *, initialized: bool
-) -> None:
+def test_a_frame_that_is_no_message(acp: ModuleType, number: Any, code: int, frame: str, *, initialized: bool) -> None:
     async def main() -> None:
         options = acp.ConnectionOptions(max_message_bytes=10_000, max_in_flight_bytes=100_000)
-        async with Server.of(acp, agent_for(acp), options=options) as server:
-            async with Client(server.app).socket(initialized=initialized) as socket:
-                await socket.send(frame)
-                answer = await socket.receive()
-                expected = -32600 if code == -32601 and not initialized else code
-                assert (answer["id"], answer["error"]["code"]) == (number, expected)
-                assert "result" in await socket.ask("x", "initialize", INITIALIZE)
-                assert (await socket.ask(2, "_echo"))["result"] == {"method": "_echo"}
-                (entry,) = server.app._server._entries.values()
-                assert (entry.transport.inbox._bytes, entry.transport.sessions._calls) == (0, {})
+        async with (
+            Server.of(acp, agent_for(acp), options=options) as server,
+            Client(server.app).socket(initialized=initialized) as socket,
+        ):
+            await socket.send(frame)
+            answer = await socket.receive()
+            expected = -32600 if code == -32601 and not initialized else code
+            assert (answer["id"], answer["error"]["code"]) == (number, expected)
+            assert "result" in await socket.ask("x", "initialize", INITIALIZE)
+            assert (await socket.ask(2, "_echo"))["result"] == {"method": "_echo"}
+            (entry,) = server.app._server._entries.values()
+            assert (entry.transport.inbox._bytes, entry.transport.sessions._calls) == (0, {})
 
     run(main())
 
 
 def test_binary_frames_are_ignored(acp: ModuleType) -> None:
     async def main() -> None:
-        async with Server.of(acp, agent_for(acp)) as server:
-            async with Client(server.app).socket(initialized=False) as socket:
-                for more in ({"bytes": b"\xff{}"}, {"bytes": b"{}", "text": None}, {"bytes": None}):
-                    socket.feed("websocket.receive", **more)
-                assert "result" in await socket.ask(1, "initialize", INITIALIZE)
+        async with Server.of(acp, agent_for(acp)) as server, Client(server.app).socket(initialized=False) as socket:
+            for more in ({"bytes": b"\xff{}"}, {"bytes": b"{}", "text": None}, {"bytes": None}):
+                socket.feed("websocket.receive", **more)
+            assert "result" in await socket.ask(1, "initialize", INITIALIZE)
 
     run(main())
 
@@ -193,27 +198,25 @@ def test_binary_frames_are_ignored(acp: ModuleType) -> None:
 def test_a_first_message_that_is_not_the_handshake(acp: ModuleType) -> None:
     async def main() -> None:
         agent = agent_for(acp)
-        async with Server.of(acp, agent) as server:
-            async with Client(server.app).socket(initialized=False) as socket:
-                answer = await socket.ask(1, "session/new", NEW_SESSION)
-                assert (answer["id"], answer["error"]["code"]) == (1, -32600)
-                await socket.send({"jsonrpc": "2.0", "method": "_note"})
-                assert "result" in await socket.ask(2, "initialize", INITIALIZE)
-                assert agent.seen == 0
+        async with Server.of(acp, agent) as server, Client(server.app).socket(initialized=False) as socket:
+            answer = await socket.ask(1, "session/new", NEW_SESSION)
+            assert (answer["id"], answer["error"]["code"]) == (1, -32600)
+            await socket.send({"jsonrpc": "2.0", "method": "_note"})
+            assert "result" in await socket.ask(2, "initialize", INITIALIZE)
+            assert agent.seen == 0
 
     run(main())
 
 
 def test_an_id_that_is_still_running(acp: ModuleType) -> None:
     async def main() -> None:
-        async with Server.of(acp, agent_for(acp)) as server:
-            async with Client(server.app).socket() as socket:
-                await socket.call(1, "_wait")
-                answer = await socket.ask(1, "_echo")
-                assert (answer["id"], answer["error"]["code"]) == (None, -32600)
-                await socket.send({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 1}})
-                assert (await socket.receive())["error"]["code"] == -32800
-                assert "result" in await socket.ask(1, "_echo")
+        async with Server.of(acp, agent_for(acp)) as server, Client(server.app).socket() as socket:
+            await socket.call(1, "_wait")
+            answer = await socket.ask(1, "_echo")
+            assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+            await socket.send({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 1}})
+            assert (await socket.receive())["error"]["code"] == -32800
+            assert "result" in await socket.ask(1, "_echo")
 
     run(main())
 

@@ -138,7 +138,7 @@ class AsgiApp:
     async def _post(self, headers: Headers, identity: Hashable, receive: Receive, send: Send) -> None:
         if headers.media_types("content-type") != [_JSON] or headers.get("content-encoding") is not None:
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        key = headers.get(CONNECTION_HEADER)
+        key, session_header = headers.get(CONNECTION_HEADER), headers.get(SESSION_HEADER)
         if key is None:
             await self._initialize(headers, identity, receive, send)
             return
@@ -146,7 +146,7 @@ class AsgiApp:
         transport = entry.transport
         line = await self._body(headers, transport, receive)
         message = self._parse(line)
-        name = _session_of(message, headers.get(SESSION_HEADER))
+        name = _session_of(message, session_header)
         session = transport.sessions.get(name)
         if method_of(message) in SESSION_RULES.scoped and (session is None or not session.is_known):
             raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
