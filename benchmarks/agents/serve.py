@@ -46,9 +46,7 @@ def granian(module, port):
 
     sys.path.insert(0, HERE)  # its worker process gets a copy
     target = f"{module}:application"
-    Granian(
-        target, address=HOST, port=port, interface=Interfaces.ASGI, http=HTTPModes.http2, log_enabled=False
-    ).serve()
+    Granian(target, address=HOST, port=port, interface=Interfaces.ASGI, http=HTTPModes.http2, log_enabled=False).serve()
 
 
 if __name__ == "__main__":
