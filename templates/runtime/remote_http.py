@@ -241,10 +241,9 @@ class HttpClientTransport:
     async def _read_stream(self, stream: _EventStream, name: str | None) -> None:
         headers = {**_EVENTS, CONNECTION_HEADER: self._connection or "", **({SESSION_HEADER: name} if name else {})}
         try:
-            async with (
-                self.make_client() as client,
-                client.stream("GET", self._url, headers=headers, timeout=self._timeout()) as response,
-            ):
+            client = self.make_client()
+            request = client.stream("GET", self._url, headers=headers, timeout=self._timeout())
+            async with client, request as response:
                 if response.status_code != 200:
                     self._streams.pop(name, None)
                     stream.status.set_result(response.status_code)
@@ -256,7 +255,7 @@ class HttpClientTransport:
                         await asyncio.sleep(0)
                     await self._arriving.write(event.data.encode("utf-8", "surrogatepass"))
             await self._lose("the server has ended a stream")
-        except (httpx2.HTTPError, OSError) as error:
+        except Exception as error:  # httpx2 passes on what h2 raises, such as for a ping after the end of a connection
             await self._lose(_reason(error))
         finally:
             if not stream.status.done():
