@@ -202,7 +202,7 @@ class HttpClientTransport:
     def see(self, message: Any) -> None:
         """Follow a message of the agent: the streams of sessions begin and end with it."""
         found = as_object(message)
-        if found is None:
+        if found is None or self._connection is None:  # a WebSocket is used instead
             return
         number = found.get("id")
         if "method" in found:
