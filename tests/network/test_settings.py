@@ -1,4 +1,4 @@
-"""What a caller sets through the libraries: TLS, headers, query, subprotocols, cookies; and a library that is missing."""
+"""What callers set through the libraries: TLS, headers, query, subprotocols, cookies; and a library that is missing."""
 
 from __future__ import annotations
 
