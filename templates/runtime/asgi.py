@@ -100,7 +100,7 @@ class AsgiApp:
 
     @property
     def connections(self) -> int:
-        """The number of connections."""
+        """The number of connections. One that the client has ended counts until its agent has finished."""
         return len(self._server)
 
     async def close(self) -> None:
