@@ -130,8 +130,9 @@ class AsgiApp:
                 case _:
                     await self._delete(headers, identity, send)
         except Refusal as refusal:
-            text = (b"content-type", b"text/plain; charset=utf-8")
-            await _respond(send, refusal.status, refusal.text.encode(), text, *refusal.headers)
+            text = b"" if scope["method"] == "HEAD" else refusal.text.encode()
+            kind = (b"content-type", b"text/plain; charset=utf-8")
+            await _respond(send, refusal.status, text, kind, *refusal.headers)
         except Gone:
             pass
 
