@@ -230,7 +230,7 @@ def test_frames_wait_for_the_agent(acp: ModuleType) -> None:
             for _ in range(100):
                 await asyncio.sleep(0)
             assert len(entry.transport.inbox._messages) == 5
-            assert socket._incoming.qsize() >= 13  # the server's own buffer
+            assert socket.waiting >= 13  # the server's own buffer
             agent.release.set()
             assert "result" in await socket.ask(1, "_echo")
             assert agent.seen == 22
