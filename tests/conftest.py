@@ -67,6 +67,7 @@ LONGEST = (
         "test_benchmarks",
         "test_runtime_memory",
         "test_runtime_fuzz",
+        "test_remote_fuzz",
         "test_sizes",
     ),
     "test_rfd_extract_hostile",

@@ -88,6 +88,11 @@ class Exchange:
         """Let the application receive an event."""
         self._incoming.put_nowait({"type": kind, **more})
 
+    @property
+    def waiting(self) -> int:
+        """The number of events that the application has not received yet."""
+        return self._incoming.qsize()
+
     async def event(self) -> dict[str, Any] | None:
         """The next event that the application sends; None after it has returned. Raises what it raised."""
         event = await self.sent.get()

@@ -37,6 +37,7 @@ def test_other_methods(acp: ModuleType, method: str) -> None:
         async with Server.of(acp, agent_for(acp)) as server:
             answer = await Client(server.app).request(method, [JSON, EVENTS])
             assert (answer.status, answer.headers["allow"]) == (405, "POST, GET, DELETE")
+            assert answer.body == (b"" if method == "HEAD" else b"Method Not Allowed")
 
     run(main())
 

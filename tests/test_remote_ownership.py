@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import secrets
@@ -161,6 +162,26 @@ def test_the_agent_knows_its_client_and_no_other(acp: ModuleType) -> None:
                         assert (await socket.ask(number, "_identity"))["result"] == {"identity": repr(name)}
             assert sorted(made) == sorted(users * 2)
             assert identity.get() is None
+
+    run(main())
+
+
+def test_the_identity_does_not_get_into_the_task_of_the_request(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp), authorize=user_in) as server:
+            body = json.dumps(request_of(0, "initialize", INITIALIZE)).encode()
+            sent: list[Any] = []
+
+            async def receive() -> Any:
+                return {"type": "http.request", "body": body}
+
+            async def send(event: Any) -> None:
+                sent.append(event)
+
+            # some servers handle all requests of a client in one task
+            await server.app(client_of(server.app, "alice").scope("http", [JSON], method="POST"), receive, send)
+            assert sent[0]["status"] == 200
+            assert asgi_of(acp).client_identity.get() is None
 
     run(main())
 

@@ -345,3 +345,31 @@ def test_a_client_that_leaves_during_the_body(acp: ModuleType) -> None:
             assert server.app.connections == 0
 
     run(main())
+
+
+def test_the_rest_of_a_small_body_is_taken_before_a_refusal(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp)) as server:
+            client = Client(server.app, headers=[])
+            exchange = client.start("POST")
+            exchange.feed("http.request", body=b"x" * 1000, more_body=True)
+            await settled(lambda: not exchange.waiting)
+            assert exchange.sent.empty()
+            exchange.feed("http.request", body=b"x")
+            assert (await exchange.answer()).status == 403
+            assert (await client.request("DELETE", [HOST], body=[b"x", b"y"])).status == 400
+            endless = client.start("POST")
+            for _ in range(100):
+                endless.feed("http.request", body=b"x" * 1000, more_body=True)
+            assert (await endless.answer()).status == 403
+            assert endless.waiting > 30  # no more than that is taken
+
+    run(main())
+
+
+def test_a_body_that_does_not_arrive_holds_up_no_refusal(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp)) as server:
+            assert (await Client(server.app, headers=[]).start("POST").answer()).status == 403
+
+    run(main())

@@ -230,7 +230,7 @@ def test_frames_wait_for_the_agent(acp: ModuleType) -> None:
             for _ in range(100):
                 await asyncio.sleep(0)
             assert len(entry.transport.inbox._messages) == 5
-            assert socket._incoming.qsize() >= 13  # the server's own buffer
+            assert socket.waiting >= 13  # the server's own buffer
             agent.release.set()
             assert "result" in await socket.ask(1, "_echo")
             assert agent.seen == 22
@@ -260,14 +260,24 @@ def test_a_client_that_leaves_while_frames_wait(acp: ModuleType) -> None:
 # --- Time -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_idle_connection_is_closed(acp: ModuleType) -> None:
+def test_an_idle_connection_is_closed_once(acp: ModuleType) -> None:
+    class Tidy(agent_for(acp)):  # type: ignore[misc]
+        async def connection_closed(self, reason: Any) -> None:
+            await asyncio.sleep(0.2)  # several looks of the watcher, which must not interrupt it
+            tidied.append(server.app.connections)
+
+    tidied: list[int] = []
+
     async def main() -> None:
-        async with Server.of(acp, agent_for(acp), limits=limits_of(acp, idle_seconds=0.05)) as server:
+        nonlocal server
+        async with Server.of(acp, Tidy, limits=limits_of(acp, idle_seconds=0.05)) as server:
             client = Client(server.app)
             await client.initialize()
             await settled(lambda: server.app.connections == 0)
             assert (await client.post({})).status == 404
+            assert tidied == [1]
 
+    server: Any = None
     with acp_log() as records:
         run(main())
     assert texts(records, logging.INFO).count("a connection is closed: the client has gone, or reads too slowly") == 1

@@ -41,6 +41,9 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
+_DRAINED: Final = 2**16
+"""The most bytes of the body of a refused request that are still taken."""
+_DRAIN_SECONDS: Final = 1.0
 
 
 def asgi_app(
@@ -100,7 +103,7 @@ class AsgiApp:
 
     @property
     def connections(self) -> int:
-        """The number of connections."""
+        """The number of connections. One that the client has ended counts until its agent has finished."""
         return len(self._server)
 
     async def close(self) -> None:
@@ -119,19 +122,21 @@ class AsgiApp:
     # --- Streamable HTTP -----------------------------------------------------------------------------------------
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope)
+        headers, incoming = Headers(scope), _Incoming(receive)
         try:
             identity = await self._gate.check(scope, headers)
             match scope["method"]:
                 case "POST":
-                    await self._post(headers, identity, receive, send)
+                    await self._post(headers, identity, incoming, send)
                 case "GET":
-                    await self._get(headers, identity, receive, send)
+                    await self._get(headers, identity, incoming, send)
                 case _:
                     await self._delete(headers, identity, send)
         except Refusal as refusal:
-            text = (b"content-type", b"text/plain; charset=utf-8")
-            await _respond(send, refusal.status, refusal.text.encode(), text, *refusal.headers)
+            await incoming.drain()
+            text = b"" if scope["method"] == "HEAD" else refusal.text.encode()
+            kind = (b"content-type", b"text/plain; charset=utf-8")
+            await _respond(send, refusal.status, text, kind, *refusal.headers)
         except Gone:
             pass
 
@@ -281,6 +286,29 @@ class AsgiApp:
         finally:
             serving.cancel()
             await _cancel(receiving)
+
+
+class _Incoming:
+    """What a request receives."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._is_over = False
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        event = await self._receive()
+        self._is_over = not event.get("more_body", False)
+        return event
+
+    async def drain(self) -> None:
+        """Take the rest of a small body. hypercorn closes an HTTP/2 connection on which one follows its response."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._drain(), _DRAIN_SECONDS)
+
+    async def _drain(self) -> None:
+        left = _DRAINED
+        while left > 0 and not self._is_over:
+            left -= len((await self()).get("body", b""))
 
 
 def _session_of(message: dict[str, Any], header: str | None) -> str | None:

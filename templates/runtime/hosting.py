@@ -75,12 +75,16 @@ class Gone(Exception):
 
 @dataclass(eq=False)
 class Entry(Generic[T]):
-    """A connection: its transport, who it belongs to, and the task that serves it once there is one."""
+    """A connection: its transport, who it belongs to, and the task that serves it once there is one.
+
+    `is_lost` is true once the task was cancelled: a second time would interrupt its clean-up.
+    """
 
     key: str
     transport: T
     identity: Hashable
     task: asyncio.Task[None] | None = None
+    is_lost: bool = False
 
 
 class Headers:
@@ -278,7 +282,8 @@ class Server:
 
     def _end_lost(self, now: float) -> None:
         for entry in list(self._entries.values()):
-            if entry.task is not None and self._is_lost(entry.transport, now):
+            if entry.task is not None and not entry.is_lost and self._is_lost(entry.transport, now):
+                entry.is_lost = True
                 logger.info("a connection is closed: the client has gone, or reads too slowly")
                 entry.task.cancel()
         for stream in list(self._readers):
