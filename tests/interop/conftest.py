@@ -1,4 +1,4 @@
-"""The fixture with which flows are played."""
+"""The fixture with which flows are played, and the pairs that play them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,28 @@ from pathlib import Path
 import pytest
 
 from tests.interop import peers
-from tests.interop.theatre import Theatre
+from tests.interop.pairs import Setup
+from tests.interop.theatre import VALUES, Theatre
 from tests.support import Packages
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Play each flow with the pairs in `CASES` of the module.
+
+    Its values are what only the session `full` plays with a pair: "exchanges", "all", or nothing.
+    """
+    cases: dict[Setup, str] = getattr(metafunc.module, "CASES", {})
+    marks = metafunc.definition.iter_markers("parametrize")
+    if not cases or "setup" not in metafunc.fixturenames or any(mark.args[0] == "setup" for mark in marks):
+        return
+    if "exchange" in metafunc.fixturenames:
+        names = "setup, exchange"
+        rows = [(setup, each) for setup in cases for each in VALUES[setup.version].EXCHANGES]
+    else:
+        names, rows = "setup", [(setup,) for setup in cases]
+    rare = ("exchanges", "all") if "exchange" in metafunc.fixturenames else ("all",)
+    marked = [pytest.param(*row, marks=pytest.mark.full if cases[row[0]] in rare else ()) for row in rows]
+    metafunc.parametrize(names, marked, ids=["-".join(map(str, row)) for row in rows])
 
 
 @pytest.fixture(scope="session")
