@@ -113,7 +113,8 @@ class HttpClientTransport:
         try:
             async with self.client.stream("POST", self._url, content=line, headers=_JSON) as response:
                 body = await self._body(response)
-        except (httpx2.RemoteProtocolError, httpx2.ReadError) as error:  # such as HTTP/1.1 where HTTP/2 is spoken
+        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
+            # such as HTTP/1.1 where HTTP/2 is spoken
             raise WebSocketOnly(f"the server has no Streamable HTTP: {_reason(error)}") from error
         key = response.headers.get(CONNECTION_HEADER)
         if response.status_code != 200 or key is None:

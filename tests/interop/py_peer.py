@@ -164,7 +164,7 @@ class Puppet:
             answer = await getattr(self.peer, name)(**as_arguments(TypeAdapter(kind).validate_python(params)))
         except RequestError as error:
             return {"error": {"code": error.code, "message": str(error), "data": error.data}}
-        except (TypeError, ValueError) as error:  # of the SDK's own checks
+        except (TypeError, ValueError, OSError) as error:  # of the SDK's own checks, or of a connection that is lost
             return {"failure": f"{type(error).__name__}: {error}"}
         return {} if result is None else {"result": dump(answer)}
 

@@ -61,7 +61,7 @@ async def _process(stage: Stage, *command: str) -> AsyncGenerator[asyncio.subpro
         assert process.stdin is not None
         process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), 10)
+            await asyncio.wait_for(process.wait(), 3)
         except asyncio.TimeoutError:
             process.kill()
             await process.wait()

@@ -163,12 +163,14 @@ def test_a_url_says_how_to_connect(theatre: Theatre, setup: Setup) -> None:
     async def scenario(pair: Pair) -> None:
         before = len(await requests(pair))
         await greet(theatre, setup, connect_url, pair.url)
-        found = [each[:2] for each in (await requests(pair))[before:] if each[0] in ("POST", "websocket")]
-        assert found[0] == (["POST", "2"] if setup.transport == "http2" else ["websocket", "1.1"])
+        found = [each[0] for each in (await requests(pair))[before:]]
+        assert ("websocket" in found) is (setup.transport == "http1")
+        assert ("DELETE" in found) is (setup.transport == "http2")
         before = len(await requests(pair))
         await greet(theatre, setup, connect_url, pair.url.replace("http", "ws", 1))
-        [socket] = [each[:2] for each in (await requests(pair))[before:] if each[0] != "GET"]
-        assert socket == ["websocket", "1.1"]
+        found = [each[0] for each in (await requests(pair))[before:]]
+        assert "websocket" in found
+        assert "DELETE" not in found
 
     theatre.play(setup, "a URL", scenario)
 
@@ -183,7 +185,8 @@ def test_our_server_over_http_2_alone(theatre: Theatre, setup: Setup) -> None:
     flows.test_a_whole_turn(theatre, setup)
     flows.test_cancel_in_the_middle_of_a_prompt(theatre, setup)
     test_a_thousand_updates(theatre, setup)
-    test_a_large_message(theatre, setup)
+    if setup.peer != "py":  # httpx waits forever if it has to wait for the window while streams are idle
+        test_a_large_message(theatre, setup)
     test_cookies_go_with_every_request(theatre, setup)
 
 
