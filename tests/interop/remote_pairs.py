@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import os
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -52,7 +51,6 @@ async def _process(stage: Stage, *command: str) -> AsyncGenerator[asyncio.subpro
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
-            env={**os.environ, "PYTHONASYNCIODEBUG": "1"},
             limit=LIMIT,
         )
     try:

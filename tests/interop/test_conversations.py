@@ -16,13 +16,13 @@ from acpgen.ir.model import TaggedUnion
 from tests.interop.gaps import GAPS
 from tests.interop.pairs import OF_ONE, SETUPS, Json, OurAgent, Pair, Setup
 from tests.interop.remote_pairs import REMOTE
-from tests.interop.theatre import BOTH_WAYS, FENCE, SIDES, VALUES, Theatre, matches, new_session, other
+from tests.interop.theatre import BOTH_WAYS, FENCE, SIDES, VALUES, Share, Theatre, matches, new_session, other
 from tests.interop.values import SESSION, TEXT, Exchange
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES, model_for
 
-CASES = {each: "" if each in OF_ONE else "exchanges" for each in SETUPS}
-"""The pairs that every flow is played with, and what of it only the session `full` plays: see `conftest.py`."""
+CASES = {each: Share.ALL if each in OF_ONE else Share.FLOWS for each in SETUPS}
+"""The pairs that every flow is played with: see `conftest.py`."""
 
 # --- Errors ---------------------------------------------------------------------------------------------------------
 

@@ -24,15 +24,15 @@ from tests.interop.remote_pairs import (
     remote,
     requests,
 )
-from tests.interop.theatre import VALUES, Theatre, matches
+from tests.interop.theatre import VALUES, Share, Theatre, matches
 from tests.interop.values import TEXT
 
 CASES = {
-    **dict.fromkeys(OVER_HTTP, ""),
-    **dict.fromkeys(OVER_WEBSOCKET, "exchanges"),
-    **dict.fromkeys(OF_TWO, "all"),
+    **dict.fromkeys(OVER_HTTP, Share.METHODS),
+    **dict.fromkeys(OVER_WEBSOCKET, Share.FLOWS),
+    **dict.fromkeys(OF_TWO, Share.NOTHING),
 }
-"""The pairs that every flow is played with, and what of it only the session `full` plays: see `conftest.py`."""
+"""The pairs that every flow is played with: see `conftest.py`."""
 OURS = [each for each in (*OVER_HTTP, *OVER_WEBSOCKET) if each.ours == "agent"]
 THEIRS = [each for each in (*OVER_HTTP, *OVER_WEBSOCKET) if each.ours == "client"]
 LARGE = "é" * 2**19

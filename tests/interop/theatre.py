@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
+from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,18 @@ SIDES = ("client", "agent")
 FENCE = "_fence"
 """A request that does nothing: once it is answered, what was sent before it has arrived."""
 Scenario = Callable[[Pair], Awaitable[None]]
+
+
+class Share(Enum):
+    """How much is played with a pair without the session `full`, which plays everything."""
+
+    ALL = auto()
+    METHODS = auto()
+    """Of the exchanges, one of each method."""
+    FLOWS = auto()
+    """No exchanges."""
+    NOTHING = auto()
+
 
 BOTH_WAYS = pytest.mark.parametrize("caller", SIDES)
 
@@ -59,7 +72,6 @@ class Theatre:
         self._packages = packages
         self._home = home
         self._loop = asyncio.new_event_loop()
-        self._loop.set_debug(True)
         self._pairs: dict[Setup, tuple[Pair, AsyncExitStack, Json]] = {}
         self._stages: dict[Setup, Stage] = {}
         self._sdks: dict[str, tuple[tuple[str, ...], Path] | peers.MissingPeerError] = {}
@@ -72,6 +84,7 @@ class Theatre:
         if version is not None:
             self.drop(setup)
         stage = self.stage(setup)  # not within the time of a flow: an SDK may have to be installed
+        self._loop.set_debug(setup.transport == "stdio")  # the libraries for the network would take most of the time
         act = partial(self._act, setup, stage, scenario, version or setup.version)
         gap = gap_of(flow, setup)
         if gap is None:
