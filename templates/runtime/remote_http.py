@@ -129,7 +129,8 @@ class HttpClientTransport:
     async def _initialize(self, line: bytes) -> None:
         try:
             response, body = await self._post(line, _JSON)
-        except (httpx2.RemoteProtocolError, httpx2.ReadError) as error:  # such as HTTP/1.1 where HTTP/2 is spoken
+        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
+            # such as HTTP/1.1 where HTTP/2 is spoken
             raise WebSocketOnly(f"the server has no Streamable HTTP: {_reason(error)}") from error
         key = response.headers.get(CONNECTION_HEADER)
         if response.status_code != 200 or key is None:

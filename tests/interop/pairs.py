@@ -6,8 +6,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,8 @@ from tests.interop.puppet import CONTROL, Puppet
 HERE = Path(__file__).resolve().parent
 LIMIT = 2**24
 Json = Any
+Starter = Callable[..., AbstractAsyncContextManager[Any]]
+"""Connects a factory of clients to an agent; the keywords are those of `spawn_agent`."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,22 @@ class Setup:
     ours: Literal["agent", "client"]
     of_two: bool = False
     """Whether our side has both versions."""
+    transport: Literal["stdio", "websocket", "http1", "http2"] = "stdio"
+    """How they talk; the latter two are Streamable HTTP."""
 
     def __str__(self) -> str:
-        name = f"{self.peer}-v{self.version}-our_{self.ours}"
-        return f"{name}_of_two" if self.of_two else name
+        name = f"{self.without_transport}_of_two" if self.of_two else self.without_transport
+        return name if self.transport == "stdio" else f"{name}-{self.transport}"
+
+    @property
+    def without_transport(self) -> str:
+        """The name without what says how they talk, and how many versions our side has."""
+        return f"{self.peer}-v{self.version}-our_{self.ours}"
+
+    @property
+    def is_http(self) -> bool:
+        """Whether they talk over Streamable HTTP, where each session has a stream."""
+        return self.transport.startswith("http")
 
     @property
     def sdk(self) -> str:
@@ -61,6 +75,10 @@ class Pair:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        self.sessions: set[str] = set()
+        """Those that are open."""
+        self.url = ""
+        """Where the agent is on the network."""
 
     async def order(self, side: str, order: str, params: Json) -> Json:
         """Give an order to the agent or the client."""
@@ -76,6 +94,15 @@ class Pair:
         """Let the client send the first request: its outcome."""
         return await self.say("client", "initialize", params)
 
+    async def open_session(self, name: str, params: Json) -> None:
+        """Let the client open a session, unless it is open."""
+        if name in self.sessions:
+            return
+        await self.order("agent", "reset", {"answers": {"session/new": {"result": {"sessionId": name}}}})
+        outcome = await self.say("client", "session/new", params)
+        assert "result" in outcome, outcome
+        self.sessions.add(name)
+
     async def reset(self, **answers: Json) -> None:
         """Forget what was seen, and answer so from now on; the keys are methods."""
         for side in ("agent", "client"):
@@ -83,6 +110,8 @@ class Pair:
 
     async def say(self, side: str, method: str, params: Json, **more: Json) -> Json:
         """Let `side` send a message; its `result`, its `error`, or nothing for a notification."""
+        if method in ("session/close", "session/delete"):
+            self.sessions.discard(params["sessionId"])
         return await self.order(side, "say", {"method": method, "params": params, **more})
 
     async def seen(self, side: str, count: int = 0) -> list[Json]:
@@ -167,8 +196,9 @@ class Stage:
 
     def peer(self, setup: Setup) -> list[str]:
         """The command that starts the side of the peer."""
-        role = "client" if setup.ours == "agent" else "agent"
-        script = HERE / {"ts": "ts_peer.mjs", "py": "py_peer.py"}[setup.sdk]
+        is_remote = setup.transport != "stdio"
+        role = {"agent": ("client", "remote_client"), "client": ("agent", "server")}[setup.ours][is_remote]
+        script = HERE / {"ts": "ts_peer.mjs", "py": "remote_py_peer.py" if is_remote else "py_peer.py"}[setup.sdk]
         versions = "1,2" if setup.peer == "router" else str(setup.version)
         return [*self.command, str(script), role, versions, str(self.sdk), str(self.answers)]
 
@@ -190,7 +220,14 @@ class Stage:
 async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
     """Start both sides of `setup`. They have not said anything yet, but for a client of two versions."""
     if setup.ours == "client":
-        async with _open_our_client(setup, stage) as client:
+
+        def start(factory: Any, **more: Any) -> AbstractAsyncContextManager[Any]:
+            found: AbstractAsyncContextManager[Any] = stage.acp.spawn_agent(
+                factory, stage.peer(setup), stderr="log", **more
+            )
+            return found
+
+        async with open_our_client(setup, stage, start) as client:
             yield client
         return
     with stage.stderr.open("ab") as stderr:
@@ -212,11 +249,12 @@ async def open_pair(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
 
 
 @asynccontextmanager
-async def _open_our_client(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, None]:
+async def open_our_client(setup: Setup, stage: Stage, start: Starter) -> AsyncGenerator[OurClient, None]:
+    """Our client, and the agent that `start` connects it to."""
     puppet = stage.our_client(setup)
-    spawn = partial(stage.acp.spawn_agent, stderr="log", options=puppet.options(stage.acp))
+    start = partial(start, options=puppet.options(stage.acp))
     if not setup.of_two:
-        async with spawn(puppet.factory, stage.peer(setup)):
+        async with start(puppet.factory):
             yield OurClient(setup, puppet)
         return
 
@@ -225,7 +263,7 @@ async def _open_our_client(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, N
 
     factories = {**dict.fromkeys(stage.offered, unwanted), setup.version: puppet.factory}
     params = {version: _first(stage.acp, version, each) for version, each in stage.offered.items()}
-    async with spawn(factories, stage.peer(setup), params=params) as stub:
+    async with start(factories, params=params) as stub:
         assert stub is puppet.stub
         yield OurClientOfTwo(setup, puppet)
 

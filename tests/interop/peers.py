@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TextIO
 
 TYPESCRIPT = "@agentclientprotocol/sdk@2.4.0"
+SOCKETS = "ws@8.23.0"  # for the WebSockets of the TypeScript SDK
 PYTHON = "agent-client-protocol==0.12.1"
+SERVER = "hypercorn==0.18.0"  # for the Python SDK's ASGI application
 INSTALL_SECONDS = 300
 
 
@@ -73,7 +75,8 @@ def typescript(home: Path) -> tuple[tuple[str, ...], Path]:
         raise MissingPeerError("node and npm")
     folder = home / "typescript"
     quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--loglevel=error")
-    install(folder, TYPESCRIPT, (npm, "install", *quiet, "--prefix", folder, TYPESCRIPT))
+    wanted = (TYPESCRIPT, SOCKETS)
+    install(folder, " ".join(wanted), (npm, "install", *quiet, "--prefix", folder, *wanted))
     return (node,), folder
 
 
@@ -81,8 +84,9 @@ def python(home: Path) -> tuple[tuple[str, ...], Path]:
     """The same for the Python SDK, in an environment of its own."""
     folder = home / f"python-{sys.version_info[0]}.{sys.version_info[1]}"
     interpreter = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries=1", PYTHON)
-    install(folder, PYTHON, (sys.executable, "-m", "venv", folder / "venv"), pip)
+    wanted = (PYTHON.replace("==", "[http]=="), SERVER)
+    pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries=1", *wanted)
+    install(folder, " ".join(wanted), (sys.executable, "-m", "venv", folder / "venv"), pip)
     return (str(interpreter),), folder
 
 

@@ -164,7 +164,7 @@ class Puppet:
             answer = await getattr(self.peer, name)(**as_arguments(TypeAdapter(kind).validate_python(params)))
         except RequestError as error:
             return {"error": {"code": error.code, "message": str(error), "data": error.data}}
-        except (TypeError, ValueError) as error:  # of the SDK's own checks
+        except (TypeError, ValueError, OSError) as error:  # of the SDK's own checks, or of a connection that is lost
             return {"failure": f"{type(error).__name__}: {error}"}
         return {} if result is None else {"result": dump(answer)}
 
@@ -213,6 +213,13 @@ async def client(answers: dict[str, Json], command: list[str]) -> None:
     )
     puppet = Puppet(CLIENT, AGENT, answers)
     connect_to_agent(puppet, process.stdin, process.stdout, use_unstable_protocol=True)
+    await obey_lines(puppet)
+    process.stdin.close()
+    print(json.dumps({"exit": await process.wait()}), flush=True)
+
+
+async def obey_lines(puppet: Puppet) -> None:
+    """Obey the orders on stdin, until it ends."""
     orders = asyncio.StreamReader(limit=LIMIT)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     tasks = set()
@@ -220,8 +227,6 @@ async def client(answers: dict[str, Json], command: list[str]) -> None:
         task = asyncio.ensure_future(obey(puppet, json.loads(line)))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-    process.stdin.close()
-    print(json.dumps({"exit": await process.wait()}), flush=True)
 
 
 async def obey(puppet: Puppet, line: Json) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
+from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import pytest
 
 from tests.interop import peers, values_v1, values_v2
 from tests.interop.gaps import gap_of
-from tests.interop.pairs import SETUPS, Json, Pair, Setup, Stage, open_pair
+from tests.interop.pairs import Json, Pair, Setup, Stage, open_pair
+from tests.interop.remote_pairs import open_remote_pair
+from tests.interop.values import SESSION
 from tests.support import Packages, require
 from tests.test_dataclasses import SOURCES
 
@@ -27,7 +30,18 @@ FENCE = "_fence"
 """A request that does nothing: once it is answered, what was sent before it has arrived."""
 Scenario = Callable[[Pair], Awaitable[None]]
 
-EVERY = pytest.mark.parametrize("setup", SETUPS, ids=str)
+
+class Share(Enum):
+    """How much is played with a pair without the session `full`, which plays everything."""
+
+    ALL = auto()
+    METHODS = auto()
+    """Of the exchanges, one of each method."""
+    FLOWS = auto()
+    """No exchanges."""
+    NOTHING = auto()
+
+
 BOTH_WAYS = pytest.mark.parametrize("caller", SIDES)
 
 
@@ -58,7 +72,6 @@ class Theatre:
         self._packages = packages
         self._home = home
         self._loop = asyncio.new_event_loop()
-        self._loop.set_debug(True)
         self._pairs: dict[Setup, tuple[Pair, AsyncExitStack, Json]] = {}
         self._stages: dict[Setup, Stage] = {}
         self._sdks: dict[str, tuple[tuple[str, ...], Path] | peers.MissingPeerError] = {}
@@ -70,7 +83,8 @@ class Theatre:
         """
         if version is not None:
             self.drop(setup)
-        stage = self._stage(setup)  # not within the time of a flow: an SDK may have to be installed
+        stage = self.stage(setup)  # not within the time of a flow: an SDK may have to be installed
+        self._loop.set_debug(setup.transport == "stdio")  # the libraries for the network would take most of the time
         act = partial(self._act, setup, stage, scenario, version or setup.version)
         gap = gap_of(flow, setup)
         if gap is None:
@@ -78,6 +92,8 @@ class Theatre:
             return
         with pytest.raises(AssertionError) as caught:
             self._play(setup, act)
+        if gap.ends:
+            self.drop(setup)
         assert re.search(gap.shows, str(caught.value)), f"the gap has changed: {caught.value}"
 
     def _play(self, setup: Setup, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -94,13 +110,16 @@ class Theatre:
         if setup not in self._pairs:
             self._pairs[setup] = await self._open(setup, stage, version)
         pair, _, _ = self._pairs[setup]
+        if setup.is_http:  # where only a session that is open has a stream
+            await pair.open_session(SESSION["sessionId"], new_session(setup))
         await pair.reset(**answers_of(setup))
         await scenario(pair)
 
     async def _open(self, setup: Setup, stage: Stage, version: int) -> tuple[Pair, AsyncExitStack, Json]:
         first = VALUES[setup.version].INITIALIZE
         async with AsyncExitStack() as stack:
-            pair = await stack.enter_async_context(open_pair(setup, stage))
+            opened = open_pair if setup.transport == "stdio" else open_remote_pair
+            pair = await stack.enter_async_context(opened(setup, stage))
             outcome = await pair.initialize({**first.params, "protocolVersion": version})
             seen = await pair.seen("agent")
             return pair, stack.pop_all(), (outcome, seen)
@@ -117,14 +136,15 @@ class Theatre:
         """What `initialize` brought the client, and what the agent saw of it."""
         return self._pairs[setup][2]
 
-    def _stage(self, setup: Setup) -> Stage:
+    def stage(self, setup: Setup) -> Stage:
         """All that it takes to open a pair."""
         if setup in self._stages:
             return self._stages[setup]
         command, sdk = self.sdk(setup.sdk)
         answers = self.folder / f"answers-{setup.version}.json"
         answers.write_text(json.dumps(answers_of(setup)), encoding="utf-8")
-        acp = self._packages(*(SOURCES.values() if setup.of_two else [SOURCES[setup.version]]))
+        sources = SOURCES.values() if setup.of_two else [SOURCES[setup.version]]
+        acp = self._packages(*sources, remote=setup.transport != "stdio")
         offered = {number: values.INITIALIZE.params for number, values in VALUES.items()}
         stage = self._stages[setup] = Stage(acp, command, sdk, answers, self.stderr(setup), offered)
         return stage
@@ -142,14 +162,19 @@ class Theatre:
         return found
 
     def stderr(self, setup: Setup) -> Path:
-        """Where our agent writes to stderr."""
-        return self.folder / f"{setup}.stderr"
+        """Where the started process writes to stderr: on stdio it is our agent, and on the network the peer."""
+        return self.folder / f"{setup}.{'stderr' if setup.transport == 'stdio' else 'peer'}"
 
     def close(self) -> None:
         """End all processes."""
         for setup in [*self._pairs]:
             self.drop(setup)
         self._loop.close()
+
+
+def new_session(setup: Setup) -> Json:
+    """The params with which the client opens a session."""
+    return next(each.params for each in VALUES[setup.version].EXCHANGES if each.method == "session/new")
 
 
 def answers_of(setup: Setup) -> Json:

@@ -1,4 +1,6 @@
 // The TypeScript SDK's side of a pair: node ts_peer.mjs ROLE VERSIONS SDK-FOLDER ANSWERS [COMMAND OF THE AGENT ...]
+// On the network: node ts_peer.mjs server VERSIONS SDK-FOLDER ANSWERS TRANSPORT, which writes {port} to stdout, and
+// node ts_peer.mjs remote_client VERSIONS SDK-FOLDER ANSWERS TRANSPORT URL.
 // The versions are 1, 2, or 1,2 for an agent of both.
 // An agent is driven by `_interop/...` requests, a client by lines of JSON on stdin: {id, order, params}.
 
@@ -15,7 +17,8 @@ const ENTRY = { 1: "@agentclientprotocol/sdk", 2: "@agentclientprotocol/sdk/expe
 
 const [role, versions, folder, answersFile, ...command] = process.argv.slice(2);
 const resolve = createRequire(pathToFileURL(`${folder}/here.js`)).resolve;
-const modules = await Promise.all(versions.split(",").map((version) => import(pathToFileURL(resolve(ENTRY[version])))));
+const load = (entry) => import(pathToFileURL(resolve(entry)));
+const modules = await Promise.all(versions.split(",").map((version) => load(ENTRY[version])));
 const { ndJsonStream, RequestError, agentProtocolRouter } = modules.at(-1);
 
 const answers = JSON.parse(readFileSync(answersFile, "utf8"));
@@ -93,8 +96,9 @@ async function say({ method, params, key, notify }) {
 }
 
 function build(acp) {
-  const app = role === "agent" ? acp.agent({ name: "peer" }) : acp.client({ name: "peer" });
-  for (const method of Object.values(role === "agent" ? acp.AGENT_METHODS : acp.CLIENT_METHODS)) {
+  const isAgent = role === "agent" || role === "server";
+  const app = isAgent ? acp.agent({ name: "peer" }) : acp.client({ name: "peer" });
+  for (const method of Object.values(isAgent ? acp.AGENT_METHODS : acp.CLIENT_METHODS)) {
     if (NOTIFICATIONS.has(method)) app.onNotification(method, ({ params, signal }) => take(method, params, signal));
     else app.onRequest(method, ({ params, signal }) => take(method, params, signal));
   }
@@ -109,26 +113,56 @@ function build(acp) {
   return app;
 }
 
-function agent() {
-  const apps = modules.map((acp) => build(acp).onConnect(({ client }) => (peer = client)));
-  const app = apps.length === 1 ? apps[0] : agentProtocolRouter().withV1(apps[0]).withV2(apps[1]);
-  app.connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+function tell(message) {
+  process.stdout.write(JSON.stringify(message) + "\n");
 }
 
-function client() {
-  const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
-  peer = build(modules[0]).connect(ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout))).agent;
-  const tell = (message) => process.stdout.write(JSON.stringify(message) + "\n");
+function agentApp() {
+  const apps = modules.map((acp) => build(acp).onConnect(({ client }) => (peer = client)));
+  return apps.length === 1 ? apps[0] : agentProtocolRouter().withV1(apps[0]).withV2(apps[1]);
+}
+
+function obey(atEnd) {
   const lines = createInterface({ input: process.stdin });
   lines.on("line", async (line) => {
     const { id, order, params } = JSON.parse(line);
     tell({ id, ...(await orders[order](params)) });
   });
-  lines.on("close", () => child.stdin.end());
-  child.on("exit", (code, signal) => {
-    tell({ exit: code ?? signal });
-    process.exit();
-  });
+  lines.on("close", atEnd);
 }
 
-role === "agent" ? agent() : client();
+const roles = {
+  agent() {
+    agentApp().connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  },
+
+  client() {
+    const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
+    peer = build(modules[0]).connect(ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout))).agent;
+    obey(() => child.stdin.end());
+    child.on("exit", (code, signal) => {
+      tell({ exit: code ?? signal });
+      process.exit();
+    });
+  },
+
+  async server() {
+    const { serve } = await import("./remote_ts.mjs");
+    const requests = [];
+    orders.requests = () => ({ requests });
+    tell({ port: await serve(load, agentApp, requests, ...command) });
+    process.stdin.resume().on("end", () => process.exit());
+  },
+
+  async remote_client() {
+    const { open } = await import("./remote_ts.mjs");
+    const connection = build(modules[0]).connect(await open(load, ...command));
+    peer = connection.agent;
+    obey(() => {
+      connection.close();
+      setTimeout(process.exit, 200); // for the last request
+    });
+  },
+};
+
+await roles[role]();
