@@ -66,7 +66,9 @@ class Topology:
     def _start(self, name: str, command: list[str], address: str, environment: Mapping[str, str]) -> None:
         """Start a process, and wait until it listens."""
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
         self.processes[name] = process
         host, _, port = address.rpartition(":")
         deadline = time.monotonic() + SECONDS
@@ -93,13 +95,14 @@ class Topology:
         self._start("proxy", command, self.proxy, {**os.environ, **environment})
 
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
-        """End a process, and wait for it."""
+        """End a process, and those that it has started: hypercorn has a worker."""
         process = self.processes.pop(name)
-        process.send_signal(how)
+        os.killpg(process.pid, how)
         try:
             process.wait(SECONDS)
         finally:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
