@@ -220,7 +220,7 @@ class HttpClientTransport:
                 async for event in events:
                     await self._arriving.write(event.data.encode("utf-8", "surrogatepass"))
             await self._lose("the server has ended a stream")
-        except (httpx2.HTTPError, OSError) as error:
+        except Exception as error:  # httpx2 passes on what h2 raises, such as for a ping after the end of a connection
             await self._lose(_reason(error))
         finally:
             if not stream.status.done():
