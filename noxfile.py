@@ -79,7 +79,7 @@ def lint(session: nox.Session) -> None:
 
 def _install_all(session: nox.Session) -> None:
     """Install what any test needs, Node for pyright among it."""
-    _install(session, "test", "types", "package", "bench", "browser")
+    _install(session, "test", "types", "package", "bench", "browser", "remote")
     if shutil.which("node") is None:
         session.install("pyright[nodejs]")
 
@@ -141,7 +141,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """Build the site from README.md and docs/, where a warning is an error, and check the workflows of .github/."""
+    """Build the site from README.md and docs/, where a warning is an error, and validate workflows and Compose."""
     session.install(*nox.project.dependency_groups(PROJECT, "docs"))
     pages = ROOT / "build" / "docs"
     shutil.rmtree(pages, ignore_errors=True)
@@ -155,6 +155,8 @@ def docs(session: nox.Session) -> None:
     session.run("zensical", "build", "--clean", "--strict")
     workflows = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    compose = str(ROOT / "examples" / "remote" / "compose.yaml")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", compose)
 
 
 @nox.session(default=False)

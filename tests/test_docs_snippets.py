@@ -219,6 +219,15 @@ def test_the_table_of_options_of_a_connection_is_complete(played: Played) -> Non
     assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(ran.stdout.split())
 
 
+def test_the_table_of_limits_of_a_server_is_complete(played: Played) -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| (\d+) \|", section(page("remote.md"), "Decide who may connect"), flags=re.MULTILINE
+    )
+    code = "from remote_acp.asgi import RemoteLimits as L; print(*(f'{k}={v:.0f}' for k, v in vars(L()).items()))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
+    assert [f"{name}={value}" for name, value in rows] == ran.stdout.split()
+
+
 def test_the_names_that_replace_those_of_the_sdk_exist(played: Played) -> None:
     rows = re.findall(r"^\| .*? \| (.*) \|$", section(page("from-the-sdk.md"), "Names"), flags=re.MULTILINE)
     names = set(re.findall(r"`([a-zA-Z_]+)", " ".join(rows))) - {
