@@ -21,6 +21,7 @@ import yaml
 from tests.support import REPOSITORY, require
 
 SECONDS = 60.0
+TOKENS = {"alice": "correct-horse", "bob": "battery-staple"}
 EXAMPLE = REPOSITORY / "examples" / "remote"
 SERVICES: dict[str, Any] = yaml.safe_load((EXAMPLE / "compose.yaml").read_text(encoding="utf-8"))["services"]
 
@@ -82,7 +83,10 @@ class Topology:
         """Start a replica by the command of the image, at an address of its own."""
         (text,) = instructions("CMD")
         *command, app = json.loads(text)
-        environment = {**os.environ, "ACP_REPLICA": name, "PYTHONUNBUFFERED": "1"}
+        tokens = " ".join(f"{who}={token}" for who, token in TOKENS.items())
+        own = {"ACP_REPLICA": name, "ACP_HOSTS": "127.0.0.1", "ACP_TOKENS": tokens}
+        assert own.keys() == SERVICES[name]["environment"].keys()
+        environment = {**os.environ, **own, "PYTHONUNBUFFERED": "1"}
         address = self.addresses[name]
         self._start(name, [sys.executable, "-m", *command, "--bind", address, app], address, environment)
 

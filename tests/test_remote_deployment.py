@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shlex
 import shutil
@@ -20,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import run_acpgen
-from tests.remote_topology import EXAMPLE, SERVICES, Topology, instructions, topology
+from tests.remote_topology import EXAMPLE, SERVICES, TOKENS, Topology, instructions, topology
 from tests.runtime_support import run
 from tests.support import import_folder, require
 from tests.test_examples import build_command
@@ -97,7 +98,7 @@ def acp(running: Topology) -> ModuleType:
 class Visitor:
     """A client that connects through the load balancer, and the texts that it gets."""
 
-    def __init__(self, acp: ModuleType, running: Topology, scheme: str) -> None:
+    def __init__(self, acp: ModuleType, running: Topology, scheme: str, token: str = TOKENS["alice"]) -> None:
         from deployed_acp.remote import connect_url  # type: ignore[import-not-found]
 
         self.acp = acp
@@ -105,6 +106,7 @@ class Visitor:
         self.texts: list[str] = []
         self._connect = connect_url
         self._url = f"{scheme}://{running.proxy}/acp"
+        self._headers = {"Authorization": f"Bearer {token}"}
 
     async def enter(self, stack: AsyncExitStack, *, with_cookies: bool = True) -> tuple[Any, str]:
         """Connect until the stack ends; returns the stub of the agent, and the name of the replica."""
@@ -115,7 +117,8 @@ class Visitor:
                 texts.append(params.update.content.text)
 
         cookies = self.cookies if with_cookies else None
-        agent = await stack.enter_async_context(self._connect(Recorder, self._url, cookies=cookies))
+        connecting = self._connect(Recorder, self._url, cookies=cookies, headers=self._headers)
+        agent = await stack.enter_async_context(connecting)
         hello = await agent.initialize(acp.InitializeRequest(protocol_version=1))
         return agent, hello.agent_info.title
 
@@ -138,7 +141,10 @@ class Visitor:
 @SCHEMES
 def test_the_client_of_the_example_gets_its_session_back(running: Topology, scheme: str) -> None:
     command = [sys.executable, "-W", "error", "client.py", f"{scheme}://{running.proxy}/acp", "Grüße!"]
-    ran = subprocess.run(command, cwd=running.folder, capture_output=True, text=True, timeout=60, check=False)
+    environment = {**os.environ, "ACP_TOKEN": TOKENS["bob"], "PYTHONUTF8": "1"}
+    ran = subprocess.run(
+        command, cwd=running.folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     first, *lines = ran.stdout.splitlines()
     expected = ["agent: Grüße!", f"{first} again", "user: Grüße!", "agent: Grüße!", "agent: Grüße! Once more!"]
@@ -210,6 +216,25 @@ def test_without_cookies_a_client_reaches_either_replica(running: Topology, acp:
     async def main() -> None:
         async with AsyncExitStack() as stack:
             await reach_both(stack, Visitor(acp, running, scheme))
+
+    run(main())
+
+
+@pytest.mark.full
+@SCHEMES
+def test_a_session_is_its_owners(running: Topology, acp: ModuleType, scheme: str) -> None:
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            alice, bob = (Visitor(acp, running, scheme, token) for token in TOKENS.values())
+            agent, replica = await alice.enter(stack)
+            session = await alice.open(agent)
+            bob.cookies = alice.cookies
+            agent, same = await bob.enter(stack)
+            assert same == replica
+            with pytest.raises(acp.ResourceNotFoundError):
+                await bob.load(agent, session)
+            with pytest.raises(acp.ConnectionClosed, match="401"):
+                await Visitor(acp, running, scheme, "no token").enter(stack)
 
     run(main())
 

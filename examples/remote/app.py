@@ -47,7 +47,7 @@ class Session:
     """A session: who opened it, and its prompts."""
 
     owner: Hashable
-    prompts: list[ContentBlock] = field(default_factory=list)
+    prompts: list[ContentBlock] = field(default_factory=list[ContentBlock])
 
 
 SESSIONS: dict[str, Session] = {}
