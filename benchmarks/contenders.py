@@ -25,7 +25,10 @@ for name in sys.argv[1:]:
         pass
 print(json.dumps({"python": platform.python_version(), **found}))
 """
-PACKAGES = ("agent-client-protocol", "pydantic", "pydantic-core", "msgspec", "orjson")
+PACKAGES = (
+    *("agent-client-protocol", "pydantic", "pydantic-core", "msgspec", "orjson"),
+    *("httpx", "httpx2", "websockets", "uvicorn", "hypercorn", "granian"),
+)
 SDIST = peers.PYTHON.replace("-", "_").replace("==", "-")
 
 

@@ -33,6 +33,9 @@ class Sizes:
     prompts_by_turns: int = 1000
     updates: int = 5000
     updates_by_turns: int = 2000
+    remote_updates: int = 20_000
+    remote_trips: int = 500
+    remote_warm_up: int = 100
     growth: tuple[int, ...] = (1, 4, 16)
     growth_definitions: int | None = None  # of the bundled schema; None for all
     growth_share: int = 5  # one round in so many, for a build of 16 times the definitions takes long
@@ -48,6 +51,9 @@ SMOKE = Sizes(
     prompts_by_turns=10,
     updates=50,
     updates_by_turns=20,
+    remote_updates=60,
+    remote_trips=5,
+    remote_warm_up=2,
     growth=(1, 4),
     growth_definitions=12,
     growth_share=1,
@@ -76,17 +82,22 @@ class Lab:
     @cached_property
     def package(self) -> Path:
         """The package for agents, generated from the bundled schema of protocol 1, with its bytecode."""
-        return self._built("demo", "--protocol", "1")
+        return self._built("with_bytecode/demo", "--role", "agent", "--protocol", "1")
 
     @cached_property
     def package_of_two(self) -> Path:
         """The same for protocols 1 and 2."""
-        return self._built("demo_of_two", "--protocol", "1", "--protocol", "2")
+        return self._built("with_bytecode/demo_of_two", "--role", "agent", "--protocol", "1", "--protocol", "2")
 
-    def _built(self, name: str, *options: str) -> Path:
-        out = self.folder / "with_bytecode" / name
+    @cached_property
+    def package_for_remote(self) -> Path:
+        """The package for both sides of remote connections, of protocol 1."""
+        return self._built("for_remote/demo", "--role", "both", "--remote", "--protocol", "1")
+
+    def _built(self, path: str, *options: str) -> Path:
+        out = self.folder / path
         out.parent.mkdir(exist_ok=True)
-        run_for_output([*acpgen_command(), "build", "--role", "agent", "--no-config", "--out", out, *options])
+        run_for_output([*acpgen_command(), "build", "--no-config", "--out", out, *options])
         run_for_output([self.peers.python, "-I", "-m", "compileall", "-q", out])
         return out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import codec, generation, growth, imports, stdio
+from benchmarks import codec, generation, growth, imports, remote, stdio
 from benchmarks.lab import Lab
 from benchmarks.rounds import Measure
 
@@ -30,6 +30,7 @@ PARTS: Mapping[str, Part] = {
             *(stdio.CPU, stdio.MEMORY, stdio.PEAK),
         ),
     ),
+    "remote": Part(remote.measure, remote.MEASURES),
     "generation": Part(generation.measure, (generation.BUILD, generation.SAME, generation.CHECK, generation.STAGES)),
     "growth": Part(growth.measure, (growth.BUILD, growth.IMPORT, growth.MEMORY)),
 }

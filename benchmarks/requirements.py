@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import codec, generation, growth, imports, stdio
+from benchmarks import codec, generation, growth, imports, remote, stdio
 from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 
 
@@ -53,6 +53,22 @@ def _growth(measure: str, bounds: Bounds = (None, None)) -> Comparison:
     return Comparison(part="growth", measure=measure, numerator=last, denominator=first, required=required, aim=aim)
 
 
+def _remote() -> tuple[Comparison, ...]:
+    """Of each transport and server: the updates, the round trips and both CPU times, beside the Python SDK."""
+    required = {remote.UPDATES: 2.0, remote.TRIP: 0.6}
+    return tuple(
+        Comparison(
+            part="remote",
+            measure=way.named(quantity),
+            denominator=PYTHON_SDK,
+            sense="≥" if quantity == remote.UPDATES else "≤",
+            required=required.get(quantity),
+        )
+        for quantity in remote.UNITS
+        for way in remote.WAYS
+    )
+
+
 COMPARISONS = (
     _at_most("imports", imports.WITH, PYTHON_SDK, (0.25, 0.15)),
     _at_most("imports", imports.WITHOUT, PYTHON_SDK),
@@ -72,6 +88,7 @@ COMPARISONS = (
     _at_most("stdio", stdio.CPU, PYTHON_SDK),
     _at_most("stdio", stdio.MEMORY, PYTHON_SDK, (0.53, 0.5)),
     _at_most("stdio", stdio.PEAK, PYTHON_SDK),
+    *_remote(),
     _at_most("generation", generation.BUILD, generation.GENERATOR, (0.85, 0.65)),
     _at_most("generation", generation.SAME, generation.TYPER),
     _at_most("generation", generation.CHECK, generation.TYPER),

@@ -43,10 +43,11 @@ class Talker(Agent):
         return PromptResponse(stop_reason="end_turn")
 
 
-if len(sys.argv) > 2:
-    import orjson
-    from demo import ConnectionOptions
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        import orjson
+        from demo import ConnectionOptions
 
-    run_agent(Talker, options=ConnectionOptions(loads=orjson.loads, dumps=orjson.dumps))
-else:
-    run_agent(Talker)
+        run_agent(Talker, options=ConnectionOptions(loads=orjson.loads, dumps=orjson.dumps))
+    else:
+        run_agent(Talker)

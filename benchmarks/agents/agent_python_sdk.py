@@ -34,4 +34,5 @@ class Talker(Agent):
         return PromptResponse(stop_reason="end_turn")
 
 
-asyncio.run(run_agent(Talker()))
+if __name__ == "__main__":
+    asyncio.run(run_agent(Talker()))

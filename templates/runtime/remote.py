@@ -84,10 +84,14 @@ def connect_http(
 
 @contextlib.asynccontextmanager
 async def _open_http(transport: HttpClientTransport, settings: Mapping[str, Any]) -> AsyncGenerator[Transport, None]:
-    from httpx2 import AsyncClient
+    from .remote_http import client_maker
 
-    async with AsyncClient(**settings) as transport.client:
+    transport.make_client = client_maker(settings)
+    transport.client = transport.make_client()
+    try:
         yield transport
+    finally:
+        await transport.client.aclose()
 
 
 def _make_http(url: str, options: ConnectionOptions, silence_seconds: float | None) -> HttpClientTransport:

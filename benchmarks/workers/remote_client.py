@@ -1,0 +1,73 @@
+"""What the clients of remote agents share: they send prompts, count updates, and print JSON.
+
+Usage of a worker: python WORKER.py URL PID-OF-THE-SERVER UPDATES ROUND-TRIPS WARM-UP [FOLDER OF THE PACKAGE]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+import psutil
+
+SECONDS = 120
+"""A contender that takes longer for one step has lost a message."""
+
+
+class Counter:
+    """The updates that the handler of the client has seen."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self._wanted = 0
+        self._reached = asyncio.Event()
+
+    def count(self) -> None:
+        """An update has reached the handler."""
+        self.seen += 1
+        if self.seen == self._wanted:
+            self._reached.set()
+
+    async def until(self, more: int, prompt: Awaitable[object]) -> None:
+        """Wait for the response to a prompt, and for its updates. Raises `RuntimeError` if there are more of them."""
+        self._reached.clear()
+        self._wanted = self.seen + more
+        await asyncio.wait_for(prompt, SECONDS)
+        if more:
+            await asyncio.wait_for(self._reached.wait(), SECONDS)
+        if self.seen != self._wanted:
+            raise RuntimeError(f"{self.seen} updates instead of {self._wanted}")
+
+
+def arguments() -> tuple[str, psutil.Process, int, int, int]:
+    """The URL, the server, and how much to do: updates, round trips, and both before they count."""
+    url, pid, *numbers = sys.argv[1:6]
+    updates, round_trips, warm_up = map(int, numbers)
+    return url, psutil.Process(int(pid)), updates, round_trips, warm_up
+
+
+def _used(server: psutil.Process) -> tuple[float, float]:
+    """The CPU seconds that the server, with the processes below it, and this client have used so far."""
+    times = [each.cpu_times() for each in (server, *server.children(recursive=True))]
+    return sum(each.user + each.system for each in times), time.process_time()
+
+
+async def talk(prompt: Callable[[str], Awaitable[object]], counter: Counter) -> None:
+    """Measure, and print what was measured. `prompt` sends a text that says how many updates it wants."""
+    _, server, updates, round_trips, warm_up = arguments()
+    for _ in range(warm_up):
+        await counter.until(0, prompt("warm 0"))
+    await counter.until(warm_up, prompt(f"warm {warm_up}"))
+    start = time.perf_counter()
+    for _ in range(round_trips):
+        await counter.until(0, prompt("trip 0"))
+    trips = time.perf_counter() - start
+    before, start = _used(server), time.perf_counter()
+    await counter.until(updates, prompt(f"flood {updates}"))
+    flood = time.perf_counter() - start
+    of_server, of_client = (after - at_first for after, at_first in zip(_used(server), before, strict=True))
+    found = {"updates": updates / flood, "trip": trips / round_trips * 1e6}
+    print(json.dumps({**found, "server": of_server / updates * 1e6, "client": of_client / updates * 1e6}))
