@@ -280,16 +280,21 @@ def test_where_a_replica_has_stopped_the_other_one_goes_on(
 
 
 @pytest.mark.full
-def test_more_messages_than_requests_that_hypercorn_takes_by_default(running: Topology, acp: ModuleType) -> None:
-    """Each message is a request on the same connection, which hypercorn ends after 1,000 without hypercorn.toml."""
+def test_more_messages_than_requests_that_hypercorn_takes_by_default(running: Topology) -> None:
+    """Without hypercorn.toml, a client that stays on one connection loses it after 1,000."""
+    import httpx2
+
+    headers = {"authorization": f"Bearer {TOKENS['alice']}", "content-type": "application/json"}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+    nothing = {"jsonrpc": "2.0", "method": "_tests/nothing", "params": {}}
 
     async def main() -> None:
-        visitor = Visitor(acp, running, "http")
-        async with AsyncExitStack() as stack:
-            agent, _ = await visitor.enter(stack)
-            for number in range(1100):
-                await agent.ext_notification("_tests/nothing", {"number": number})
-            await visitor.say(agent, await visitor.open(agent), "Hello!")
-        assert visitor.texts == ["Hello!"]
+        url = f"http://{running.addresses['replica-1']}/acp"
+        async with httpx2.AsyncClient(http1=False, http2=True, headers=headers) as client:
+            key = (await client.post(url, json=hello)).headers["acp-connection-id"]
+            for _ in range(1100):
+                answer = await client.post(url, json=nothing, headers={"acp-connection-id": key})
+                assert answer.status_code == 202
+            assert (await client.delete(url, headers={"acp-connection-id": key})).status_code == 202
 
     run(main())

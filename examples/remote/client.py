@@ -71,7 +71,7 @@ async def main(url: str, text: str) -> None:
             await agent.session_load(LoadSessionRequest(session_id=session_id, cwd="/", mcp_servers=[]))
         except RequestError as error:  # such as after a restart of the replica
             sys.exit(f"the session is lost: {error}")
-        # The response of `session/load` and the history come on different streams; that of a prompt comes after both.
+        # Over HTTP, the history may come after the response, on another stream; what answers a prompt comes after both.
         await agent.session_prompt(prompt_of(session_id, f"{text} Once more!"))
 
 
