@@ -141,7 +141,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """Build the site from README.md and docs/, where a warning is an error, and check the workflows of .github/."""
+    """Build the site from README.md and docs/, where a warning is an error, and validate workflows and Compose."""
     session.install(*nox.project.dependency_groups(PROJECT, "docs"))
     pages = ROOT / "build" / "docs"
     shutil.rmtree(pages, ignore_errors=True)
@@ -149,12 +149,17 @@ def docs(session: nox.Session) -> None:
     shutil.copytree(ROOT / "examples", pages / "examples", ignore=shutil.ignore_patterns("acp_*", "__pycache__"))
     for name, page in (("README", "index"), ("CHANGELOG", "CHANGELOG"), ("CONTRIBUTING", "CONTRIBUTING")):
         shutil.copy(ROOT / f"{name}.md", pages / f"{page}.md")
-    for path in pages.glob("*.md"):  # links from one folder to another, which here is the same
-        text = path.read_text(encoding="utf-8").replace("](docs/", "](").replace("](../README.md", "](index.md")
+    moved = {"docs/": "", "../README.md": "index.md", "../examples/": "examples/", "../../docs/": "../../"}
+    for path in pages.rglob("*.md"):  # links from one folder to another, which here is the same
+        text = path.read_text(encoding="utf-8")
+        for link, target in moved.items():
+            text = text.replace(f"]({link}", f"]({target}")
         path.write_text(text, encoding="utf-8")
     session.run("zensical", "build", "--clean", "--strict")
     workflows = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    compose = str(ROOT / "examples" / "remote" / "compose.yaml")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", compose)
 
 
 @nox.session(default=False)

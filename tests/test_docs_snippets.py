@@ -206,7 +206,8 @@ def test_the_table_of_extensions_is_complete() -> None:
 
 def test_the_table_of_files_is_complete(played: Played) -> None:
     table = section(page("package.md"), "Files")
-    files = {path.name for name in ("demo", "chat_acp") for path in (played.folder / name).iterdir() if path.is_file()}
+    packages = [played.folder / name for name in ("demo", "chat_acp", "remote_acp")]
+    files = {path.name for package in packages for path in package.iterdir() if path.is_file()}
     assert set(re.findall(r"`([\w.]+\.(?:py|typed|lock))`", table)) == files
 
 
@@ -217,6 +218,15 @@ def test_the_table_of_options_of_a_connection_is_complete(played: Played) -> Non
     code = "import dataclasses, demo; print(*(field.name for field in dataclasses.fields(demo.ConnectionOptions)))"
     ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
     assert sorted(re.findall(r"\w+", " ".join(rows))) == sorted(ran.stdout.split())
+
+
+def test_the_table_of_limits_of_a_server_is_complete(played: Played) -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| (\d+) \|", section(page("remote.md"), "Decide who may connect"), flags=re.MULTILINE
+    )
+    code = "from remote_acp.asgi import RemoteLimits as L; print(*(f'{k}={v:.0f}' for k, v in vars(L()).items()))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
+    assert [f"{name}={value}" for name, value in rows] == ran.stdout.split()
 
 
 def test_the_names_that_replace_those_of_the_sdk_exist(played: Played) -> None:

@@ -100,7 +100,7 @@ def build_command(name: str) -> list[str]:
 def test_every_example_is_listed() -> None:
     listed = set(re.findall(r"\]\(([\w./]+)\)", (EXAMPLES / "README.md").read_text(encoding="utf-8")))
     assert listed == {name.partition("/")[0] for name in SCRIPTS}
-    assert len(SCRIPTS) == 6
+    assert len(SCRIPTS) == 8
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -108,7 +108,8 @@ def test_an_example_imports_what_its_command_builds(name: str) -> None:
     tree = ast.parse((EXAMPLES / name).read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     package = build_command(name)[-1]
-    assert {package} <= imported - set(sys.stdlib_module_names) - {"collections.abc"} <= {package, f"{package}.helpers"}
+    modules = {package, *(f"{package}.{module}" for module in ("helpers", "asgi", "remote"))}
+    assert {package} <= imported - set(sys.stdlib_module_names) - {"collections.abc", "http.cookiejar"} <= modules
 
 
 def test_built_packages_are_not_committed() -> None:

@@ -1,0 +1,56 @@
+"""The client's end of Streamable HTTP when a stream fails, whatever the library raises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.command_line import build_package
+from tests.runtime_support import client_of, run
+from tests.support import import_folder, require
+
+HELLO = {"protocolVersion": 1, "agentCapabilities": {}}
+
+
+@pytest.fixture(scope="module")
+def acp(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    require(find_spec("httpx2"), "httpx2")
+    return import_folder(build_package(tmp_path_factory.mktemp("loss") / "loss_acp", "--role", "both", "--remote"))
+
+
+def test_a_stream_that_fails_in_the_library_below_ends_the_connection(acp: ModuleType) -> None:
+    """httpx2 passes on errors of h2 that are none of its own: a ping after GOAWAY is one, which granian sends."""
+    import httpx2
+    from h2.exceptions import ProtocolError
+    from loss_acp.remote import connect_http  # type: ignore[import-not-found]
+
+    class Broken(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b":\n\n"
+            raise ProtocolError("Invalid input")
+
+    async def serve(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Broken())
+        if "acp-connection-id" in request.headers:
+            return httpx2.Response(202)
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": json.loads(await request.aread())["id"], "result": HELLO}
+        return httpx2.Response(200, headers={"acp-connection-id": "1"}, json=answer)
+
+    async def main() -> None:
+        settings = {"transport": httpx2.MockTransport(serve)}
+        async with connect_http(client_of(acp), "http://127.0.0.1/acp", settings=settings) as agent:
+            with pytest.raises(acp.ConnectionClosed):
+                await open_session(acp, agent)  # the stream may fail during either request
+
+    run(main(), seconds=20)
+
+
+async def open_session(acp: ModuleType, agent: Any) -> None:
+    await agent.initialize(acp.InitializeRequest(protocol_version=1))
+    await agent.session_new(acp.NewSessionRequest(cwd="/", mcp_servers=[]))
