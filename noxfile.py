@@ -79,7 +79,7 @@ def lint(session: nox.Session) -> None:
 
 def _install_all(session: nox.Session) -> None:
     """Install what any test needs, Node for pyright among it."""
-    _install(session, "test", "types", "package", "bench", "browser")
+    _install(session, "test", "types", "package", "bench", "browser", "remote")
     if shutil.which("node") is None:
         session.install("pyright[nodejs]")
 

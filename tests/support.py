@@ -77,19 +77,24 @@ def model_of(sources: SchemaChoice, options: Options | None = None) -> tuple[Mod
 
 
 def package_folder(
-    *sources: SchemaChoice, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+    *sources: SchemaChoice,
+    roles: tuple[Role, ...] = tuple(Role),
+    options: Options | None = None,
+    remote: bool = False,
 ) -> Path:
     """A package in the cache on disk, of one or several versions, built if missing. Read it, and change nothing in it.
 
-    The files are those of the templates: unformatted, which means the same and takes half as long.
+    With `remote`, it has the modules for HTTP. The files are those of the templates: unformatted, which means the same
+    and takes half as long.
     """
     inputs = [find_inputs(each) for each in sources]
 
     def build() -> Mapping[str, str]:
-        return emit([compile_protocol(load(each), options or Options()).model for each in inputs], roles).files
+        models = [compile_protocol(load(each), options or Options()).model for each in inputs]
+        return emit(models, roles, remote=remote).files
 
     known = [(each.protocol, each.origin, *((file.name, file.digest) for file in _files(each))) for each in inputs]
-    return package_cache.folder(repr((known, roles, options)), build)
+    return package_cache.folder(repr((known, roles, options, *(["remote"] if remote else []))), build)
 
 
 def _files(inputs: Inputs) -> list[InputFile]:
@@ -157,13 +162,17 @@ class Packages:
         self._known: dict[object, ModuleType] = {}
 
     def __call__(
-        self, *sources: SchemaChoice, roles: tuple[Role, ...] = tuple(Role), options: Options | None = None
+        self,
+        *sources: SchemaChoice,
+        roles: tuple[Role, ...] = tuple(Role),
+        options: Options | None = None,
+        remote: bool = False,
     ) -> ModuleType:
         """The imported package for `sources`, of several versions if there are several; with both roles by default."""
-        key = (sources, roles, options)
+        key = (sources, roles, options, remote)
         if key not in self._known:
             folder = self._home / f"built_{len(list(self._home.iterdir()))}"
-            _link(package_folder(*sources, roles=roles, options=options), folder)
+            _link(package_folder(*sources, roles=roles, options=options, remote=remote), folder)
             self._known[key] = import_folder(folder)
         return self._known[key]
 

@@ -35,6 +35,7 @@ ALLOWED = {
     "ErrorCode": "the model's record of a code of JSON-RPC 2.0, whose errors have one with any schema",
     "Plan": "the model of what is to be written to the output folder",
     "Role": "the side of the connection that a package is for",
+    "authenticate": "a part of the name of a header of HTTP, www-authenticate",
     "initialize": "the hint to a gate that starts nowhere: the one method whose messages hold capabilities",
 }
 """Names of the protocol that acpgen may say all the same, each with the reason."""

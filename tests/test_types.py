@@ -20,6 +20,7 @@ from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options, Role
 from acpgen.schema.bundled import Release, list_releases
 from tests.command_line import run_acpgen
+from tests.golden_cases import GENERATED
 from tests.support import (
     Packages,
     fitting_fragments,
@@ -58,6 +59,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_packages(home)
     add_examples(tmp_path_factory.mktemp("examples") / "examples", home)
     add_projects(tmp_path_factory.mktemp("projects"), home)
+    add_remote(home)
     return home
 
 
@@ -93,6 +95,12 @@ def add_projects(projects: Path, home: Path) -> None:
             options = [f"--protocol={protocol}" for protocol in protocols]
             run_well("init", name, "--role", role, *options, cwd=projects)
             shutil.copytree(projects / name / "src" / name, home / name)
+
+
+def add_remote(home: Path) -> None:
+    """A package with connections over the network, and what users write against it."""
+    shutil.copytree(GENERATED / "v1_v2_both_remote", home / "acp_net")
+    (home / "remote_user.py").write_text(REMOTE_USER, encoding="utf-8")
 
 
 def run_well(*arguments: str, cwd: Path) -> None:
@@ -188,6 +196,76 @@ def test_the_runtime_is_clean_for_other_systems(check: Check, system: str, tmp_p
 
 
 # --- What users write --------------------------------------------------------------------------------------------
+
+REMOTE_USER = """
+from http.cookiejar import CookieJar
+
+from acp_net import v1, v2
+from acp_net.asgi import RemoteLimits, Scope, asgi_app, client_identity
+from acp_net.remote import connect_http, connect_url, connect_websocket
+
+
+class One(v1.Agent):
+    def __init__(self, client: v1.RemoteClient) -> None:
+        self.client = client
+        self.owner = client_identity.get()
+
+
+class Two(v2.Agent):
+    def __init__(self, client: v2.RemoteClient) -> None:
+        self.client = client
+
+
+class Editor(v1.Client):
+    def __init__(self, agent: v1.RemoteAgent) -> None:
+        self.agent = agent
+
+
+class NewEditor(v2.Client):
+    def __init__(self, agent: v2.RemoteAgent) -> None:
+        self.agent = agent
+
+
+async def authorize(scope: Scope) -> str | None:
+    return None
+
+
+def authorize_at_once(scope: Scope) -> int | None:
+    return None
+
+
+alone = asgi_app(One, authorize=authorize, limits=RemoteLimits(max_sessions=3), hosts=["agent.example.com"])
+several = asgi_app({1: One, 2: Two}, authorize=authorize_at_once, path=None)
+
+
+async def talk() -> None:
+    jar = CookieJar()
+    async with connect_http(Editor, "https://agent.example.com/acp", cookies=jar) as agent:
+        await agent.initialize(v1.InitializeRequest(protocol_version=1))
+    async with connect_websocket(Editor, "wss://agent.example.com/acp", settings={"ssl": None}) as agent:
+        agent.supports("session/load")
+    block = connect_url(NewEditor, "https://agent.example.com/acp", headers={"authorization": "Bearer x"})
+    async with block:
+        _: NewEditor = block.handler
+
+
+async def talk_in_any_version() -> None:
+    info = v2.Implementation(name="editor", version="1")
+    async with connect_http(
+        {1: Editor, 2: NewEditor},
+        "https://agent.example.com/acp",
+        params={
+            1: v1.InitializeRequest(protocol_version=1),
+            2: v2.InitializeRequest(protocol_version=2, info=info),
+        },
+    ) as agent:
+        match agent:
+            case v1.RemoteAgent():
+                print(agent.negotiated)
+            case v2.RemoteAgent():
+                print(agent.negotiated.info)
+"""
+
 
 RIGHT = """
 from dataclasses import field, replace

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, MutableMa
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, is_id, parse, session_in
+from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, is_id, parse, session_in
 from .hosting import Authorize, Gate, Gone, Headers, Refusal, RemoteLimits, Scope, Server, client_identity
 from .options import ConnectionOptions
 from .sessions import HANDSHAKE, SESSION_RULES
@@ -205,9 +205,9 @@ class AsgiApp:
             raise Refusal(HTTPStatus.BAD_REQUEST, "The body is not JSON") from None
         if isinstance(message, list):
             raise Refusal(HTTPStatus.NOT_IMPLEMENTED, "Batches are not supported")
-        if not isinstance(message, dict):
+        found = as_object(message)
+        if found is None:
             raise Refusal(HTTPStatus.BAD_REQUEST, "A message is an object")
-        found: dict[str, Any] = message
         return found
 
     async def _get(self, headers: Headers, identity: Hashable, receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import inspect
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Hashable, MutableMapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -234,7 +234,7 @@ class Server:
     # --- Clients that are slow or have gone ------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def reading(self, stream: Stream, task: asyncio.Task[None]) -> Iterator[None]:
+    def reading(self, stream: Stream, task: asyncio.Task[None]) -> Generator[None, None, None]:
         """While a GET request reads a stream."""
         stream.reader = task
         self._readers.add(stream)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx2
 
 from .dispatch import ConnectionClosed
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, is_id, object_of, session_in
+from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, is_id, object_of, session_in
 from .errors import InternalError
 from .log import logger
 from .options import ConnectionOptions
@@ -172,9 +172,9 @@ class HttpClientTransport:
 
     def see(self, message: Any) -> None:
         """Follow a message of the agent: the streams of sessions begin and end with it."""
-        if not isinstance(message, dict):
+        found = as_object(message)
+        if found is None:
             return
-        found: dict[str, Any] = message
         number = found.get("id")
         if "method" in found:
             name = session_in(found.get("params"))

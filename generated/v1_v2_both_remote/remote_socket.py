@@ -59,7 +59,12 @@ async def open_socket(
 ) -> AsyncGenerator[SocketClientTransport, None]:
     """Open a socket; `settings` are arguments for `websockets.connect`. Raises `ConnectionClosed`."""
     http_url = url.replace("ws", "http", 1) if url.startswith("ws") else url
-    arguments = {"compression": None, "max_size": options.max_message_bytes, "max_queue": _QUEUE, **settings}
+    arguments: dict[str, Any] = {
+        "compression": None,
+        "max_size": options.max_message_bytes,
+        "max_queue": _QUEUE,
+        **settings,
+    }
     arguments["additional_headers"] = _with_cookies(http_url, cookies, settings.get("additional_headers"))
     try:
         socket = await connect(http_url.replace("http", "ws", 1), **arguments)
@@ -78,7 +83,8 @@ async def open_socket(
 
 def _with_cookies(url: str, cookies: CookieJar, headers: Any) -> list[tuple[str, str]]:
     """The headers of the caller, and the cookies for `url`."""
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers or ())
+    given: Any = headers.items() if hasattr(headers, "items") else headers or ()
+    pairs: list[tuple[str, str]] = [*given]
     request = Request(url)
     cookies.add_cookie_header(request)
     value = request.get_header("Cookie")

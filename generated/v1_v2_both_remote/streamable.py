@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .capabilities import is_open
-from .envelope import is_id, object_of, parse, session_in
+from .envelope import as_object, is_id, object_of, parse, session_in
 from .errors import InternalError
 from .options import ConnectionOptions
 from .protocol import Gate
@@ -425,11 +425,10 @@ class SocketTransport(ServerTransport):
         """Receive a message; wait while the agent is too slow."""
         self.has_received = True
         line = text.encode("utf-8", "surrogatepass")
-        message: Any = None
+        found = None
         with contextlib.suppress(Exception):  # the connection answers what cannot be parsed
-            message = parse(line, self._options)
-        if isinstance(message, dict):
-            found: dict[str, Any] = message
+            found = as_object(parse(line, self._options))
+        if found is not None:
             name = session_in(found.get("params"))
             if self.sessions.refuses(found, name):
                 await self.write(self.refusal(found))

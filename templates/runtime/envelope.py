@@ -58,9 +58,21 @@ def parse(line: bytes, options: ConnectionOptions) -> Any:
     return options.loads(line)
 
 
+def as_object(value: Any) -> dict[str, Any] | None:
+    """The value if it is a JSON object."""
+    found: Any = value
+    return found if isinstance(value, dict) else None
+
+
+def method_of(message: Mapping[str, Any]) -> str | None:
+    """The method of a message; None for a response, and for what is no method."""
+    found = message.get("method")
+    return found if isinstance(found, str) else None
+
+
 def session_in(value: Any) -> str | None:
     """The session that params or a result name."""
-    found = value.get(SESSION_RULES.key) if isinstance(value, Mapping) else None
+    found = (as_object(value) or {}).get(SESSION_RULES.key)
     return found if isinstance(found, str) else None
 
 

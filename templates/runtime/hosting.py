@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import re
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Hashable, MutableMapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -27,6 +28,7 @@ Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] 
 T = TypeVar("T", bound=ServerTransport)
 
 METHODS: Final = ("POST", "GET", "DELETE")
+_HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 client_identity: ContextVar[Hashable] = ContextVar("client_identity", default=None)
 """What `authorize` returned for the connection: for the factory and the handlers of the agent."""
@@ -60,6 +62,11 @@ class Refusal(Exception):
         self.status = status
         self.text = text or status.phrase
         self.headers = headers
+
+
+def unknown_connection() -> Refusal:
+    """The refusal of a request for a connection that there is not, that has ended, or that is not the client's."""
+    return Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Connection-Id")
 
 
 class Gone(Exception):
@@ -126,13 +133,12 @@ class Gate:
         if scope["method"] not in METHODS:
             allowed = (b"allow", ", ".join(METHODS).encode())
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "", allowed)
-        if scope["http_version"].startswith("1") and not self._allow_http1:
+        if scope["http_version"].startswith(("0", "1")) and not self._allow_http1:
             raise Refusal(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/2 is required")
 
     def _check_source(self, headers: Headers) -> None:
-        host = (headers.get("host") or "").lower()
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if name not in self._hosts and "*" not in self._hosts:
+        host = _HOST.fullmatch((headers.get("host") or "").lower())
+        if "*" not in self._hosts and (host is None or host[1] not in self._hosts):
             raise Refusal(HTTPStatus.FORBIDDEN, "This host is not allowed")
         origin = headers.get("origin")
         if origin is not None and origin not in self._origins and "*" not in self._origins:
@@ -141,8 +147,13 @@ class Gate:
     async def _identify(self, scope: Scope) -> Hashable:
         if self._authorize is None:
             return None
-        found = self._authorize(scope)
-        identity: Hashable = await found if inspect.isawaitable(found) else found
+        try:
+            found = self._authorize(scope)
+            identity: Hashable = await found if inspect.isawaitable(found) else found
+            hash(identity)
+        except Exception:
+            logger.exception("authorize failed")
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR) from None
         if identity is None:
             raise Refusal(HTTPStatus.UNAUTHORIZED, "", (b"www-authenticate", b"Bearer"))
         return identity
@@ -188,7 +199,9 @@ class Server:
             raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
         entry = self._entries.get(key)
         if entry is None or entry.identity != identity or not isinstance(entry.transport, HttpTransport):
-            raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Connection-Id")
+            raise unknown_connection()
+        if entry.transport.inbox.is_ended:
+            raise unknown_connection()
         return entry
 
     def serve(self, entry: Entry[Any]) -> asyncio.Task[None]:
@@ -228,18 +241,22 @@ class Server:
             entry.transport.end()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if self._watcher is not None and not self._readers:
+            self._watcher.cancel()
+            await asyncio.wait({self._watcher})
 
     # --- Clients that are slow or have gone ------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def reading(self, stream: Stream, task: asyncio.Task[None]) -> Iterator[None]:
+    def reading(self, stream: Stream, task: asyncio.Task[None]) -> Generator[None, None, None]:
         """While a GET request reads a stream."""
         stream.reader = task
         self._readers.add(stream)
         try:
             yield
         finally:
-            stream.reader = None
+            stream.leave()
+            stream.taken()  # or lost: what was being sent is not sent again
             self._readers.discard(stream)
 
     async def _watch(self) -> None:
@@ -247,21 +264,26 @@ class Server:
         pause = min(1.0, limits.idle_seconds / 4, limits.stall_seconds / 4, limits.keep_alive_seconds / 4)
         loop = asyncio.get_running_loop()
         next_comment = loop.time()
-        while self._entries or self._readers:
-            await asyncio.sleep(pause)
-            now = loop.time()
-            for entry in list(self._entries.values()):
-                if entry.task is not None and self._is_lost(entry.transport, now):
-                    logger.info("a connection is closed: the client has gone, or reads too slowly")
-                    entry.task.cancel()
-            for stream in list(self._readers):
-                if self._is_stuck(stream.stuck_since, now) and stream.reader is not None:
-                    stream.reader.cancel()
-            if now >= next_comment:
-                next_comment = now + limits.keep_alive_seconds
-                for stream in self._readers:
-                    stream.keep_alive()
-        self._watcher = None
+        try:
+            while self._entries or self._readers:
+                await asyncio.sleep(pause)
+                now = loop.time()
+                self._end_lost(now)
+                if now >= next_comment:
+                    next_comment = now + limits.keep_alive_seconds
+                    for stream in self._readers:
+                        stream.keep_alive()
+        finally:
+            self._watcher = None
+
+    def _end_lost(self, now: float) -> None:
+        for entry in list(self._entries.values()):
+            if entry.task is not None and self._is_lost(entry.transport, now):
+                logger.info("a connection is closed: the client has gone, or reads too slowly")
+                entry.task.cancel()
+        for stream in list(self._readers):
+            if self._is_stuck(stream.stuck_since, now) and stream.reader is not None:
+                stream.reader.cancel()
 
     def _is_stuck(self, since: float | None, now: float) -> bool:
         return since is not None and now - since > self.limits.stall_seconds
@@ -273,7 +295,7 @@ class Server:
                 streams = list(transport.streams)
                 if any(self._is_stuck(stream.stuck_since, now) for stream in streams):
                     return True
-                return is_idle and not any(stream.reader for stream in streams)
+                return is_idle and not transport.is_shaking_hands and not any(stream.reader for stream in streams)
             case SocketTransport():
                 return self._is_stuck(transport.stuck_since, now) or (is_idle and not transport.has_received)
             case _:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx2
 
 from .dispatch import ConnectionClosed
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, is_id, object_of, session_in
+from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, is_id, object_of, session_in
 from .errors import InternalError
 from .log import logger
 from .options import ConnectionOptions
@@ -21,7 +21,10 @@ from .transport import memory_transports
 _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"accept": "text/event-stream"}
 _MAX_STREAMS: Final = 90
-"""Each of them has a connection of HTTP/2."""
+"""Each of them has a connection."""
+_TURNS: Final = 8
+"""Turns of the event loop that a message on the stream of the connection waits for those of sessions that came before
+it: the response to a request that takes up a session must not overtake what is replayed."""
 _MAX_REQUESTS: Final = 500
 """After so many requests, messages go over another connection: servers that close one after 1000 may lose a message."""
 _TLS: Final[Mapping[str, Any]] = {"verify": True, "cert": None, "trust_env": True}
@@ -102,7 +105,7 @@ class HttpClientTransport:
 
     async def write(self, message: bytes) -> None:
         """Send a message; it is sent as a whole, even if the task is cancelled. Raises `OSError`."""
-        await asyncio.shield(asyncio.ensure_future(self._write(message)))
+        await asyncio.shield(self._start(self._write(message)))
 
     async def close(self) -> None:
         """End the connection at the server, too."""
@@ -149,6 +152,8 @@ class HttpClientTransport:
         method, number = message.get("method"), message.get("id")
         is_call = isinstance(method, str) and is_id(number)
         name = session_in(message.get("params")) if "method" in message else self._asked.pop(number, None)
+        if name is not None and not (name.isascii() and name.isprintable()):
+            name = None  # no header can hold it
         if name is not None:
             status = await self._open_stream(name)
             if status == 404 and method in SESSION_RULES.attach:
@@ -172,8 +177,9 @@ class HttpClientTransport:
             await used.aclose()
         self._sent += 1
         async with self.client.stream("POST", self._url, content=line, headers=headers) as response:
-            # what was accepted has no body; not waiting for the end of it saves a turn
-            return response, b"" if response.status_code == 202 else await self._body(response)
+            # what was accepted has no body; over HTTP/2, not waiting for the end of it saves a turn
+            is_done = response.status_code == 202 and response.http_version == "HTTP/2"
+            return response, b"" if is_done else await self._body(response)
 
     def _refused(self, text: str, status: int, name: str | None, number: object) -> None:
         """The server has refused a message: a request gets an error, anything else ends the connection."""
@@ -201,9 +207,9 @@ class HttpClientTransport:
 
     def see(self, message: Any) -> None:
         """Follow a message of the agent: the streams of sessions begin and end with it."""
-        if not isinstance(message, dict):
+        found = as_object(message)
+        if found is None or self._connection is None:  # a WebSocket is used instead
             return
-        found: dict[str, Any] = message
         number = found.get("id")
         if "method" in found:
             name = session_in(found.get("params"))
@@ -241,10 +247,9 @@ class HttpClientTransport:
     async def _read_stream(self, stream: _EventStream, name: str | None) -> None:
         headers = {**_EVENTS, CONNECTION_HEADER: self._connection or "", **({SESSION_HEADER: name} if name else {})}
         try:
-            async with (
-                self.make_client() as client,
-                client.stream("GET", self._url, headers=headers, timeout=self._timeout()) as response,
-            ):
+            client = self.make_client()
+            request = client.stream("GET", self._url, headers=headers, timeout=self._timeout())
+            async with client, request as response:
                 if response.status_code != 200:
                     self._streams.pop(name, None)
                     stream.status.set_result(response.status_code)
@@ -252,9 +257,11 @@ class HttpClientTransport:
                 stream.status.set_result(200)
                 events = httpx2.EventSource(response, max_event_size=self._options.max_message_bytes)
                 async for event in events:
+                    for _ in range(_TURNS if name is None else 0):
+                        await asyncio.sleep(0)
                     await self._arriving.write(event.data.encode("utf-8", "surrogatepass"))
             await self._lose("the server has ended a stream")
-        except (httpx2.HTTPError, OSError) as error:
+        except Exception as error:  # httpx2 passes on what h2 raises, such as for a ping after the end of a connection
             await self._lose(_reason(error))
         finally:
             if not stream.status.done():

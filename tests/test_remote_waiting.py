@@ -1,0 +1,372 @@
+"""What waits for a slow client or a busy agent of `asgi_app`: it is bounded in bytes, number and time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from acpgen.ir.model import Role
+from tests.remote_support import (
+    INITIALIZE,
+    JSON,
+    NEW_SESSION,
+    Answer,
+    Client,
+    Server,
+    agent_for,
+    asgi_of,
+    ended,
+    request_of,
+    settled,
+)
+from tests.runtime_support import V1, acp_log, run, texts
+from tests.support import Packages
+
+pytestmark = pytest.mark.every_python
+
+FIRST = json.dumps(request_of(0, "initialize", INITIALIZE)).encode()
+TOO_MANY = "Request refused: the connection has too many sessions"
+
+
+@pytest.fixture(scope="module")
+def acp(packages: Packages) -> ModuleType:
+    return packages(V1, roles=(Role.AGENT,), remote=True)
+
+
+def limits_of(acp: ModuleType, **fields: Any) -> Any:
+    """Limits with which slow and idle clients are looked for often."""
+    return asgi_of(acp).RemoteLimits(**{"keep_alive_seconds": 0.1, **fields})
+
+
+# --- Bytes that wait for the client ---------------------------------------------------------------------------------
+
+
+def test_an_unread_stream_makes_the_agent_wait(acp: ModuleType) -> None:
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_write_buffer_bytes=10_000)
+        async with Server.of(acp, agent_for(acp), options=options) as server:
+            client = Client(server.app)
+            await client.initialize()
+            await client.call(1, "_flood")
+            stream = server.transport(client.key or "")._stream
+            await settled(lambda: stream._waiting)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert 10_000 < stream._bytes < 12_000
+            async with client.get() as reader:  # it goes on
+                for _ in range(50):
+                    assert (await reader.receive())["method"] == "_said"
+                reader.pause()
+                await settled(lambda: stream._waiting)
+                assert stream._bytes < 12_000
+            await client.delete()
+            await settled(lambda: server.app.connections == 0)
+
+    run(main())
+
+
+@pytest.mark.parametrize("reader", [True, False], ids=["slow reader", "no reader"])
+def test_a_client_that_takes_nothing_is_left(acp: ModuleType, *, reader: bool) -> None:
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_write_buffer_bytes=10_000)
+        async with Server.of(acp, agent_for(acp), options=options, limits=limits_of(acp)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            stream = client.open_get()
+            if reader:
+                assert await stream.start() is None
+                stream.pause()
+            else:
+                stream.task.cancel()
+            await client.call(1, "_flood")
+            server.hurry(stall_seconds=0.05)
+            await settled(lambda: server.app.connections == 0)
+            await ended(stream)
+            assert (await client.post({})).status == 404
+
+    run(main())
+
+
+def test_a_reader_of_one_stream_does_not_keep_another_that_is_unread(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp), limits=limits_of(acp)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            async with client.get() as stream:
+                session = await client.new_session(stream)
+                await client.call(1, "session/prompt", {"sessionId": session, "prompt": []}, session)
+                server.hurry(stall_seconds=0.05)
+                assert await stream.receive() is None
+            await settled(lambda: server.app.connections == 0)
+
+    run(main())
+
+
+def test_a_websocket_that_takes_nothing_is_left(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with (
+            Server.of(acp, agent_for(acp), limits=limits_of(acp)) as server,
+            Client(server.app).socket() as socket,
+        ):
+            await socket.call(1, "_flood")
+            await socket.receive()
+            socket.pause()
+            server.hurry(stall_seconds=0.05)
+            await settled(lambda: server.app.connections == 0)
+
+    run(main(), seconds=60)
+
+
+def test_what_is_lost_with_a_reader_does_not_count_as_unread(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            stream = server.transport(client.key or "")._stream
+            async with client.get() as reader:
+                reader.pause()
+                await client.call(1, "_echo")
+                await settled(lambda: stream.stuck_since is not None and not stream._messages)
+                reader.feed("http.disconnect")
+                await reader.task
+            assert stream.stuck_since is None
+            await client.call(2, "_echo")
+            await settled(lambda: stream._messages)
+            async with client.get() as reader:
+                assert (await reader.receive())["id"] == 2
+
+    run(main())
+
+
+def test_refusals_do_not_fill_an_unread_stream(acp: ModuleType) -> None:
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_write_buffer_bytes=10_000)
+        async with Server.of(acp, agent_for(acp), options=options, limits=limits_of(acp, max_sessions=0)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            found = [(await client.post(request_of(each, "session/new", NEW_SESSION))).status for each in range(200)]
+            accepted = found.count(202)
+            assert found == [202] * accepted + [429] * (200 - accepted)
+            assert 10 < accepted < 200
+            assert server.transport(client.key or "")._stream._bytes < 11_000
+            async with client.get() as stream:
+                assert [(await stream.receive())["id"] for _ in range(accepted)] == list(range(accepted))
+                assert (await client.post(request_of(1, "session/new", NEW_SESSION))).status == 202
+
+    run(main())
+
+
+# --- Bytes that wait for the agent ----------------------------------------------------------------------------------
+
+
+async def blocked(client: Client, server: Server) -> Any:
+    """Open a connection whose agent reads nothing more; returns its inbox."""
+    await client.initialize()
+    await client.post({"jsonrpc": "2.0", "method": "_block"})
+    inbox = server.transport(client.key or "").inbox
+    await settled(lambda: inbox._bytes == 0)
+    return inbox
+
+
+def test_the_number_of_messages_that_wait_for_the_agent(acp: ModuleType) -> None:
+    async def main() -> None:
+        agent = agent_for(acp)
+        async with Server.of(acp, agent, options=acp.ConnectionOptions(max_requests=5)) as server:
+            client = Client(server.app)
+            inbox = await blocked(client, server)
+            note = {"jsonrpc": "2.0", "method": "_note"}
+            found = [(await client.post(note)).status for _ in range(10)]
+            assert found.count(202) in {5, 6}  # the read loop may have taken one already
+            assert found == sorted(found)
+            assert set(found) == {202, 429}
+            agent.release.set()
+            await settled(lambda: agent.seen == 1 + found.count(202))
+            assert (inbox._bytes, len(inbox._messages)) == (0, 0)
+            assert (await client.post(note)).status == 202
+
+    run(main())
+
+
+def test_the_bytes_that_wait_for_the_agent(acp: ModuleType) -> None:
+    async def main() -> None:
+        agent = agent_for(acp)
+        options = acp.ConnectionOptions(max_in_flight_bytes=100_000)
+        async with Server.of(acp, agent, options=options) as server:
+            client, other = Client(server.app), Client(server.app)
+            inbox = await blocked(client, server)
+            note = {"jsonrpc": "2.0", "method": "_note", "params": {"text": "x" * 20_000}}
+            open_body = client.start("POST", [JSON, *client.ids()])
+            open_body.feed("http.request", body=b" " * 50_000, more_body=True)
+            await settled(lambda: inbox._bytes == 50_000)
+            found = [(await client.post(note)).status for _ in range(5)]
+            assert found == [202, 202, 429, 429, 429]  # what is still being received counts
+            await open_body.leave()
+            assert (await client.post(note)).status == 202
+            await other.initialize()  # others do not
+            agent.release.set()
+            await settled(lambda: inbox._bytes == 0)
+            assert (await client.post(note)).status == 202
+
+    run(main())
+
+
+def test_frames_wait_for_the_agent(acp: ModuleType) -> None:
+    async def main() -> None:
+        agent = agent_for(acp)
+        async with (
+            Server.of(acp, agent, options=acp.ConnectionOptions(max_requests=5)) as server,
+            Client(server.app).socket() as socket,
+        ):
+            (entry,) = server.app._server._entries.values()
+            await socket.send({"jsonrpc": "2.0", "method": "_block"})
+            for _ in range(20):
+                await socket.send({"jsonrpc": "2.0", "method": "_note"})
+            await settled(lambda: entry.transport.inbox.is_full)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert len(entry.transport.inbox._messages) == 5
+            assert socket._incoming.qsize() >= 13  # the server's own buffer
+            agent.release.set()
+            assert "result" in await socket.ask(1, "_echo")
+            assert agent.seen == 22
+
+    run(main())
+
+
+def test_a_client_that_leaves_while_frames_wait(acp: ModuleType) -> None:
+    async def main() -> None:
+        agent = agent_for(acp)
+        options = acp.ConnectionOptions(max_requests=5, cleanup_seconds=0.05)
+        async with Server.of(acp, agent, options=options) as server:
+            socket = Client(server.app).open_socket()
+            await socket.connect()
+            await socket.call(0, "initialize", INITIALIZE)
+            await socket.send({"jsonrpc": "2.0", "method": "_block"})
+            for _ in range(20):
+                await socket.send({"jsonrpc": "2.0", "method": "_note"})
+            await settled(lambda: server.app._server._entries and agent.release)
+            socket.task.cancel()
+            await settled(lambda: server.app.connections == 0)
+            await ended(socket)
+
+    run(main())
+
+
+# --- Time -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_idle_connection_is_closed(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp), limits=limits_of(acp, idle_seconds=0.05)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            await settled(lambda: server.app.connections == 0)
+            assert (await client.post({})).status == 404
+
+    with acp_log() as records:
+        run(main())
+    assert texts(records, logging.INFO).count("a connection is closed: the client has gone, or reads too slowly") == 1
+
+
+def test_a_stream_keeps_a_connection_and_its_end_lets_it_go(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp), limits=limits_of(acp)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            async with client.get() as stream:
+                server.hurry(idle_seconds=0.05)
+                reading = asyncio.create_task(stream.receive())
+                await settled(lambda: stream.comments >= 4)  # one at the start, and each later than idle_seconds
+                assert server.app.connections == 1
+                await client.call(1, "_echo")
+                assert (await reading)["id"] == 1
+            await settled(lambda: server.app.connections == 0)
+
+    run(main())
+
+
+def test_a_body_that_arrives_keeps_a_connection(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            exchange = client.start("POST", [JSON, *client.ids()])
+            transport = server.transport(client.key or "")
+            for _ in range(3):
+                transport.last_used = 0.0  # a body that is slower than idle_seconds, but not over
+                exchange.feed("http.request", body=b" ", more_body=True)
+                await settled(lambda: transport.last_used)
+            await exchange.leave()
+
+    run(main())
+
+
+def test_a_websocket_without_a_message_is_closed(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with (
+            Server.of(acp, agent_for(acp), limits=limits_of(acp)) as server,
+            Client(server.app).socket(initialized=False) as silent,
+            Client(server.app).socket() as socket,
+        ):
+            server.hurry(idle_seconds=0.05)
+            silent.feed("websocket.receive", bytes=b"\0")
+            assert (await silent.receive())["type"] == "websocket.close"
+            assert "result" in await socket.ask(1, "_echo")
+
+    run(main())
+
+
+def test_comments_keep_only_idle_streams_alive(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp), limits=limits_of(acp, keep_alive_seconds=0.05)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            async with client.get() as stream:
+                session = await client.new_session(stream)
+                async with client.get(session) as other:
+                    reading = [asyncio.create_task(each.receive()) for each in (stream, other)]
+                    await settled(lambda: stream.comments > 2 and other.comments > 2)
+                    assert not any(task.done() for task in reading)
+                    for task in reading:
+                        task.cancel()
+            unread = server.transport(client.key or "")._stream
+            assert not unread._needs_comment
+
+    run(main())
+
+
+def test_the_watcher_ends_with_the_last_connection_and_starts_again(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp), limits=limits_of(acp, keep_alive_seconds=0.05)) as server:
+            for _ in range(2):
+                client = Client(server.app)
+                await client.initialize()
+                assert server.app._server._watcher is not None
+                await client.delete()
+                await settled(lambda: server.app._server._watcher is None)
+
+    run(main())
+
+
+def test_close_waits_for_agents_and_ends_streams(acp: ModuleType) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp)) as server:
+            client = Client(server.app)
+            await client.initialize()
+            stream = client.open_get()
+            assert await stream.start() is None
+            await client.call(1, "_wait")
+            await server.app.close()
+            server.check_empty()
+            answer = await Client(server.app).post(FIRST)
+            assert isinstance(answer, Answer)
+            assert answer.status == 503
+            assert await client.refused_socket() == 1008
+            await ended(stream)
+
+    run(main())
