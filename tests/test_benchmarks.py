@@ -298,7 +298,7 @@ def test_the_page_shows_what_is_measured(tmp_path: Path) -> None:
     assert copy.read_text(encoding="utf-8").replace(block(results()), f"{BEGIN}\n{shown}\n{END}") == text
 
 
-@pytest.mark.parametrize(("page", "count"), [(REPOSITORY / "README.md", 1), (PAGE, 4)])
+@pytest.mark.parametrize(("page", "count"), [(REPOSITORY / "README.md", 1), (PAGE, 5)])
 def test_pages_have_their_charts(page: Path, count: int) -> None:
     shown = re.findall(r"^!\[.+\]\((\S+\.svg)\)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(shown) == count
