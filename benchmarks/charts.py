@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import codec, imports, stdio
+from benchmarks import codec, imports, remote, stdio
 from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 from benchmarks.report import Results, number
 from benchmarks.rounds import Measure
@@ -21,6 +21,10 @@ CHARTS = {
     "codec": (
         "Codec, twelve messages (µs, less is better)",
         [("codec", name) for name in (codec.DECODE, codec.RECEIVE, codec.ENCODE, codec.SEND)],
+    ),
+    "remote": (
+        "Updates over the network (a second, more is better)",
+        [("remote", way.named(remote.UPDATES)) for way in remote.WAYS],
     ),
     "memory": ("Memory of an agent (MiB, less is better)", [("stdio", stdio.MEMORY)]),
 }

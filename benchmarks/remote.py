@@ -45,6 +45,7 @@ WAYS = (
     Way("SSE", "http", "hypercorn"),
     Way("SSE", "http", "granian"),
 )
+CPU = frozenset(way.named(quantity) for quantity in (SERVER_CPU, CLIENT_CPU) for way in WAYS)
 MEASURES = tuple(way.named(quantity) for quantity in UNITS for way in WAYS)
 
 

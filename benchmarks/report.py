@@ -105,10 +105,10 @@ def _has(measure: Measure, wanted: Comparison) -> bool:
 
 def table(results: Results) -> str:
     """The table for a terminal, with the contenders of a measure below it."""
-    lines = [f"{'part':<11} {'measure':<28} {'ratio':<28} {'required':<8} {'aim':<8} reached"]
+    lines = [f"{'part':<11} {'measure':<42} {'ratio':<28} {'required':<8} {'aim':<8} reached"]
     for row in rows(results):
         ratio, required, aim, verdict = row.ratio
-        lines.append(f"{row.part:<11} {row.name:<28} {ratio:<28} {required:<8} {aim:<8} {verdict}".rstrip())
+        lines.append(f"{row.part:<11} {row.name:<42} {ratio:<28} {required:<8} {aim:<8} {verdict}".rstrip())
         lines += [f"{'':<15}{who} {value(row.measure, who)}" for who in row.measure.values] if row.measure else []
     return "\n".join([*lines, "", about(results)])
 

@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 
 from acpgen.config import SchemaChoice
-from benchmarks import __main__, contenders, generation, imports, stdio
+from benchmarks import __main__, contenders, generation, imports, remote, stdio
 from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
 from benchmarks.lab import HERE, PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
@@ -34,7 +34,7 @@ from tests.support import REPOSITORY, Packages, require
 CORPUS = read_corpus()
 SCHEMA = json.loads(bundled_schema().read_text(encoding="utf-8"))
 PAGE = REPOSITORY / "docs" / "performance.md"
-MAY_BE_ZERO = {stdio.CPU, generation.STAGES}  # the clocks behind them are coarse
+MAY_BE_ZERO = {stdio.CPU, generation.STAGES, *remote.CPU}  # the clocks behind them are coarse
 
 
 def payload(message: Any) -> Any:
@@ -142,6 +142,7 @@ NEEDS = {
     "imports": {PYTHON_SDK},
     "codec": {PYTHON_SDK},
     "stdio": {PYTHON_SDK, TYPESCRIPT_SDK},
+    "remote": {PYTHON_SDK},
     "generation": {generation.GENERATOR},
     "growth": set(),
 }
@@ -150,6 +151,8 @@ NEEDS = {
 @pytest.mark.full
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_gives_all_its_rows(part: str, lab: Lab, taken: dict[str, list[Measure]]) -> None:
+    if part == "remote":
+        require(not remote.missing(lab), ", ".join(remote.missing(lab)))
     found = taken[part] = PARTS[part].measure(lab)
     names = {each.name: each for each in found if each.part == part}
     assert set(PARTS[part].measures) - ({stdio.PEAK} if sys.platform != "linux" else set()) == names.keys()
@@ -295,7 +298,7 @@ def test_the_page_shows_what_is_measured(tmp_path: Path) -> None:
     assert copy.read_text(encoding="utf-8").replace(block(results()), f"{BEGIN}\n{shown}\n{END}") == text
 
 
-@pytest.mark.parametrize(("page", "count"), [(REPOSITORY / "README.md", 1), (PAGE, 4)])
+@pytest.mark.parametrize(("page", "count"), [(REPOSITORY / "README.md", 1), (PAGE, 5)])
 def test_pages_have_their_charts(page: Path, count: int) -> None:
     shown = re.findall(r"^!\[.+\]\((\S+\.svg)\)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(shown) == count

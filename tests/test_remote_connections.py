@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -144,3 +147,21 @@ def test_messages_change_to_another_connection_before_the_server_closes_one(
     traffic, cancelled = talk(acp, 20, keep_alive_max_requests=5)
     assert cancelled == ["b"] * 20
     assert [traffic.posts.count(port) for port in dict.fromkeys(traffic.posts)] == [4, 4, 4, 4, 4, 3]
+
+
+@pytest.mark.parametrize("name", ["transport", "mounts"])
+def test_clients_cannot_share_what_each_of_them_would_close(acp: ModuleType, name: str) -> None:
+    async def main() -> None:
+        remote = importlib.import_module(f"{acp.__name__}.remote")
+        async with remote.connect_http(client_of(acp), "http://127.0.0.1:9/acp", settings={name: None}):
+            pass
+
+    with pytest.raises(ValueError, match=f"the settings cannot have {name}"):
+        run(main())
+
+
+def test_importing_the_module_imports_no_library(acp: ModuleType) -> None:
+    folder = Path(str(acp.__file__)).parent
+    script = f"import sys, {folder.name}.remote; print({{'httpx2', 'websockets', 'h2'}} & sys.modules.keys())"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=folder.parent, capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"

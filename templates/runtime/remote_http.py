@@ -28,6 +28,7 @@ it: the response to a request that takes up a session must not overtake what is 
 _MAX_REQUESTS: Final = 500
 """After so many requests, messages go over another connection: servers that close one after 1000 may lose a message."""
 _TLS: Final[Mapping[str, Any]] = {"verify": True, "cert": None, "trust_env": True}
+_NOT_SHARED: Final = frozenset({"transport", "mounts"})
 _MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 5.0
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
@@ -55,7 +56,12 @@ class _EventStream:
 
 
 def client_maker(settings: Mapping[str, Any]) -> Callable[[], httpx2.AsyncClient]:
-    """Returns a function that makes clients with these settings; they share the cookies and the context for TLS."""
+    """Returns a function that makes clients with these settings; they share the cookies and the context for TLS.
+
+    Raises `ValueError` for settings that clients cannot share, as each of them closes its own.
+    """
+    if unfit := settings.keys() & _NOT_SHARED:
+        raise ValueError(f"each stream has a client of its own: the settings cannot have {', '.join(sorted(unfit))}")
     shared = {name: settings.get(name, default) for name, default in _TLS.items()}
     others = {name: value for name, value in settings.items() if name not in _TLS}
     context = httpx2.create_ssl_context(**shared)
