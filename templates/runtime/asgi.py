@@ -136,7 +136,7 @@ class AsgiApp:
             await incoming.drain()
             text = b"" if scope["method"] == "HEAD" else refusal.text.encode()
             kind = (b"content-type", b"text/plain; charset=utf-8")
-            await _respond(send, refusal.status, text, kind, *refusal.headers)
+            await self._respond(send, refusal.status, text, kind, *refusal.headers)
         except Gone:
             pass
 
@@ -159,7 +159,7 @@ class AsgiApp:
             raise unknown_connection()
         if not transport.receive(line, message, name):
             raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many refusals wait for the client")
-        await _respond(send, HTTPStatus.ACCEPTED)
+        await self._respond(send, HTTPStatus.ACCEPTED)
 
     async def _initialize(self, headers: Headers, identity: Hashable, receive: Receive, send: Send) -> None:
         transport = HttpTransport(self._server.options, self._server.limits.max_sessions)
@@ -185,7 +185,7 @@ class AsgiApp:
                 is_slow = not task.done()
                 raise Refusal(HTTPStatus.GATEWAY_TIMEOUT if is_slow else HTTPStatus.INTERNAL_SERVER_ERROR)
             header = (CONNECTION_HEADER.encode(), entry.key.encode())
-            await _respond(send, HTTPStatus.OK, response.result(), (b"content-type", _JSON), header)
+            await self._respond(send, HTTPStatus.OK, response.result(), (b"content-type", _JSON), header)
         except BaseException:  # nobody knows the id
             task.cancel()
             raise
@@ -256,7 +256,12 @@ class AsgiApp:
     async def _delete(self, headers: Headers, identity: Hashable, send: Send) -> None:
         entry = self._server.find(headers.get(CONNECTION_HEADER), identity)
         entry.transport.end()  # it counts until its agent has finished
-        await _respond(send, HTTPStatus.ACCEPTED)
+        await self._respond(send, HTTPStatus.ACCEPTED)
+
+    async def _respond(self, send: Send, *response: Any) -> None:
+        """Send a response. Some servers would wait forever if the client has gone."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(_respond(send, *response), self._server.limits.stall_seconds)
 
     # --- WebSocket -----------------------------------------------------------------------------------------------
 

@@ -235,6 +235,7 @@ class Server:
             self._by_identity[entry.identity] -= 1
             if not self._by_identity[entry.identity]:
                 del self._by_identity[entry.identity]
+            self._stop_watching()
 
     async def close(self) -> None:
         """Take no more connections, end those that there are, and wait until their agents have finished."""
@@ -245,9 +246,6 @@ class Server:
             entry.transport.end()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if self._watcher is not None and not self._readers:
-            self._watcher.cancel()
-            await asyncio.wait({self._watcher})
 
     # --- Clients that are slow or have gone ------------------------------------------------------------------------
 
@@ -262,23 +260,27 @@ class Server:
             stream.leave()
             stream.taken()  # or lost: what was being sent is not sent again
             self._readers.discard(stream)
+            self._stop_watching()
+
+    def _stop_watching(self) -> None:
+        """Stop if there is nothing left to watch."""
+        if self._watcher is not None and not (self._entries or self._readers):
+            self._watcher.cancel()
+            self._watcher = None
 
     async def _watch(self) -> None:
         limits = self.limits
         pause = min(1.0, limits.idle_seconds / 4, limits.stall_seconds / 4, limits.keep_alive_seconds / 4)
         loop = asyncio.get_running_loop()
         next_comment = loop.time()
-        try:
-            while self._entries or self._readers:
-                await asyncio.sleep(pause)
-                now = loop.time()
-                self._end_lost(now)
-                if now >= next_comment:
-                    next_comment = now + limits.keep_alive_seconds
-                    for stream in self._readers:
-                        stream.keep_alive()
-        finally:
-            self._watcher = None
+        while True:
+            await asyncio.sleep(pause)
+            now = loop.time()
+            self._end_lost(now)
+            if now >= next_comment:
+                next_comment = now + limits.keep_alive_seconds
+                for stream in self._readers:
+                    stream.keep_alive()
 
     def _end_lost(self, now: float) -> None:
         for entry in list(self._entries.values()):

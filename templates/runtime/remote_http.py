@@ -29,6 +29,7 @@ _MAX_REQUESTS: Final = 500
 """After so many requests, messages go over another connection: servers that close one after 1000 may lose a message."""
 _TLS: Final[Mapping[str, Any]] = {"verify": True, "cert": None, "trust_env": True}
 _NOT_SHARED: Final = frozenset({"transport", "mounts"})
+_CLOSED: Final = "this side has closed the connection"
 _MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 5.0
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
@@ -95,6 +96,7 @@ class HttpClientTransport:
         self._asked: dict[object, str] = {}  # the sessions of requests of the agent, by id
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: ConnectionClosed | None = None
+        self._is_closed = False
 
     async def read(self) -> bytes | None:
         """The next message; None at the end. Raises `ConnectionClosed`."""
@@ -105,10 +107,15 @@ class HttpClientTransport:
 
     async def write(self, message: bytes) -> None:
         """Send a message; it is sent as a whole, even if the task is cancelled. Raises `OSError`."""
-        await asyncio.shield(self._start(self._write(message)))
+        task = self._start(self._write(message))
+        await asyncio.wait({task})
+        if task.cancelled():
+            raise ConnectionResetError(_CLOSED)
+        task.result()
 
     async def close(self) -> None:
-        """End the connection at the server, too."""
+        """End the connection at the server, too. Messages that wait are not sent."""
+        self._is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -124,6 +131,8 @@ class HttpClientTransport:
 
     async def _write(self, line: bytes) -> None:
         async with self._lock:
+            if self._is_closed:
+                raise ConnectionResetError(_CLOSED)
             try:
                 if self._connection is None:
                     await self._initialize(line)
