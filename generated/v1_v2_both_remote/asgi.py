@@ -11,12 +11,24 @@ Source: RFD "Streamable HTTP & WebSocket Transport".
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Hashable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, is_id, parse, session_in
-from .hosting import Authorize, Gate, Gone, Headers, Refusal, RemoteLimits, Scope, Server, client_identity
+from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, is_id, method_of, parse, session_in
+from .hosting import (
+    Authorize,
+    Gate,
+    Gone,
+    Headers,
+    Refusal,
+    RemoteLimits,
+    Scope,
+    Server,
+    client_identity,
+    unknown_connection,
+)
 from .options import ConnectionOptions
 from .sessions import HANDSHAKE, SESSION_RULES
 from .stdio import AnyFactory
@@ -31,6 +43,9 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
+_DRAINED: Final = 2**16
+"""The most bytes of the body of a refused request that are still taken."""
+_DRAIN_SECONDS: Final = 1.0
 
 
 def asgi_app(
@@ -78,9 +93,11 @@ class AsgiApp:
         """Handle a request, a WebSocket or the lifespan of the server."""
         match scope["type"]:
             case "http":
-                await self._http(scope, receive, send)
+                with contextlib.suppress(OSError):  # from `send`: the client has gone
+                    await self._http(scope, receive, send)
             case "websocket":
-                await self._websocket(scope, receive, send)
+                with contextlib.suppress(OSError):
+                    await self._websocket(scope, receive, send)
             case "lifespan":
                 await self._lifespan(receive, send)
             case other:
@@ -88,7 +105,7 @@ class AsgiApp:
 
     @property
     def connections(self) -> int:
-        """The number of connections."""
+        """The number of connections. One that the client has ended counts until its agent has finished."""
         return len(self._server)
 
     async def close(self) -> None:
@@ -107,26 +124,28 @@ class AsgiApp:
     # --- Streamable HTTP -----------------------------------------------------------------------------------------
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope)
+        headers, incoming = Headers(scope), _Incoming(receive)
         try:
             identity = await self._gate.check(scope, headers)
             match scope["method"]:
                 case "POST":
-                    await self._post(headers, identity, receive, send)
+                    await self._post(headers, identity, incoming, send)
                 case "GET":
-                    await self._get(headers, identity, receive, send)
+                    await self._get(headers, identity, incoming, send)
                 case _:
                     await self._delete(headers, identity, send)
         except Refusal as refusal:
-            text = (b"content-type", b"text/plain; charset=utf-8")
-            await _respond(send, refusal.status, refusal.text.encode(), text, *refusal.headers)
+            await incoming.drain()
+            text = b"" if scope["method"] == "HEAD" else refusal.text.encode()
+            kind = (b"content-type", b"text/plain; charset=utf-8")
+            await self._respond(send, refusal.status, text, kind, *refusal.headers)
         except Gone:
             pass
 
     async def _post(self, headers: Headers, identity: Hashable, receive: Receive, send: Send) -> None:
         if headers.media_types("content-type") != [_JSON] or headers.get("content-encoding") is not None:
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        key = headers.get(CONNECTION_HEADER)
+        key, session_header = headers.get(CONNECTION_HEADER), headers.get(SESSION_HEADER)
         if key is None:
             await self._initialize(headers, identity, receive, send)
             return
@@ -134,12 +153,15 @@ class AsgiApp:
         transport = entry.transport
         line = await self._body(headers, transport, receive)
         message = self._parse(line)
-        name = _session_of(message, headers.get(SESSION_HEADER))
+        name = _session_of(message, session_header)
         session = transport.sessions.get(name)
-        if message.get("method") in SESSION_RULES.scoped and (session is None or not session.is_known):
+        if method_of(message) in SESSION_RULES.scoped and (session is None or not session.is_known):
             raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
-        await transport.receive(line, message, name)
-        await _respond(send, HTTPStatus.ACCEPTED)
+        if transport.inbox.is_ended:  # while the body arrived
+            raise unknown_connection()
+        if not transport.receive(line, message, name):
+            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many refusals wait for the client")
+        await self._respond(send, HTTPStatus.ACCEPTED)
 
     async def _initialize(self, headers: Headers, identity: Hashable, receive: Receive, send: Send) -> None:
         transport = HttpTransport(self._server.options, self._server.limits.max_sessions)
@@ -150,6 +172,8 @@ class AsgiApp:
             number = message.get("id")
             if message.get("method") != HANDSHAKE or not (is_id(number) or ("id" in message and number is None)):
                 raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
+            if transport.inbox.is_ended:  # while the body arrived
+                raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "The server is closing")
             response = transport.shake_hands(line, number)
             task = self._server.serve(entry)
         finally:
@@ -157,18 +181,21 @@ class AsgiApp:
                 self._server.discard(entry)
         waited: set[asyncio.Future[Any]] = {response, task}
         seconds = self._server.limits.stall_seconds
-        await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not response.done():
-            is_slow = not task.done()
+        try:
+            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if not response.done():
+                is_slow = not task.done()
+                raise Refusal(HTTPStatus.GATEWAY_TIMEOUT if is_slow else HTTPStatus.INTERNAL_SERVER_ERROR)
+            header = (CONNECTION_HEADER.encode(), entry.key.encode())
+            await self._respond(send, HTTPStatus.OK, response.result(), (b"content-type", _JSON), header)
+        except BaseException:  # nobody knows the id
             task.cancel()
-            raise Refusal(HTTPStatus.GATEWAY_TIMEOUT if is_slow else HTTPStatus.INTERNAL_SERVER_ERROR)
-        header = (CONNECTION_HEADER.encode(), entry.key.encode())
-        await _respond(send, HTTPStatus.OK, response.result(), (b"content-type", _JSON), header)
+            raise
 
     async def _body(self, headers: Headers, transport: HttpTransport, receive: Receive) -> bytes:
         """The body of a request. Raises `Refusal` and `Gone`."""
-        size = headers.get("content-length") or "0"
-        if size.isdecimal() and len(size) < 20 and int(size) > self._server.options.max_message_bytes:
+        size = (headers.get("content-length") or "").lstrip("0")
+        if size.isdecimal() and (len(size) > 20 or int(size) > self._server.options.max_message_bytes):
             raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
             return await asyncio.wait_for(self._receive_body(transport, receive), self._server.limits.stall_seconds)
@@ -176,25 +203,24 @@ class AsgiApp:
             raise Refusal(HTTPStatus.REQUEST_TIMEOUT) from None
 
     async def _receive_body(self, transport: HttpTransport, receive: Receive) -> bytes:
-        chunks, size = list[bytes](), 0
+        body = bytearray()  # a list of small chunks would take many times their size
         try:
             while True:
                 event = await receive()
                 if event["type"] != "http.request":
                     raise Gone
                 chunk = event.get("body", b"")
-                chunks.append(chunk)
-                size += len(chunk)
+                body += chunk
                 transport.inbox.count(len(chunk))
-                if size > self._server.options.max_message_bytes:
+                transport.last_used = asyncio.get_running_loop().time()
+                if len(body) > self._server.options.max_message_bytes:
                     raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
                 if transport.inbox.is_full:
                     raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many messages wait for the agent")
                 if not event.get("more_body", False):
-                    return b"".join(chunks)
+                    return bytes(body)
         finally:
-            transport.inbox.count(-size)
-            transport.last_used = asyncio.get_running_loop().time()
+            transport.inbox.count(-len(body))
 
     def _parse(self, line: bytes) -> dict[str, Any]:
         try:
@@ -231,9 +257,13 @@ class AsgiApp:
 
     async def _delete(self, headers: Headers, identity: Hashable, send: Send) -> None:
         entry = self._server.find(headers.get(CONNECTION_HEADER), identity)
-        self._server.discard(entry)
-        entry.transport.end()
-        await _respond(send, HTTPStatus.ACCEPTED)
+        entry.transport.end()  # it counts until its agent has finished
+        await self._respond(send, HTTPStatus.ACCEPTED)
+
+    async def _respond(self, send: Send, *response: Any) -> None:
+        """Send a response. Some servers would wait forever if the client has gone."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(_respond(send, *response), self._server.limits.stall_seconds)
 
     # --- WebSocket -----------------------------------------------------------------------------------------------
 
@@ -265,10 +295,33 @@ class AsgiApp:
             await _cancel(receiving)
 
 
+class _Incoming:
+    """What a request receives."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._is_over = False
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        event = await self._receive()
+        self._is_over = not event.get("more_body", False)
+        return event
+
+    async def drain(self) -> None:
+        """Take the rest of a small body. hypercorn closes an HTTP/2 connection on which one follows its response."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._drain(), _DRAIN_SECONDS)
+
+    async def _drain(self) -> None:
+        left = _DRAINED
+        while left > 0 and not self._is_over:
+            left -= len((await self()).get("body", b""))
+
+
 def _session_of(message: dict[str, Any], header: str | None) -> str | None:
     """The session that a message belongs to. Raises `Refusal` if the header is missing, or names another one."""
     name = session_in(message.get("params"))
-    if header is None and message.get("method") in SESSION_RULES.scoped:
+    if header is None and method_of(message) in SESSION_RULES.scoped:
         raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Session-Id is missing")
     if header is not None and name is not None and header != name:
         raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Session-Id is not the session of the message")

@@ -66,6 +66,12 @@ def as_object(value: Any) -> dict[str, Any] | None:
     return found if isinstance(value, dict) else None
 
 
+def method_of(message: Mapping[str, Any]) -> str | None:
+    """The method of a message; None for a response, and for what is no method."""
+    found = message.get("method")
+    return found if isinstance(found, str) else None
+
+
 def session_in(value: Any) -> str | None:
     """The session that params or a result name."""
     found = (as_object(value) or {}).get(SESSION_RULES.key)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import re
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Generator, Hashable, MutableMapping
@@ -29,6 +30,7 @@ Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] 
 T = TypeVar("T", bound=ServerTransport)
 
 METHODS: Final = ("POST", "GET", "DELETE")
+_HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 client_identity: ContextVar[Hashable] = ContextVar("client_identity", default=None)
 """What `authorize` returned for the connection: for the factory and the handlers of the agent."""
@@ -64,18 +66,27 @@ class Refusal(Exception):
         self.headers = headers
 
 
+def unknown_connection() -> Refusal:
+    """The refusal of a request for a connection that there is not, that has ended, or that is not the client's."""
+    return Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Connection-Id")
+
+
 class Gone(Exception):
     """The client has gone before its request was complete."""
 
 
 @dataclass(eq=False)
 class Entry(Generic[T]):
-    """A connection: its transport, who it belongs to, and the task that serves it once there is one."""
+    """A connection: its transport, who it belongs to, and the task that serves it once there is one.
+
+    `is_lost` is true once the task was cancelled: a second time would interrupt its clean-up.
+    """
 
     key: str
     transport: T
     identity: Hashable
     task: asyncio.Task[None] | None = None
+    is_lost: bool = False
 
 
 class Headers:
@@ -128,13 +139,12 @@ class Gate:
         if scope["method"] not in METHODS:
             allowed = (b"allow", ", ".join(METHODS).encode())
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "", allowed)
-        if scope["http_version"].startswith("1") and not self._allow_http1:
+        if scope["http_version"].startswith(("0", "1")) and not self._allow_http1:
             raise Refusal(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/2 is required")
 
     def _check_source(self, headers: Headers) -> None:
-        host = (headers.get("host") or "").lower()
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if name not in self._hosts and "*" not in self._hosts:
+        host = _HOST.fullmatch((headers.get("host") or "").lower())
+        if "*" not in self._hosts and (host is None or host[1] not in self._hosts):
             raise Refusal(HTTPStatus.FORBIDDEN, "This host is not allowed")
         origin = headers.get("origin")
         if origin is not None and origin not in self._origins and "*" not in self._origins:
@@ -143,8 +153,13 @@ class Gate:
     async def _identify(self, scope: Scope) -> Hashable:
         if self._authorize is None:
             return None
-        found = self._authorize(scope)
-        identity: Hashable = await found if inspect.isawaitable(found) else found
+        try:
+            found = self._authorize(scope)
+            identity: Hashable = await found if inspect.isawaitable(found) else found
+            hash(identity)
+        except Exception:
+            logger.exception("authorize failed")
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR) from None
         if identity is None:
             raise Refusal(HTTPStatus.UNAUTHORIZED, "", (b"www-authenticate", b"Bearer"))
         return identity
@@ -190,7 +205,9 @@ class Server:
             raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
         entry = self._entries.get(key)
         if entry is None or entry.identity != identity or not isinstance(entry.transport, HttpTransport):
-            raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Connection-Id")
+            raise unknown_connection()
+        if entry.transport.inbox.is_ended:
+            raise unknown_connection()
         return entry
 
     def serve(self, entry: Entry[Any]) -> asyncio.Task[None]:
@@ -220,6 +237,7 @@ class Server:
             self._by_identity[entry.identity] -= 1
             if not self._by_identity[entry.identity]:
                 del self._by_identity[entry.identity]
+            self._stop_watching()
 
     async def close(self) -> None:
         """Take no more connections, end those that there are, and wait until their agents have finished."""
@@ -241,29 +259,40 @@ class Server:
         try:
             yield
         finally:
-            stream.reader = None
+            stream.leave()
+            stream.taken()  # or lost: what was being sent is not sent again
             self._readers.discard(stream)
+            self._stop_watching()
+
+    def _stop_watching(self) -> None:
+        """Stop if there is nothing left to watch."""
+        if self._watcher is not None and not (self._entries or self._readers):
+            self._watcher.cancel()
+            self._watcher = None
 
     async def _watch(self) -> None:
         limits = self.limits
         pause = min(1.0, limits.idle_seconds / 4, limits.stall_seconds / 4, limits.keep_alive_seconds / 4)
         loop = asyncio.get_running_loop()
         next_comment = loop.time()
-        while self._entries or self._readers:
+        while True:
             await asyncio.sleep(pause)
             now = loop.time()
-            for entry in list(self._entries.values()):
-                if entry.task is not None and self._is_lost(entry.transport, now):
-                    logger.info("a connection is closed: the client has gone, or reads too slowly")
-                    entry.task.cancel()
-            for stream in list(self._readers):
-                if self._is_stuck(stream.stuck_since, now) and stream.reader is not None:
-                    stream.reader.cancel()
+            self._end_lost(now)
             if now >= next_comment:
                 next_comment = now + limits.keep_alive_seconds
                 for stream in self._readers:
                     stream.keep_alive()
-        self._watcher = None
+
+    def _end_lost(self, now: float) -> None:
+        for entry in list(self._entries.values()):
+            if entry.task is not None and not entry.is_lost and self._is_lost(entry.transport, now):
+                entry.is_lost = True
+                logger.info("a connection is closed: the client has gone, or reads too slowly")
+                entry.task.cancel()
+        for stream in list(self._readers):
+            if self._is_stuck(stream.stuck_since, now) and stream.reader is not None:
+                stream.reader.cancel()
 
     def _is_stuck(self, since: float | None, now: float) -> bool:
         return since is not None and now - since > self.limits.stall_seconds
@@ -275,7 +304,7 @@ class Server:
                 streams = list(transport.streams)
                 if any(self._is_stuck(stream.stuck_since, now) for stream in streams):
                     return True
-                return is_idle and not any(stream.reader for stream in streams)
+                return is_idle and not transport.is_shaking_hands and not any(stream.reader for stream in streams)
             case SocketTransport():
                 return self._is_stuck(transport.stuck_since, now) or (is_idle and not transport.has_received)
             case _:

@@ -70,8 +70,9 @@ def connect_http(
     """Connect to the agent at `url` over Streamable HTTP; the end of the block closes the connection.
 
     `factory`, `params` and the block are those of `connect`. `settings` are arguments for `httpx2.AsyncClient`, such as
-    `headers` or `verify`; without any, it speaks HTTP/2, even where `url` has no TLS. `cookies` keeps the server's
-    cookies: pass the same jar when you connect again, and a load balancer finds the same server.
+    `headers` or `verify`; without any, it speaks HTTP/2, even where `url` has no TLS. Each stream has a client of its
+    own, so `transport` and `mounts` cannot be among them. `cookies` keeps the server's cookies: pass the same jar when
+    you connect again, and a load balancer finds the same server.
 
     The connection is lost if nothing arrives on a stream for `silence_seconds`: servers send a comment every 15
     seconds. None waits forever. Once it is lost, calls raise `ConnectionClosed`, and messages that were under way are
@@ -86,10 +87,14 @@ def connect_http(
 
 @contextlib.asynccontextmanager
 async def _open_http(transport: HttpClientTransport, settings: Mapping[str, Any]) -> AsyncGenerator[Transport, None]:
-    from httpx2 import AsyncClient
+    from .remote_http import client_maker
 
-    async with AsyncClient(**settings) as transport.client:
+    transport.make_client = client_maker(settings)
+    transport.client = transport.make_client()
+    try:
         yield transport
+    finally:
+        await transport.client.aclose()
 
 
 def _make_http(url: str, options: ConnectionOptions, silence_seconds: float | None) -> HttpClientTransport:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +23,15 @@ from .transport import memory_transports
 _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"accept": "text/event-stream"}
 _MAX_STREAMS: Final = 90
-"""httpx2 has at most 100 requests at a time on a connection of HTTP/2, and would wait forever with the next one."""
+"""Each of them has a connection."""
+_TURNS: Final = 8
+"""Turns of the event loop that a message on the stream of the connection waits for those of sessions that came before
+it: the response to a request that takes up a session must not overtake what is replayed."""
+_MAX_REQUESTS: Final = 500
+"""After so many requests, messages go over another connection: servers that close one after 1000 may lose a message."""
+_TLS: Final[Mapping[str, Any]] = {"verify": True, "cert": None, "trust_env": True}
+_NOT_SHARED: Final = frozenset({"transport", "mounts"})
+_CLOSED: Final = "this side has closed the connection"
 _MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 5.0
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
@@ -50,27 +58,47 @@ class _EventStream:
         self.task: asyncio.Task[None] | None = None
 
 
+def client_maker(settings: Mapping[str, Any]) -> Callable[[], httpx2.AsyncClient]:
+    """Returns a function that makes clients with these settings; they share the cookies and the context for TLS.
+
+    Raises `ValueError` for settings that clients cannot share, as each of them closes its own.
+    """
+    if unfit := settings.keys() & _NOT_SHARED:
+        raise ValueError(f"each stream has a client of its own: the settings cannot have {', '.join(sorted(unfit))}")
+    shared = {name: settings.get(name, default) for name, default in _TLS.items()}
+    others = {name: value for name, value in settings.items() if name not in _TLS}
+    context = httpx2.create_ssl_context(**shared)
+    others["cookies"] = httpx2.Cookies(settings.get("cookies")).jar
+    return lambda: httpx2.AsyncClient(**others, verify=context, trust_env=shared["trust_env"])
+
+
 class HttpClientTransport:
     """Messages over Streamable HTTP. One POST follows the other, so that messages keep their order.
 
-    `see` has to be called with each message of the agent: sessions that it names get a stream. `client` is set before
-    the first message.
+    Each stream has a client, and so a connection, of its own. Several requests on one connection of httpx2 read in
+    turn: one may wait for bytes while another one does not see those that have arrived.
+
+    `see` has to be called with each message of the agent: sessions that it names get a stream. `make_client` and
+    `client`, which sends the messages, are set before the first one.
     """
 
+    make_client: Callable[[], httpx2.AsyncClient]
     client: httpx2.AsyncClient
 
     def __init__(self, url: str, options: ConnectionOptions, silence_seconds: float | None) -> None:
-        self._url = url
+        self._url = httpx2.URL(url)  # is parsed once
         self._options = options
         self._silence_seconds = silence_seconds
         self._arriving, self._arrived = memory_transports()
         self._lock = asyncio.Lock()
         self._connection: str | None = None
+        self._sent = 0  # with `client`
         self._streams: dict[str | None, _EventStream] = {}
         self._calls: dict[object, _Call] = {}  # of this side, by id
         self._asked: dict[object, str] = {}  # the sessions of requests of the agent, by id
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: ConnectionClosed | None = None
+        self._is_closed = False
 
     async def read(self) -> bytes | None:
         """The next message; None at the end. Raises `ConnectionClosed`."""
@@ -81,10 +109,15 @@ class HttpClientTransport:
 
     async def write(self, message: bytes) -> None:
         """Send a message; it is sent as a whole, even if the task is cancelled. Raises `OSError`."""
-        await asyncio.shield(asyncio.ensure_future(self._write(message)))
+        task = self._start(self._write(message))
+        await asyncio.wait({task})
+        if task.cancelled():
+            raise ConnectionResetError(_CLOSED)
+        task.result()
 
     async def close(self) -> None:
-        """End the connection at the server, too."""
+        """End the connection at the server, too. Messages that wait are not sent."""
+        self._is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -100,6 +133,8 @@ class HttpClientTransport:
 
     async def _write(self, line: bytes) -> None:
         async with self._lock:
+            if self._is_closed:
+                raise ConnectionResetError(_CLOSED)
             try:
                 if self._connection is None:
                     await self._initialize(line)
@@ -110,9 +145,9 @@ class HttpClientTransport:
 
     async def _initialize(self, line: bytes) -> None:
         try:
-            async with self.client.stream("POST", self._url, content=line, headers=_JSON) as response:
-                body = await self._body(response)
-        except (httpx2.RemoteProtocolError, httpx2.ReadError) as error:  # such as HTTP/1.1 where HTTP/2 is spoken
+            response, body = await self._post(line, _JSON)
+        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
+            # such as HTTP/1.1 where HTTP/2 is spoken
             raise WebSocketOnly(f"the server has no Streamable HTTP: {_reason(error)}") from error
         key = response.headers.get(CONNECTION_HEADER)
         if response.status_code != 200 or key is None:
@@ -129,6 +164,8 @@ class HttpClientTransport:
         method, number = message.get("method"), message.get("id")
         is_call = isinstance(method, str) and is_id(number)
         name = session_in(message.get("params")) if "method" in message else self._asked.pop(number, None)
+        if name is not None and not (name.isascii() and name.isprintable()):
+            name = None  # no header can hold it
         if name is not None:
             status = await self._open_stream(name)
             if status == 404 and method in SESSION_RULES.attach:
@@ -139,12 +176,22 @@ class HttpClientTransport:
         if is_call:
             self._calls[number] = _Call(str(method), name)
         headers = {**_JSON, CONNECTION_HEADER: key, **({} if name is None else {SESSION_HEADER: name})}
-        async with self.client.stream("POST", self._url, content=line, headers=headers) as response:
-            body = await self._body(response)
+        response, body = await self._post(line, headers)
         if response.status_code == 200 and body:
             self._start(self._arriving.write(body))
         elif not response.is_success:
             self._refused(_status(response, body), response.status_code, name, number if is_call else None)
+
+    async def _post(self, line: bytes, headers: Mapping[str, str]) -> tuple[httpx2.Response, bytes]:
+        if self._sent >= _MAX_REQUESTS:
+            self._sent = 0
+            used, self.client = self.client, self.make_client()
+            await used.aclose()
+        self._sent += 1
+        async with self.client.stream("POST", self._url, content=line, headers=headers) as response:
+            # what was accepted has no body; over HTTP/2, not waiting for the end of it saves a turn
+            is_done = response.status_code == 202 and response.http_version == "HTTP/2"
+            return response, b"" if is_done else await self._body(response)
 
     def _refused(self, text: str, status: int, name: str | None, number: object) -> None:
         """The server has refused a message: a request gets an error, anything else ends the connection."""
@@ -173,7 +220,7 @@ class HttpClientTransport:
     def see(self, message: Any) -> None:
         """Follow a message of the agent: the streams of sessions begin and end with it."""
         found = as_object(message)
-        if found is None:
+        if found is None or self._connection is None:  # a WebSocket is used instead
             return
         number = found.get("id")
         if "method" in found:
@@ -212,7 +259,9 @@ class HttpClientTransport:
     async def _read_stream(self, stream: _EventStream, name: str | None) -> None:
         headers = {**_EVENTS, CONNECTION_HEADER: self._connection or "", **({SESSION_HEADER: name} if name else {})}
         try:
-            async with self.client.stream("GET", self._url, headers=headers, timeout=self._timeout()) as response:
+            client = self.make_client()
+            request = client.stream("GET", self._url, headers=headers, timeout=self._timeout())
+            async with client, request as response:
                 if response.status_code != 200:
                     self._streams.pop(name, None)
                     stream.status.set_result(response.status_code)
@@ -220,9 +269,11 @@ class HttpClientTransport:
                 stream.status.set_result(200)
                 events = httpx2.EventSource(response, max_event_size=self._options.max_message_bytes)
                 async for event in events:
+                    for _ in range(_TURNS if name is None else 0):
+                        await asyncio.sleep(0)
                     await self._arriving.write(event.data.encode("utf-8", "surrogatepass"))
             await self._lose("the server has ended a stream")
-        except (httpx2.HTTPError, OSError) as error:
+        except Exception as error:  # httpx2 passes on what h2 raises, such as for a ping after the end of a connection
             await self._lose(_reason(error))
         finally:
             if not stream.status.done():

@@ -18,11 +18,11 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .capabilities import is_open
-from .envelope import as_object, is_id, object_of, parse, session_in
-from .errors import InternalError
+from .envelope import as_object, is_id, method_of, object_of, parse, session_in
+from .errors import InternalError, InvalidRequestError, RequestError
 from .options import ConnectionOptions
 from .protocol import Gate
 from .sessions import SESSION_RULES
@@ -75,6 +75,13 @@ class Stream:
         finally:
             self._waiting -= 1
 
+    def put_at_once(self, message: bytes) -> bool:
+        """Add a message if that is possible without waiting; returns whether it was."""
+        if self._bytes > self._limit or self._waiting:
+            return False
+        self._add(message)
+        return True
+
     def _add(self, message: bytes) -> None:
         self._messages.append(message)
         self._bytes += len(message)
@@ -101,6 +108,17 @@ class Stream:
         self._bytes -= size
         self._room.set()
         return b"".join(parts)
+
+    async def drained(self) -> None:
+        """Wait until the client has taken all messages, or reads no longer."""
+        while self._messages and self.reader is not None and not self.is_ended:
+            self._room.clear()
+            await self._room.wait()
+
+    def leave(self) -> None:
+        """The client reads no longer."""
+        self.reader = None
+        self._room.set()
 
     def taken(self) -> None:
         """The client has taken what `take` returned."""
@@ -192,6 +210,13 @@ class _Call:
     session: str | None
 
 
+class Place(NamedTuple):
+    """Where a response goes: to the stream of `session`, or of the connection; messages of `after` come before it."""
+
+    session: Session | None = None
+    after: Session | None = None
+
+
 class Sessions:
     """The sessions of a connection, and the requests of the client that decide about them.
 
@@ -217,11 +242,16 @@ class Sessions:
         """True if one more session would exceed the limit."""
         return len(self._by_name) + self._opening >= self._limit
 
-    def refuses(self, message: Mapping[str, Any], name: str | None) -> bool:
-        """True if a request would open or take up one session too many."""
-        method = message.get("method")
+    def refusal(self, message: Mapping[str, Any], name: str | None) -> tuple[RequestError, object] | None:
+        """The error for a request that must not reach the agent, and the id to respond with; None for all others."""
+        number, method = message.get("id"), method_of(message)
+        if method is not None and is_id(number) and number in self._calls:
+            # which of the two opens a session could not be known, nor what the peer would take the response for
+            return InvalidRequestError("Invalid request: a request with this id is running"), None
         attaches = method in SESSION_RULES.attach and self.get(name) is None
-        return (attaches or method in SESSION_RULES.open) and self.are_too_many
+        if (attaches or method in SESSION_RULES.open) and self.are_too_many:
+            return InternalError("Request refused: the connection has too many sessions"), number
+        return None
 
     def open_stream(self, name: str, *, may_be_new: bool) -> Stream | None:
         """The stream of a session for a GET request. With `may_be_new`, the session may become known later."""
@@ -242,8 +272,8 @@ class Sessions:
 
     def called(self, message: Mapping[str, Any], name: str | None) -> None:
         """The client has sent a message for the session `name`."""
-        number, method = message.get("id"), message.get("method")
-        if not isinstance(method, str):
+        number, method = message.get("id"), method_of(message)
+        if method is None:
             return
         if method in SESSION_RULES.attach and name is not None:
             # without a GET before it, the client may read nothing but the stream of the connection
@@ -252,12 +282,12 @@ class Sessions:
             self._calls[number] = _Call(method, name)
             self._opening += method in SESSION_RULES.open
 
-    def answered(self, message: Mapping[str, Any]) -> Session | None:
-        """The agent responds: returns the session whose stream gets the response. Raises `TooManySessions`."""
+    def answered(self, message: Mapping[str, Any]) -> Place:
+        """The agent responds: returns where that goes. Raises `TooManySessions`."""
         number = message.get("id")
         call = self._calls.pop(number, None) if is_id(number) else None
         if call is None:
-            return None
+            return Place()
         session = self.get(call.session)
         if call.method in SESSION_RULES.open:
             self._opening -= 1
@@ -265,11 +295,11 @@ class Sessions:
             self._add_opened(session_in(message["result"]))
         if call.method in SESSION_RULES.attach:
             self._attached(call, session, succeeded="result" in message)
-            return None
+            return Place(after=session)
         if session is not None and call.method in SESSION_RULES.end and "result" in message:
             session.is_over = True
             self._by_name.pop(call.session or "", None)
-        return None if call.method in SESSION_RULES.open else session
+        return Place() if call.method in SESSION_RULES.open else Place(session)
 
     def _add_opened(self, name: str | None) -> None:
         if name is None or name in self._by_name:
@@ -310,10 +340,12 @@ class ServerTransport:
         """End what the client sends; requests that are in flight may still be answered."""
         self.inbox.end()
 
-    def refusal(self, message: Mapping[str, Any]) -> bytes:
-        """The response to a request that would open one session too many."""
-        error = InternalError("Request refused: the connection has too many sessions")
-        return self._options.dumps({"jsonrpc": "2.0", "id": message.get("id"), "error": error.to_json()})
+    def refusal(self, message: Mapping[str, Any], name: str | None) -> bytes | None:
+        """The response to a request that must not reach the agent; None for all others."""
+        if (found := self.sessions.refusal(message, name)) is None:
+            return None
+        error, number = found
+        return self._options.dumps({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
 
 
 class HttpTransport(ServerTransport):
@@ -343,13 +375,18 @@ class HttpTransport(ServerTransport):
         self.inbox.put(line)
         return future
 
-    async def receive(self, line: bytes, message: Mapping[str, Any], name: str | None) -> None:
-        """Receive a message that belongs to the session `name`."""
-        if self.sessions.refuses(message, name):
-            await self._stream.put(self.refusal(message))
-            return
+    @property
+    def is_shaking_hands(self) -> bool:
+        """True until the agent has responded to the first request."""
+        return self._handshake is not None
+
+    def receive(self, line: bytes, message: Mapping[str, Any], name: str | None) -> bool:
+        """Receive a message that belongs to the session `name`; returns False if there is no room for its refusal."""
+        if (refusal := self.refusal(message, name)) is not None:
+            return self._stream.put_at_once(refusal)
         self.sessions.called(message, name)
         self.inbox.put(line)
+        return True
 
     def open_stream(self, name: str | None) -> Stream | None:
         """The stream for a GET request; None if the session is not known, and cannot become known."""
@@ -373,7 +410,9 @@ class HttpTransport(ServerTransport):
         if "method" in found:
             session = self.sessions.get(session_in(found.get("params")))
         else:
-            session = self.sessions.answered(found)
+            session, after = self.sessions.answered(found)
+            if after is not None and after.stream is not None:
+                await after.stream.drained()  # what is replayed comes before the response
         if session is None or session.stream is None:
             await self._stream.put(message)
             return
@@ -430,8 +469,8 @@ class SocketTransport(ServerTransport):
             found = as_object(parse(line, self._options))
         if found is not None:
             name = session_in(found.get("params"))
-            if self.sessions.refuses(found, name):
-                await self.write(self.refusal(found))
+            if (refusal := self.refusal(found, name)) is not None:
+                await self._write_text(refusal.decode())
                 return
             self.sessions.called(found, name)
         self.inbox.put(line)
@@ -442,7 +481,9 @@ class SocketTransport(ServerTransport):
         found = object_of(message)
         if "method" not in found:
             self.sessions.answered(found)
-        text = message.decode()
+        await self._write_text(message.decode())
+
+    async def _write_text(self, text: str) -> None:
         async with self._lock:
             if self.is_gone:
                 raise ConnectionResetError("the client has gone")
