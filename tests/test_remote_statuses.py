@@ -83,6 +83,7 @@ def test_the_accept_of_a_get(acp: ModuleType, status: int, accept: list[bytes]) 
             client = Client(server.app)
             await client.initialize()
             exchange = client.start("GET", [*client.ids(), *((b"accept", value) for value in accept)])
+            exchange.feed("http.request")
             event = await exchange.event()
             assert event is not None
             assert event["status"] == status
@@ -296,6 +297,7 @@ def test_a_body_that_is_too_large(acp: ModuleType, length: bytes | None) -> None
             if length is None:
                 for _ in range(101):
                     exchange.feed("http.request", body=b" ", more_body=True)
+            exchange.feed("http.request")
             assert (await exchange.answer()).status == 413
             assert server.app.connections == 0
             for text in (b"", b"x", b"-1", b"99 ", b"0" * 40 + b"2"):

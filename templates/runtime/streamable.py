@@ -468,7 +468,7 @@ class SocketTransport(ServerTransport):
         if found is not None:
             name = session_in(found.get("params"))
             if (refusal := self.refusal(found, name)) is not None:
-                await self._write_text(refusal.decode())
+                await self.write(refusal)
                 return
             self.sessions.called(found, name)
         self.inbox.put(line)
@@ -479,9 +479,7 @@ class SocketTransport(ServerTransport):
         found = object_of(message)
         if "method" not in found:
             self.sessions.answered(found)
-        await self._write_text(message.decode())
-
-    async def _write_text(self, text: str) -> None:
+        text = message.decode()
         async with self._lock:
             if self.is_gone:
                 raise ConnectionResetError("the client has gone")
