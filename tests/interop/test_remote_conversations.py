@@ -30,7 +30,7 @@ from tests.interop.theatre import VALUES, Share, Theatre, matches
 from tests.interop.values import TEXT
 
 CASES = {
-    **dict.fromkeys(OVER_HTTP, Share.METHODS),
+    **{each: Share.METHODS if each.version == 1 else Share.FLOWS for each in OVER_HTTP},
     **{each: Share.FLOWS if each.version == 1 else Share.NOTHING for each in OVER_WEBSOCKET},
     **dict.fromkeys(OF_TWO, Share.NOTHING),
 }
