@@ -25,14 +25,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "exchange" in metafunc.fixturenames:
         names = "setup, exchange"
         rows: list[tuple[Any, ...]] = [(setup, each) for setup in cases for each in VALUES[setup.version].EXCHANGES]
-        usual: list[tuple[Any, ...]] = [(setup, each) for setup, share in cases.items() for each in usual_exchanges(setup, share)]
+        usual: list[tuple[Any, ...]] = [
+            (setup, each) for setup, share in cases.items() for each in usual_exchanges(setup, share)
+        ]
     else:
         names, rows = "setup", [(setup,) for setup in cases]
         usual = [(setup,) for setup, share in cases.items() if share is not Share.NOTHING]
     kept = {"-".join(map(str, row)) for row in usual}
     ids = ["-".join(map(str, row)) for row in rows]
-    marks = {each: () if each in kept else pytest.mark.full for each in ids}
-    metafunc.parametrize(names, [pytest.param(*row, id=each, marks=marks[each]) for row, each in zip(rows, ids, strict=True)])
+    rare = [pytest.mark.deep if cases[row[0]] is Share.NOTHING and len(row) > 1 else pytest.mark.full for row in rows]
+    marks = {each: () if each in kept else mark for each, mark in zip(ids, rare, strict=True)}
+    metafunc.parametrize(
+        names, [pytest.param(*row, id=each, marks=marks[each]) for row, each in zip(rows, ids, strict=True)]
+    )
 
 
 def usual_exchanges(setup: Setup, share: Share) -> list[Exchange]:

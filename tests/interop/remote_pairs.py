@@ -12,7 +12,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from tests.interop.pairs import LIMIT, OF_ONE, Json, OurAgent, OurClient, Pair, Setup, Stage, open_our_client
+from tests.interop.pairs import LIMIT, OF_ONE, Json, OurAgent, Pair, Setup, Stage, open_our_client
 from tests.interop.puppet import Puppet
 from tests.interop.remote_asgi import Journal, serving
 
@@ -91,10 +91,14 @@ async def _open_our_agent(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, No
     part = getattr(stage.acp, f"v{setup.version}") if setup.of_two else stage.acp
     puppet = Puppet(part, "agent", json.loads(stage.answers.read_text(encoding="utf-8")))
     factories = {**dict.fromkeys(stage.offered, _unwanted), setup.version: puppet.factory}
-    app = remote(stage.acp, "asgi").asgi_app(
+    asgi = remote(stage.acp, "asgi")
+    # over HTTP/2, httpx, which the Python SDK has, looks at a response only when more arrives: here, a comment
+    limits = asgi.RemoteLimits(keep_alive_seconds=0.1) if setup.transport == "http2" else None
+    app = asgi.asgi_app(
         factories if setup.of_two else puppet.factory,
         path=PATH,
         allow_http1=setup.transport != "http2",
+        limits=limits,
         options=puppet.options(stage.acp),
     )
     journal = Journal(app)

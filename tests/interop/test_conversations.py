@@ -206,7 +206,10 @@ def test_sessions_side_by_side(theatre: Theatre, setup: Setup) -> None:
             for each in sessions
         ]
         seen = await pair.seen("agent", len(sessions))
-        assert [each["params"]["sessionId"] for each in seen] == sessions
+        names = [each["params"]["sessionId"] for each in seen]
+        if (setup.peer, setup.ours, setup.is_http) == ("py", "agent", True):
+            names.sort()  # the Python SDK lets POSTs overtake each other
+        assert names == sessions
         assert not any(each.done() for each in waiting)
         await pair.say("client", "session/cancel", SESSION)
         for outcome in await asyncio.gather(*waiting):

@@ -6,6 +6,7 @@ It is one module, because starting the pairs takes most of its time.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from http.cookiejar import CookieJar
 from typing import Any
 
@@ -23,18 +24,20 @@ from tests.interop.remote_pairs import (
     connect,
     remote,
     requests,
+    their_server,
 )
 from tests.interop.theatre import VALUES, Share, Theatre, matches
 from tests.interop.values import TEXT
 
 CASES = {
-    **dict.fromkeys(OVER_HTTP, Share.METHODS),
-    **dict.fromkeys(OVER_WEBSOCKET, Share.FLOWS),
+    **{each: Share.METHODS if each.version == 1 else Share.FLOWS for each in OVER_HTTP},
+    **{each: Share.FLOWS if each.version == 1 else Share.NOTHING for each in OVER_WEBSOCKET},
     **dict.fromkeys(OF_TWO, Share.NOTHING),
 }
 """The pairs that every flow is played with: see `conftest.py`."""
 OURS = [each for each in (*OVER_HTTP, *OVER_WEBSOCKET) if each.ours == "agent"]
 THEIRS = [each for each in (*OVER_HTTP, *OVER_WEBSOCKET) if each.ours == "client"]
+TWO = ("ts-v1-our_agent_of_two-http1", "ts-v2-our_client_of_two-http1")
 LARGE = "é" * 2**19
 """1 MiB, or three times as much where each is escaped."""
 
@@ -181,13 +184,34 @@ def test_a_url_says_how_to_connect(theatre: Theatre, setup: Setup) -> None:
 @pytest.mark.parametrize("setup", OVER_HTTP2, ids=str)
 def test_our_server_over_http_2_alone(theatre: Theatre, setup: Setup) -> None:
     """Without `allow_http1`; the SDKs speak HTTP/2 without TLS only when they are given a client that does."""
-    flows.test_initialize(theatre, setup)
-    flows.test_a_whole_turn(theatre, setup)
-    flows.test_cancel_in_the_middle_of_a_prompt(theatre, setup)
-    test_a_thousand_updates(theatre, setup)
-    if setup.peer != "py":  # httpx waits forever if it has to wait for the window while streams are idle
+    test_initialize(theatre, setup)
+    test_a_whole_turn(theatre, setup)
+    test_cancel_in_the_middle_of_a_prompt(theatre, setup)
+    test_sessions_side_by_side(theatre, setup)
+    if setup.peer == "ts":  # it takes httpx too long
+        test_a_thousand_updates(theatre, setup)
         test_a_large_message(theatre, setup)
     test_cookies_go_with_every_request(theatre, setup)
+
+
+@pytest.mark.parametrize("setup", [each for each in OF_TWO if str(each) in TWO], ids=str)
+def test_both_sides_agree_on_a_version(theatre: Theatre, setup: Setup) -> None:
+    """Our side has two, and theirs has one of them."""
+    test_initialize(theatre, setup)
+    test_a_whole_turn(theatre, setup)
+
+
+@pytest.mark.parametrize("setup", [each for each in OVER_HTTP if each.ours == "client" and each.peer == "ts"], ids=str)
+def test_their_server_on_node_http_2(theatre: Theatre, setup: Setup) -> None:
+    """The TypeScript SDK's adapter fails with the pseudo-headers of HTTP/2."""
+
+    async def scenario(_: Pair) -> None:
+        over_http2 = replace(setup, transport="http2")
+        async with their_server(over_http2, theatre.stage(setup)) as url:
+            await greet(theatre, setup, connect, "http2", url)
+
+    with pytest.raises(Exception, match=r'500: \'Headers.set: ":method" is an invalid header name'):
+        theatre.play(setup, "node:http2", scenario)
 
 
 @pytest.mark.parametrize("setup", OURS, ids=str)

@@ -32,7 +32,7 @@ Scenario = Callable[[Pair], Awaitable[None]]
 
 
 class Share(Enum):
-    """How much is played with a pair without the session `full`, which plays everything."""
+    """How much is played with a pair without the session `full`, which plays everything but what `deep` is for."""
 
     ALL = auto()
     METHODS = auto()
@@ -40,6 +40,7 @@ class Share(Enum):
     FLOWS = auto()
     """No exchanges."""
     NOTHING = auto()
+    """The exchanges are for the session `deep`: other pairs show the same."""
 
 
 BOTH_WAYS = pytest.mark.parametrize("caller", SIDES)
