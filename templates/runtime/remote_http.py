@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"accept": "text/event-stream"}
 _MAX_STREAMS: Final = 90
 """httpx2 has at most 100 requests at a time on a connection of HTTP/2, and would wait forever with the next one."""
+_NO_FRAME: Final = bytes((0, 0, 0, 0xFE, 0, 0, 0, 0, 0))
+"""A frame of HTTP/2 without content, of a type that no receiver knows: it is ignored."""
 _MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 5.0
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
@@ -46,6 +48,29 @@ class _EventStream:
     def __init__(self) -> None:
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] | None = None
+
+
+class _Turns:
+    """Reads of a connection of HTTP/2, with as many empty frames after each chunk as `count` returns.
+
+    httpx2 reads for one of its requests at a time, and then lets the next one read, in the order in which they came:
+    also one that got nothing, while another one does not see what it got. The empty frames let each have its turn.
+    """
+
+    def __init__(self, stream: Any, count: Callable[[], int]) -> None:
+        self._read: Callable[[int, float | None], Awaitable[bytes]] = stream.read
+        self._count = count
+        self._left = 0
+
+    async def __call__(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read some bytes."""
+        if self._left:
+            self._left -= 1
+            return _NO_FRAME
+        data = await self._read(max_bytes, timeout)
+        if data:
+            self._left = self._count()
+        return data
 
 
 class HttpClientTransport:
@@ -157,7 +182,13 @@ class HttpClientTransport:
         else:
             raise ConnectionClosed(f"the server answered {text}")
 
+    def _take_turns(self, response: httpx2.Response) -> None:
+        stream: Any = response.extensions.get("network_stream")
+        if response.http_version == "HTTP/2" and stream is not None and not isinstance(stream.read, _Turns):
+            stream.read = _Turns(stream, lambda: len(self._streams) + 1)  # with the POST
+
     async def _body(self, response: httpx2.Response) -> bytes:
+        self._take_turns(response)
         chunks, size = list[bytes](), 0
         async for chunk in response.aiter_bytes():
             chunks.append(chunk)
