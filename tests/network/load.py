@@ -12,10 +12,15 @@ from tests.network.processes import ServerProcess
 TRANSPORTS = {"http": "http", "websocket": "ws"}
 
 
-def connecting(transport: str, server: ServerProcess, **more: Any) -> Any:
+def url_of(transport: str, port: int) -> str:
+    """Where the agent of a server is."""
+    return f"{TRANSPORTS[transport]}://127.0.0.1:{port}/acp"
+
+
+def connecting(transport: str, port: int, **more: Any) -> Any:
     """A connection of a client that counts, for an `async with` block."""
     connect = getattr(remote_module("remote"), f"connect_{transport}")
-    return connect(counting_client(remote_package()), server.url(TRANSPORTS[transport]), **more)
+    return connect(counting_client(remote_package()), url_of(transport, port), **more)
 
 
 async def initialize(agent: Any) -> None:
@@ -41,7 +46,7 @@ async def play(
     room = asyncio.Semaphore(32)
 
     async def one(number: int) -> dict[str, list[str]]:
-        connection = connecting(transport, server)
+        connection = connecting(transport, server.port)
         async with connection as agent:
             async with room:
                 await initialize(agent)

@@ -20,6 +20,13 @@ from tests.runtime_agents import PATIENCE, complaints
 FOLDER = Path(__file__).resolve().parent
 
 
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a script of this folder, which imports the package by the name in `ACP_PACKAGE`."""
+    package = Path(str(remote_package().__file__)).parent
+    paths = os.pathsep.join([str(FOLDER), str(package.parent)])
+    return {**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", "ACP_PACKAGE": package.name, **more}
+
+
 class ServerProcess:
     """A server on a socket that the test keeps: one that is started again finds the connections that wait there."""
 
@@ -31,25 +38,13 @@ class ServerProcess:
         self.port: int = self._socket.getsockname()[1]
         self.process = self._start()
 
-    def url(self, scheme: str) -> str:
-        """Where the agent is."""
-        return f"{scheme}://127.0.0.1:{self.port}/acp"
-
     @property
     def output(self) -> str:
         """What the server has written."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def _start(self) -> subprocess.Popen[bytes]:
-        package = Path(str(remote_package().__file__)).parent
-        paths = [str(FOLDER), str(package.parent)]
-        env = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(paths),
-            "PYTHONUNBUFFERED": "1",
-            "ACP_PACKAGE": package.name,
-            "ACP_SETTINGS": json.dumps(self._settings),
-        }
+        env = environment(ACP_SETTINGS=json.dumps(self._settings))
         descriptor = self._socket.fileno()
         if self._kind == "granian":  # listens itself
             descriptor = self.port

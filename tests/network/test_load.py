@@ -46,10 +46,10 @@ async def idle_kib(transport: str, folder: Path) -> float:
     with serving("hypercorn", folder, limits=MANY) as server:
         async with AsyncExitStack() as stack:
             first = await server.state()
-            await initialize(await stack.enter_async_context(connecting(transport, server)))  # imports what it needs
+            await initialize(await stack.enter_async_context(connecting(transport, server.port)))  # imports what it needs
             before = await server.state()
             for _ in range(IDLE):
-                await initialize(await stack.enter_async_context(connecting(transport, server)))
+                await initialize(await stack.enter_async_context(connecting(transport, server.port)))
             after = await server.state()
         await server.settled(first)
     assert after["connections"] == IDLE + 1
@@ -68,7 +68,7 @@ def test_idle_streams_hold_nothing_up(tmp_path: Path) -> None:
 
     async def main() -> None:
         with serving("hypercorn", tmp_path, limits={"keep_alive_seconds": 3600.0}) as server:
-            connection: Any = connecting("http", server)
+            connection: Any = connecting("http", server.port)
             async with connection as agent:
                 await initialize(agent)
                 for number in range(6):
