@@ -9,6 +9,7 @@ Source: RFD "Streamable HTTP & WebSocket Transport".
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Hashable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
@@ -117,7 +118,7 @@ class AsgiApp:
                     await self._delete(headers, identity, send)
         except Refusal as refusal:
             text = (b"content-type", b"text/plain; charset=utf-8")
-            await _respond(send, refusal.status, refusal.text.encode(), text, *refusal.headers)
+            await self._respond(send, refusal.status, refusal.text.encode(), text, *refusal.headers)
         except Gone:
             pass
 
@@ -137,7 +138,7 @@ class AsgiApp:
         if message.get("method") in SESSION_RULES.scoped and (session is None or not session.is_known):
             raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
         await transport.receive(line, message, name)
-        await _respond(send, HTTPStatus.ACCEPTED)
+        await self._respond(send, HTTPStatus.ACCEPTED)
 
     async def _initialize(self, headers: Headers, identity: Hashable, receive: Receive, send: Send) -> None:
         transport = HttpTransport(self._server.options, self._server.limits.max_sessions)
@@ -161,7 +162,7 @@ class AsgiApp:
             task.cancel()
             raise Refusal(HTTPStatus.GATEWAY_TIMEOUT if is_slow else HTTPStatus.INTERNAL_SERVER_ERROR)
         header = (CONNECTION_HEADER.encode(), entry.key.encode())
-        await _respond(send, HTTPStatus.OK, response.result(), (b"content-type", _JSON), header)
+        await self._respond(send, HTTPStatus.OK, response.result(), (b"content-type", _JSON), header)
 
     async def _body(self, headers: Headers, transport: HttpTransport, receive: Receive) -> bytes:
         """The body of a request. Raises `Refusal` and `Gone`."""
@@ -231,7 +232,12 @@ class AsgiApp:
         entry = self._server.find(headers.get(CONNECTION_HEADER), identity)
         self._server.discard(entry)
         entry.transport.end()
-        await _respond(send, HTTPStatus.ACCEPTED)
+        await self._respond(send, HTTPStatus.ACCEPTED)
+
+    async def _respond(self, send: Send, *response: Any) -> None:
+        """Send a response. Some servers would wait forever if the client has gone."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(_respond(send, *response), self._server.limits.stall_seconds)
 
     # --- WebSocket -----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +25,9 @@ _MAX_STREAMS: Final = 90
 """httpx2 has at most 100 requests at a time on a connection of HTTP/2, and would wait forever with the next one."""
 _NO_FRAME: Final = bytes((0, 0, 0, 0xFE, 0, 0, 0, 0, 0))
 """A frame of HTTP/2 without content, of a type that no receiver knows: it is ignored."""
+_FRAME_HEAD: Final = len(_NO_FRAME)
+_HTTP1: Final = b"HTTP/1."
+_CLOSED: Final = "this side has closed the connection"
 _MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 5.0
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
@@ -51,7 +55,7 @@ class _EventStream:
 
 
 class _Turns:
-    """Reads of a connection of HTTP/2, with as many empty frames after each chunk as `count` returns.
+    """Reads of a connection of HTTP/2: whole frames, and then as many empty ones as `count` returns.
 
     httpx2 reads for one of its requests at a time, and then lets the next one read, in the order in which they came:
     also one that got nothing, while another one does not see what it got. The empty frames let each have its turn.
@@ -61,16 +65,34 @@ class _Turns:
         self._read: Callable[[int, float | None], Awaitable[bytes]] = stream.read
         self._count = count
         self._left = 0
+        self._rest = b""
+        self._is_http1 = False
 
     async def __call__(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read some bytes."""
+        """Read some bytes; none at the end."""
         if self._left:
             self._left -= 1
             return _NO_FRAME
-        data = await self._read(max_bytes, timeout)
-        if data:
-            self._left = self._count()
-        return data
+        while chunk := await self._read(max_bytes, timeout):
+            self._is_http1 = self._is_http1 or chunk.startswith(_HTTP1)
+            if self._is_http1:
+                return chunk
+            data = self._rest + chunk
+            end = _end_of_frames(data)
+            self._rest = data[end:]
+            if end:
+                self._left = self._count()
+                return data[:end]
+        return b""
+
+
+def _end_of_frames(data: bytes) -> int:
+    """The number of bytes that are whole frames. A frame has a head, which starts with the length of the rest."""
+    end, following = 0, 0
+    while following <= len(data):
+        end = following
+        following += _FRAME_HEAD + int.from_bytes(data[end : end + 3], "big") if end + 3 <= len(data) else _FRAME_HEAD
+    return end
 
 
 class HttpClientTransport:
@@ -94,6 +116,8 @@ class HttpClientTransport:
         self._asked: dict[object, str] = {}  # the sessions of requests of the agent, by id
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: ConnectionClosed | None = None
+        self._is_closed = False
+        self._extensions = {"trace": self._trace}
 
     async def read(self) -> bytes | None:
         """The next message; None at the end. Raises `ConnectionClosed`."""
@@ -104,10 +128,15 @@ class HttpClientTransport:
 
     async def write(self, message: bytes) -> None:
         """Send a message; it is sent as a whole, even if the task is cancelled. Raises `OSError`."""
-        await asyncio.shield(asyncio.ensure_future(self._write(message)))
+        task = self._start(self._write(message))
+        await asyncio.wait({task})
+        if task.cancelled():
+            raise ConnectionResetError(_CLOSED)
+        task.result()
 
     async def close(self) -> None:
-        """End the connection at the server, too."""
+        """End the connection at the server, too. Messages that wait are not sent."""
+        self._is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -116,13 +145,15 @@ class HttpClientTransport:
         if self._connection is not None:
             key, self._connection = self._connection, None
             with contextlib.suppress(httpx2.HTTPError, asyncio.TimeoutError):
-                deletion = self.client.delete(self._url, headers={CONNECTION_HEADER: key})
+                deletion = self.client.delete(self._url, headers={CONNECTION_HEADER: key}, extensions=self._extensions)
                 await asyncio.wait_for(deletion, _CLOSE_SECONDS)
 
     # --- To the agent --------------------------------------------------------------------------------------------
 
     async def _write(self, line: bytes) -> None:
         async with self._lock:
+            if self._is_closed:
+                raise ConnectionResetError(_CLOSED)
             try:
                 if self._connection is None:
                     await self._initialize(line)
@@ -133,7 +164,7 @@ class HttpClientTransport:
 
     async def _initialize(self, line: bytes) -> None:
         try:
-            async with self.client.stream("POST", self._url, content=line, headers=_JSON) as response:
+            async with self._post(line, _JSON) as response:
                 body = await self._body(response)
         except (httpx2.RemoteProtocolError, httpx2.ReadError) as error:  # such as HTTP/1.1 where HTTP/2 is spoken
             raise WebSocketOnly(f"the server has no Streamable HTTP: {_reason(error)}") from error
@@ -162,7 +193,7 @@ class HttpClientTransport:
         if is_call:
             self._calls[number] = _Call(str(method), name)
         headers = {**_JSON, CONNECTION_HEADER: key, **({} if name is None else {SESSION_HEADER: name})}
-        async with self.client.stream("POST", self._url, content=line, headers=headers) as response:
+        async with self._post(line, headers) as response:
             body = await self._body(response)
         if response.status_code == 200 and body:
             self._start(self._arriving.write(body))
@@ -182,13 +213,16 @@ class HttpClientTransport:
         else:
             raise ConnectionClosed(f"the server answered {text}")
 
-    def _take_turns(self, response: httpx2.Response) -> None:
-        stream: Any = response.extensions.get("network_stream")
-        if response.http_version == "HTTP/2" and stream is not None and not isinstance(stream.read, _Turns):
+    def _post(self, line: bytes, headers: Mapping[str, str]) -> AbstractAsyncContextManager[httpx2.Response]:
+        return self.client.stream("POST", self._url, content=line, headers=headers, extensions=self._extensions)
+
+    async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Let the streams of a connection take turns, once it is open and before anything is read from it."""
+        if event == "connection.connect_tcp.complete" or event.endswith(".start_tls.complete"):
+            stream: Any = info["return_value"]
             stream.read = _Turns(stream, lambda: len(self._streams) + 1)  # with the POST
 
     async def _body(self, response: httpx2.Response) -> bytes:
-        self._take_turns(response)
         chunks, size = list[bytes](), 0
         async for chunk in response.aiter_bytes():
             chunks.append(chunk)
@@ -241,7 +275,9 @@ class HttpClientTransport:
     async def _read_stream(self, stream: _EventStream, name: str | None) -> None:
         headers = {**_EVENTS, CONNECTION_HEADER: self._connection or "", **({SESSION_HEADER: name} if name else {})}
         try:
-            async with self.client.stream("GET", self._url, headers=headers, timeout=self._timeout()) as response:
+            async with self.client.stream(
+                "GET", self._url, headers=headers, timeout=self._timeout(), extensions=self._extensions
+            ) as response:
                 if response.status_code != 200:
                     self._streams.pop(name, None)
                     stream.status.set_result(response.status_code)

@@ -48,7 +48,7 @@ class Measured:
         return {
             "connections": self.app.connections,
             "tasks": sorted(task.get_coro().__qualname__ for task in asyncio.all_tasks()),  # type: ignore[union-attr]
-            "descriptors": len(os.listdir("/proc/self/fd")),
+            "descriptors": len(list(Path("/proc/self/fd").iterdir())),
             "resident_kib": int(status[status.index("VmRSS:") + 1]),
             **self.notes.as_json(),
         }

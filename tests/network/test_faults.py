@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from collections import Counter
@@ -17,11 +16,12 @@ from tests.network.load import connecting, initialize, open_session, prompt, url
 from tests.network.package import remote_package
 from tests.network.processes import FOLDER, ServerProcess, environment, serving
 from tests.network.relay import relaying
+from tests.runtime_support import run
 from tests.support import DEEP
 
 SEED = 20261123
-LIMITS = {"idle_seconds": 1.0, "stall_seconds": 20.0, "max_connections_per_identity": 1024}
-SECONDS = 90.0
+LIMITS = {"idle_seconds": 1.0, "stall_seconds": 4.0, "max_connections_per_identity": 1024}
+SECONDS = 60.0
 """After which a call hangs."""
 
 
@@ -89,7 +89,7 @@ class Fault:
 
 
 async def faults(transport: str, folder: Path, count: int) -> None:
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
     random, ends = Random(SEED), Counter[str]()
     with serving("hypercorn", folder, limits=LIMITS) as server:
         before = await server.state()
@@ -104,7 +104,7 @@ async def faults(transport: str, folder: Path, count: int) -> None:
         after = await server.settled(before)
         print(f"{transport}: {dict(ends)}, agents: {after['ends']}")
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
     assert min(ends[name] for name in ("result", "closed", "cancelled")) > 0
     assert after["made"] <= count
 
@@ -184,3 +184,21 @@ def test_a_server_that_ends(number: signal.Signals, transport: str, tmp_path: Pa
 
 
 PROMPTS = (("/1", "wait"), ("/2", "ask"))
+
+
+def test_messages_that_wait_when_the_client_closes(transport: str, tmp_path: Path) -> None:
+    """They are not sent to a new connection, and their callers learn of the end."""
+
+    async def main() -> None:
+        with serving("hypercorn", tmp_path, limits=LIMITS) as server:
+            before = await server.state()
+            async with connecting(transport, server.port) as agent:
+                await initialize(agent)
+                await open_session(agent, "/1")
+                calls = [asyncio.create_task(prompt(agent, "/1", "wait")) for _ in range(20)]
+                await asyncio.sleep(0)
+            done = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), SECONDS)
+            assert {type(each).__name__ for each in done} == {"ConnectionClosed"}
+            assert (await server.settled(before))["made"] == 1
+
+    run(main())

@@ -46,7 +46,9 @@ async def idle_kib(transport: str, folder: Path) -> float:
     with serving("hypercorn", folder, limits=MANY) as server:
         async with AsyncExitStack() as stack:
             first = await server.state()
-            await initialize(await stack.enter_async_context(connecting(transport, server.port)))  # imports what it needs
+            await initialize(
+                await stack.enter_async_context(connecting(transport, server.port))
+            )
             before = await server.state()
             for _ in range(IDLE):
                 await initialize(await stack.enter_async_context(connecting(transport, server.port)))
