@@ -218,6 +218,7 @@ class Server:
             self._by_identity[entry.identity] -= 1
             if not self._by_identity[entry.identity]:
                 del self._by_identity[entry.identity]
+            self._stop_watching()
 
     async def close(self) -> None:
         """Take no more connections, end those that there are, and wait until their agents have finished."""
@@ -241,13 +242,20 @@ class Server:
         finally:
             stream.reader = None
             self._readers.discard(stream)
+            self._stop_watching()
+
+    def _stop_watching(self) -> None:
+        """Stop if there is nothing left to watch."""
+        if self._watcher is not None and not (self._entries or self._readers):
+            self._watcher.cancel()
+            self._watcher = None
 
     async def _watch(self) -> None:
         limits = self.limits
         pause = min(1.0, limits.idle_seconds / 4, limits.stall_seconds / 4, limits.keep_alive_seconds / 4)
         loop = asyncio.get_running_loop()
         next_comment = loop.time()
-        while self._entries or self._readers:
+        while True:
             await asyncio.sleep(pause)
             now = loop.time()
             for entry in list(self._entries.values()):
@@ -261,7 +269,6 @@ class Server:
                 next_comment = now + limits.keep_alive_seconds
                 for stream in self._readers:
                     stream.keep_alive()
-        self._watcher = None
 
     def _is_stuck(self, since: float | None, now: float) -> bool:
         return since is not None and now - since > self.limits.stall_seconds

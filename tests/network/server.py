@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -61,8 +62,25 @@ def run_hypercorn(descriptor: int) -> None:
     from hypercorn.asyncio import serve
     from hypercorn.config import Config
 
-    settings = {"bind": f"fd://{descriptor}", "loglevel": "WARNING", "backlog": 1024, **SETTINGS.get("server", {})}
-    asyncio.run(serve(app, Config.from_mapping(settings)))
+    settings = {
+        "bind": f"fd://{descriptor}",
+        "loglevel": "WARNING",
+        "backlog": 1024,
+        "keep_alive_timeout": 1,
+        **SETTINGS.get("server", {}),
+    }
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+
+        async def end() -> None:
+            await stop.wait()
+            await app.app.close()  # hypercorn itself would cut the connections first
+
+        await serve(app, Config.from_mapping(settings), shutdown_trigger=end)
+
+    asyncio.run(main())
 
 
 def run_uvicorn(descriptor: int) -> None:

@@ -46,9 +46,7 @@ async def idle_kib(transport: str, folder: Path) -> float:
     with serving("hypercorn", folder, limits=MANY) as server:
         async with AsyncExitStack() as stack:
             first = await server.state()
-            await initialize(
-                await stack.enter_async_context(connecting(transport, server.port))
-            )
+            await initialize(await stack.enter_async_context(connecting(transport, server.port)))
             before = await server.state()
             for _ in range(IDLE):
                 await initialize(await stack.enter_async_context(connecting(transport, server.port)))
