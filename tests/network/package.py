@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Mapping
 from functools import cache
@@ -30,11 +31,8 @@ def remote_package() -> ModuleType:
     """The package, imported; its modules are those that `remote_module` returns."""
     folder = remote_folder()
     link = folder.parent / "acp_network"
-    if not link.exists():
-        try:
-            link.symlink_to(folder, target_is_directory=True)
-        except FileExistsError:  # another process was faster
-            pass
+    with contextlib.suppress(FileExistsError):  # another process may be faster
+        link.symlink_to(folder, target_is_directory=True)
     return import_folder(link)
 
 

@@ -1,4 +1,4 @@
-"""Serves the agent of these tests: `server.py SERVER NUMBER`, where the latter is that of a socket that listens, or a port.
+"""Serves the agent of these tests: `server.py SERVER NUMBER`, with that of a socket that listens, or a port.
 
 `/state` answers what is left in this process, over HTTP/1.1.
 """

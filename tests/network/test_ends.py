@@ -61,14 +61,13 @@ def test_a_lost_network(transport: str, tmp_path: Path) -> None:
         server_settings = {"websocket_ping_interval": 0.5}
         with serving("hypercorn", tmp_path, limits=limits, server=server_settings) as server:
             before = await server.state()
-            async with relaying(server.port) as relay:
-                async with connecting(transport, relay.port, **settings) as agent:
-                    await initialize(agent)
-                    await open_session(agent, "/1")
-                    await prompt(agent, "/1", "count 3")
-                    relay.freeze()
-                    with pytest.raises(remote_package().ConnectionClosed):
-                        await asyncio.wait_for(prompt(agent, "/1", "wait"), SECONDS)
+            async with relaying(server.port) as relay, connecting(transport, relay.port, **settings) as agent:
+                await initialize(agent)
+                await open_session(agent, "/1")
+                await prompt(agent, "/1", "count 3")
+                relay.freeze()
+                with pytest.raises(remote_package().ConnectionClosed):
+                    await asyncio.wait_for(prompt(agent, "/1", "wait"), SECONDS)
             await server.settled(before)
 
     run(main())
@@ -80,19 +79,18 @@ def test_a_network_that_is_lost_while_the_agent_sends(transport: str, tmp_path: 
     async def main() -> None:
         with serving("hypercorn", tmp_path, limits={"stall_seconds": 1.0, "idle_seconds": 1.0}) as server:
             await server.state()
-            async with relaying(server.port) as relay:
-                async with connecting(transport, relay.port) as agent:
-                    await initialize(agent)
-                    await open_session(agent, "/1")
-                    calls = [asyncio.create_task(prompt(agent, "/1", "pad 8000000")) for _ in range(3)]
-                    await asyncio.sleep(0.1)
-                    relay.freeze()
-                    async with asyncio.timeout(SECONDS):
-                        while (await server.state())["connections"]:
-                            await asyncio.sleep(0.1)
-                    relay.cut()
-                    relay.is_open.set()
-                    done = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), SECONDS)
+            async with relaying(server.port) as relay, connecting(transport, relay.port) as agent:
+                await initialize(agent)
+                await open_session(agent, "/1")
+                calls = [asyncio.create_task(prompt(agent, "/1", "pad 8000000")) for _ in range(3)]
+                await asyncio.sleep(0.1)
+                relay.freeze()
+                async with asyncio.timeout(SECONDS):
+                    while (await server.state())["connections"]:
+                        await asyncio.sleep(0.1)
+                relay.cut()
+                relay.is_open.set()
+                done = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), SECONDS)
             assert {type(each).__name__ for each in done} <= {"ConnectionClosed", "PromptResponse"}
             assert (await server.state())["closed"] == 1
 

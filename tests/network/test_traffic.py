@@ -100,8 +100,7 @@ def test_too_many_requests(transport: str, tmp_path: Path) -> None:
         options = {"max_requests": 4}
         async with session(transport, tmp_path, server_options=options) as (agent, client, _):
             calls = [asyncio.create_task(prompt(agent, "/1", "ask")) for _ in range(12)]
-            refused = [call for call in calls[4:]]
-            done = await asyncio.wait_for(asyncio.gather(*refused, return_exceptions=True), SECONDS)
+            done = await asyncio.wait_for(asyncio.gather(*calls[4:], return_exceptions=True), SECONDS)
             assert {type(each).__name__ for each in done} == {"InternalError"}
             client.may_answer.set()
             assert [each.stop_reason for each in await asyncio.gather(*calls[:4])] == ["end_turn"] * 4
