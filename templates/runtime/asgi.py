@@ -167,7 +167,10 @@ class AsgiApp:
     async def _body(self, headers: Headers, transport: HttpTransport, receive: Receive) -> bytes:
         """The body of a request. Raises `Refusal` and `Gone`."""
         size = headers.get("content-length") or "0"
-        if size.isdecimal() and len(size) < 20 and int(size) > self._server.options.max_message_bytes:
+        if size.isdecimal() and len(size) < 20 and int(size) > (limit := self._server.options.max_message_bytes):
+            if int(size) <= 4 * limit:  # hypercorn ends the whole connection if a body goes on after its response
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(_skip_body(receive), self._server.limits.stall_seconds)
             raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
             return await asyncio.wait_for(self._receive_body(transport, receive), self._server.limits.stall_seconds)
@@ -304,6 +307,11 @@ async def _send_events(stream: Stream, send: Send) -> None:
         await send({"type": "http.response.body", "body": events, "more_body": True})
         stream.taken()
     await send({"type": "http.response.body"})
+
+
+async def _skip_body(receive: Receive) -> None:
+    while (event := await receive())["type"] == "http.request" and event.get("more_body", False):
+        pass
 
 
 async def _client_leaves(receive: Receive) -> None:

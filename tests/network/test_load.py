@@ -16,7 +16,7 @@ from tests.support import DEEP
 MANY = {"max_connections_per_identity": 1024}
 SECONDS = 300.0
 IDLE = 50 if not DEEP else 200
-MOST_KIB = {"http": 1000, "websocket": 500}
+MOST_KIB = {"http": 265, "websocket": 135}
 """The memory of the server for an idle connection: five times what it was measured at."""
 
 
