@@ -1,0 +1,76 @@
+"""A relay between clients and a server, which can stop forwarding, or cut its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+
+
+class Relay:
+    """Forwards bytes in both directions while `is_open` is set."""
+
+    def __init__(self, port: int) -> None:
+        self.port = 0
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+        self._target = port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def connections(self) -> int:
+        """The number of TCP connections."""
+        return len(self._tasks)
+
+    def freeze(self) -> None:
+        """Forward nothing more, and close nothing: what a lost network looks like."""
+        self.is_open.clear()
+
+    def cut(self) -> None:
+        """Abort all connections."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task: asyncio.Task[None] | None = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        with contextlib.suppress(OSError):
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            self._writers |= {writer, far_writer}
+            both = self._forward(reader, far_writer), self._forward(far_reader, writer)
+            await asyncio.gather(*both, return_exceptions=True)
+            far_writer.close()
+        writer.close()
+        self._tasks.discard(task)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(2**16):
+                await self.is_open.wait()
+                writer.write(data)
+                await writer.drain()
+        finally:
+            await self.is_open.wait()
+            writer.close()
+
+    async def end(self) -> None:
+        """Cut everything, and wait until it is gone."""
+        self.is_open.set()
+        while self._tasks:
+            self.cut()
+            await asyncio.wait(self._tasks, timeout=0.05)
+
+
+@contextlib.asynccontextmanager
+async def relaying(port: int) -> AsyncGenerator[Relay, None]:
+    """A relay to a port of 127.0.0.1 during the block."""
+    relay = Relay(port)
+    server = await asyncio.start_server(relay._serve, "127.0.0.1", 0)
+    relay.port = server.sockets[0].getsockname()[1]
+    try:
+        yield relay
+    finally:
+        server.close()
+        await relay.end()
