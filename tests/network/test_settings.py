@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
+
 from tests.network.agents import Notes, counting_agent, counting_client
 from tests.network.package import remote_module, remote_package
 
