@@ -23,7 +23,9 @@ def acp(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     return import_folder(build_package(tmp_path_factory.mktemp("loss") / "loss_acp", "--role", "both", "--remote"))
 
 
-def test_a_stream_that_fails_in_the_library_below_ends_the_connection(acp: ModuleType) -> None:
+def test_a_stream_that_fails_in_the_library_below_ends_the_connection(
+    acp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """httpx2 passes on errors of h2 that are none of its own: a ping after GOAWAY is one, which granian sends."""
     import httpx2
     from h2.exceptions import ProtocolError
@@ -42,9 +44,15 @@ def test_a_stream_that_fails_in_the_library_below_ends_the_connection(acp: Modul
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": json.loads(await request.aread())["id"], "result": HELLO}
         return httpx2.Response(200, headers={"acp-connection-id": "1"}, json=answer)
 
+    make = httpx2.AsyncClient
+
+    def make_mocked(**settings: Any) -> httpx2.AsyncClient:
+        return make(transport=httpx2.MockTransport(serve), **settings)
+
+    monkeypatch.setattr(httpx2, "AsyncClient", make_mocked)
+
     async def main() -> None:
-        settings = {"transport": httpx2.MockTransport(serve)}
-        async with connect_http(client_of(acp), "http://127.0.0.1/acp", settings=settings) as agent:
+        async with connect_http(client_of(acp), "http://127.0.0.1/acp") as agent:
             with pytest.raises(acp.ConnectionClosed):
                 await open_session(acp, agent)  # the stream may fail during either request
 
