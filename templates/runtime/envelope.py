@@ -79,3 +79,8 @@ def session_in(value: Any) -> str | None:
 def is_id(value: Any) -> bool:
     """True if `value` can be the id of a request whose response is awaited."""
     return type(value) in (int, str)
+
+
+def fits_header(name: str) -> bool:
+    """True if a header can hold this id of a session; the messages of another one have no stream of their own."""
+    return name.isascii() and name.isprintable()
