@@ -24,7 +24,7 @@ from tests.support import import_folder, model_of
 
 BOTH = ("--protocol", "1", "--protocol", "2")
 ADDED = {
-    "agent": {"asgi.py", "envelope.py", "hosting.py", "streamable.py", "sessions.py"},
+    "agent": {"asgi.py", "envelope.py", "hosting.py", "routing.py", "streamable.py", "streams.py", "sessions.py"},
     "client": {"envelope.py", "remote.py", "remote_http.py", "remote_socket.py", "sessions.py"},
     "both": {*REMOTE, "sessions.py"},
 }

@@ -1,4 +1,8 @@
-"""The messages of a connection over HTTP or WebSocket, as objects: what routes them is not parsed a second time."""
+"""The messages of a connection over HTTP or WebSocket, as objects.
+
+Messages of this side are routed by the objects that they were encoded from. Those of the peer are parsed twice: here,
+where they are routed, and where they are handled.
+"""
 
 from __future__ import annotations
 
