@@ -52,7 +52,7 @@ class RemoteLimits:
     unless a request on it had a result."""
     stall_seconds: float = 60.0
     """A connection is closed if the client takes nothing for so long although something waits for it. A request may
-    take as long to arrive, and the response to the first one to be ready."""
+    take as long to arrive, then to wait until the agent has room for it, and the first one to be answered."""
     keep_alive_seconds: float = 15.0
     """After so many seconds, a comment is sent on a stream on which nothing else was."""
 

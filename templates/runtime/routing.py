@@ -1,4 +1,4 @@
-"""Which stream a message to a client over HTTP takes (RFD "Streamable HTTP & WebSocket Transport"):
+"""Routes messages to the streams of a client over HTTP (RFD "Streamable HTTP & WebSocket Transport").
 
 * A response goes to the stream of the session that its request belongs to. For requests that open or take up a session,
   and for those of no session, that is the stream of the connection.
@@ -175,7 +175,9 @@ class Sessions:
     def _attached(self, call: _Call, session: Session | None, *, succeeded: bool) -> None:
         """Undo what the request has done to the session, unless another one has taken it up, or still may."""
         others = [
-            each for each in self._calls.values() if each.session == call.session and each.method in SESSION_RULES.attach
+            each
+            for each in self._calls.values()
+            if each.session == call.session and each.method in SESSION_RULES.attach
         ]
         if succeeded:
             for each in others:

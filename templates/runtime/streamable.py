@@ -18,6 +18,7 @@ from .transport import MAX_START, MessageTooLarge
 
 _FAILED: Final = 1011
 
+
 class ServerTransport:
     """What both transports share: an inbox that requests or frames fill, and the sessions."""
 
