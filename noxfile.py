@@ -20,6 +20,8 @@ ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
 """The long tests also run on the oldest and the newest version: a difference that these two lack is unlikely."""
 PROCESSES = ("tests/test_runtime_spawn.py", "tests/test_runtime_stdio.py")
 """Tests of processes and signals wait most of the time: on the versions between, `full` has them."""
+REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
+"""Tests of servers within the process: the versions at both ends run them."""
 SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 nox.needs_version = ">=2025.2.9"
@@ -97,7 +99,7 @@ def _run_tests(session: nox.Session, which: str, *options: str) -> None:
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Run the tests that take seconds."""
-    left_out = () if session.python in ENDS else PROCESSES
+    left_out = () if session.python in ENDS else (*PROCESSES, *REMOTE)
     _run_tests(session, "not full", *(f"--ignore={path}" for path in left_out))
 
 

@@ -24,8 +24,8 @@ from tests.support import import_folder, model_of
 
 BOTH = ("--protocol", "1", "--protocol", "2")
 ADDED = {
-    "agent": {"asgi.py", "envelope.py", "hosting.py", "streamable.py", "sessions.py"},
-    "client": {"envelope.py", "remote.py", "remote_http.py", "remote_socket.py", "sessions.py"},
+    "agent": {"asgi.py", "envelope.py", "hosting.py", "routing.py", "streamable.py", "streams.py", "sessions.py"},
+    "client": {"envelope.py", "streams.py", "remote.py", "remote_http.py", "remote_socket.py", "sessions.py"},
     "both": {*REMOTE, "sessions.py"},
 }
 
@@ -35,8 +35,11 @@ ADDED = {
 
 @pytest.mark.parametrize(
     ("role", "options"),
-    [("agent", ()), ("client", ("--protocol", "2")), ("both", BOTH)],
-    ids=("agent", "client", "both"),
+    [
+        pytest.param("agent", (), id="agent"),
+        pytest.param("client", ("--protocol", "2"), id="client", marks=pytest.mark.full),
+        pytest.param("both", BOTH, id="both", marks=pytest.mark.full),
+    ],
 )
 def test_packages_with_and_without_it_differ_by_the_added_files(
     role: str, options: tuple[str, ...], tmp_path: Path
@@ -47,6 +50,7 @@ def test_packages_with_and_without_it_differ_by_the_added_files(
     assert [path for path, data in plain.items() if remote.get(path) != data] == [LOCK_NAME]
 
 
+@pytest.mark.full
 def test_the_manifest_differs_by_the_option_the_digest_of_its_facts_and_the_files(tmp_path: Path) -> None:
     plain, remote = (
         json.loads((build_package(tmp_path / name, *options) / LOCK_NAME).read_text())
@@ -76,6 +80,7 @@ def test_a_package_of_before_is_up_to_date(name: str, tmp_path: Path) -> None:
     assert "emit" not in ran.stderr  # the manifest is enough to know it
 
 
+@pytest.mark.full
 def test_without_the_option_again_the_files_go(tmp_path: Path) -> None:
     folder = build_package(tmp_path / "acp", "--remote")
     assert (folder / "asgi.py").exists()
@@ -85,6 +90,7 @@ def test_without_the_option_again_the_files_go(tmp_path: Path) -> None:
 # --- What is in them ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_importing_the_package_imports_none_of_them(tmp_path: Path) -> None:
     build_package(tmp_path / "acp", "--role", "both", *BOTH, "--remote")
     names = sorted(path.removesuffix(".py") for path in ADDED["both"])
@@ -104,6 +110,7 @@ def rules_of(folder: Path) -> Any:
     return importlib.import_module(f"{folder.name}.sessions")
 
 
+@pytest.mark.full
 def test_the_rules_are_the_facts_of_the_release(tmp_path: Path) -> None:
     found = rules_of(build_package(tmp_path / "rules_old_acp", "--release", "0.10.8", "--remote"))
     assert found.HANDSHAKE == "initialize"
@@ -117,6 +124,7 @@ def test_the_rules_are_the_facts_of_the_release(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.full
 def test_those_of_several_versions_are_merged(tmp_path: Path) -> None:
     rules = rules_of(build_package(tmp_path / "rules_both_acp", *BOTH, "--remote")).SESSION_RULES
     assert rules.attach["session/load"] == (("agentCapabilities", "loadSession"),)
@@ -140,6 +148,7 @@ def test_it_needs_the_runtime(tmp_path: Path) -> None:
     assert not (project.path / "acp").exists()
 
 
+@pytest.mark.full
 def test_an_output_may_turn_off_what_the_table_around_it_says(tmp_path: Path) -> None:
     outputs = '[tool.acpgen.outputs.a]\nout = "a"\nremote = false\n[tool.acpgen.outputs.b]\nout = "b"\nruntime = true\n'
     project = Project(tmp_path / "p", f"remote = true\nruntime = false\n{outputs}")

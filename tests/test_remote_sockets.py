@@ -51,8 +51,8 @@ REFUSALS: dict[str, tuple[int, dict[str, Any], list[tuple[bytes, bytes]], str]] 
     "two hosts": (400, {}, [HOST, HOST], "/acp"),
     "nobody": (401, {"authorize": nobody}, [HOST], "/acp"),
     "failure": (500, {"authorize": breaking}, [HOST], "/acp"),
-    "limit": (503, {"limits": {"max_connections": 0}}, [HOST], "/acp"),
-    "limit of a client": (429, {"limits": {"max_connections_per_identity": 0}}, [HOST], "/acp"),
+    "limit": (503, {"limits": {"max_connections": 1}}, [HOST], "/acp"),
+    "limit of a client": (429, {"limits": {"max_connections_per_identity": 1}}, [HOST], "/acp"),
 }
 
 
@@ -65,6 +65,9 @@ def test_a_refusal(
 
     async def main() -> None:
         async with Server.of(acp, agent_for(acp), **options) as server:
+            if "limits" in options:
+                await Client(server.app).initialize()
+            before = server.app.connections
             client = Client(server.app, headers=headers, path=path, http_version="1.1")
             assert await client.refused_socket() == 1008
             client.extensions = WITH_RESPONSE
@@ -74,7 +77,7 @@ def test_a_refusal(
             assert answer.headers["content-type"] == "text/plain; charset=utf-8"
             assert ("www-authenticate" in answer.headers) == (status == 401)
             assert b"hunter2" not in answer.body
-            assert server.app.connections == 0
+            assert server.app.connections == before
 
     run(main())
 

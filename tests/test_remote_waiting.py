@@ -146,9 +146,11 @@ def test_what_is_lost_with_a_reader_does_not_count_as_unread(acp: ModuleType) ->
 def test_refusals_do_not_fill_an_unread_stream(acp: ModuleType) -> None:
     async def main() -> None:
         options = acp.ConnectionOptions(max_write_buffer_bytes=10_000)
-        async with Server.of(acp, agent_for(acp), options=options, limits=limits_of(acp, max_sessions=0)) as server:
+        async with Server.of(acp, agent_for(acp), options=options, limits=limits_of(acp, max_sessions=1)) as server:
             client = Client(server.app)
             await client.initialize()
+            async with client.get() as stream:
+                await client.new_session(stream)
             found = [(await client.post(request_of(each, "session/new", NEW_SESSION))).status for each in range(200)]
             accepted = found.count(202)
             assert found == [202] * accepted + [429] * (200 - accepted)
@@ -179,11 +181,13 @@ def test_the_number_of_messages_that_wait_for_the_agent(acp: ModuleType) -> None
         async with Server.of(acp, agent, options=acp.ConnectionOptions(max_requests=5)) as server:
             client = Client(server.app)
             inbox = await blocked(client, server)
+            server.hurry(stall_seconds=0.05)
             note = {"jsonrpc": "2.0", "method": "_note"}
             found = [(await client.post(note)).status for _ in range(10)]
             assert found.count(202) in {5, 6}  # the read loop may have taken one already
             assert found == sorted(found)
             assert set(found) == {202, 429}
+            server.hurry(stall_seconds=60)
             agent.release.set()
             await settled(lambda: agent.seen == 1 + found.count(202))
             assert (inbox._bytes, len(inbox._messages)) == (0, 0)

@@ -1,4 +1,8 @@
-"""The messages of a connection over HTTP or WebSocket, as objects: what routes them is not parsed a second time."""
+"""The messages of a connection over HTTP or WebSocket, as objects.
+
+Messages of this side are routed by the objects that they were encoded from. Those of the peer are parsed twice: here,
+where they are routed, and where they are handled.
+"""
 
 from __future__ import annotations
 
@@ -84,3 +88,8 @@ def fits_header(name: str) -> bool:
 def is_id(value: Any) -> bool:
     """True if `value` can be the id of a request whose response is awaited."""
     return type(value) in (int, str)
+
+
+def fits_header(name: str) -> bool:
+    """True if a header can hold this id of a session; the messages of another one have no stream of their own."""
+    return name.isascii() and name.isprintable()

@@ -1,0 +1,193 @@
+"""What waits between a server and a remote client: bounded in bytes, in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+_CHUNK: Final = 2**16
+MAX_BURST: Final = 32
+"""After this many messages, the task that sends them yields."""
+_OVERHEAD: Final = 512
+"""The bytes that a waiting message takes beside its text."""
+_COMMENT: Final = b":\n\n"
+
+
+class Stream:
+    """Messages that wait for the GET request of the client: as events, in their order.
+
+    `put` waits while more than `limit` bytes are unread. `stuck_since` is the time of the event loop since which the
+    client has taken nothing although something waits for it; None if nothing does.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._messages: deque[bytes] = deque()
+        self._bytes = 0
+        self._burst = 0
+        self._waiting = 0  # how many calls of `put` wait
+        self._lock = asyncio.Lock()
+        self._room = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._needs_comment = False
+        self.reader: asyncio.Task[None] | None = None
+        self.is_ended = False
+        self.stuck_since: float | None = None
+
+    async def put(self, message: bytes) -> None:
+        """Add a message; wait while the client is too slow."""
+        if self._bytes <= self._limit and not self._waiting:
+            self._add(message)
+            if self._burst >= MAX_BURST:
+                self._burst = 0
+                await asyncio.sleep(0)
+            return
+        self._waiting += 1
+        try:
+            async with self._lock:  # messages keep their order
+                while self._bytes > self._limit and not self.is_ended:
+                    self._room.clear()
+                    await self._room.wait()
+                self._add(message)
+        finally:
+            self._waiting -= 1
+
+    def put_at_once(self, message: bytes) -> bool:
+        """Add a message if that is possible without waiting; returns whether it was."""
+        if self._bytes > self._limit or self._waiting:
+            return False
+        self._add(message)
+        return True
+
+    def _add(self, message: bytes) -> None:
+        self._messages.append(message)
+        self._bytes += len(message)
+        self._burst += 1
+        if self.stuck_since is None:
+            self.stuck_since = asyncio.get_running_loop().time()
+        self._changed.set()
+
+    async def take(self) -> bytes | None:
+        """Wait for messages; returns some of them as events, or a comment that is due; None at the end."""
+        while not self._messages:
+            if self.is_ended:
+                return None
+            if self._needs_comment:
+                self._needs_comment = False
+                return _COMMENT
+            self._changed.clear()
+            await self._changed.wait()
+        parts, size = list[bytes](), 0
+        while self._messages and size < _CHUNK:
+            message = self._messages.popleft()
+            parts += (b"data: ", message, b"\n\n")
+            size += len(message)
+        self._bytes -= size
+        self._room.set()
+        return b"".join(parts)
+
+    async def drained(self) -> None:
+        """Wait until the client has taken all messages, or reads no longer."""
+        while self._messages and self.reader is not None and not self.is_ended:
+            self._room.clear()
+            await self._room.wait()
+
+    def leave(self) -> None:
+        """The client reads no longer."""
+        self.reader = None
+        self._room.set()
+
+    def taken(self) -> None:
+        """The client has taken what `take` returned."""
+        self.stuck_since = asyncio.get_running_loop().time() if self._messages else None
+
+    def keep_alive(self) -> None:
+        """Let an idle stream send a comment."""
+        if self.reader is not None and not self._messages:
+            self._needs_comment = True
+            self._changed.set()
+
+    async def move_to(self, other: Stream) -> None:
+        """Move all messages to another stream, with those that wait for room; nobody may read this one."""
+        while self._messages or self._waiting:
+            if self._messages:
+                message = self._messages.popleft()
+                self._bytes -= len(message)
+                self._room.set()
+                await other.put(message)
+            else:
+                await asyncio.sleep(0)  # there is room: those that wait go on
+
+    def end(self) -> None:
+        """End the stream after the messages that it has."""
+        self.is_ended = True
+        self._changed.set()
+        self._room.set()
+
+
+class Inbox:
+    """Messages of the client that wait for the agent. They count in bytes from the first byte that is received."""
+
+    def __init__(self, max_messages: int, max_bytes: int) -> None:
+        self._messages: deque[bytes | None] = deque()
+        self._max_messages = max_messages
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self.turn = asyncio.Lock()  # of those that wait for room
+        self.ended_at: float | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """True if nothing more is received: since the time `ended_at` of the event loop."""
+        return self.ended_at is not None
+
+    @property
+    def is_too_large(self) -> bool:
+        """True if its messages, with those that are being received, have too many bytes."""
+        return self._bytes > self._max_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """True if no more may be received."""
+        return len(self._messages) >= self._max_messages or self.is_too_large
+
+    def count(self, size: int) -> None:
+        """Count bytes that are being received, or no longer are."""
+        self._bytes += size
+        if size < 0:
+            self._room.set()
+
+    def put(self, message: bytes) -> None:
+        """Add a message."""
+        self._bytes += len(message) + _OVERHEAD
+        self._messages.append(message)
+        self._changed.set()
+
+    async def room(self) -> None:
+        """Wait until the inbox is not full."""
+        while self.is_full and not self.is_ended:
+            self._room.clear()
+            await self._room.wait()
+
+    async def get(self) -> bytes | None:
+        """The next message; None at the end."""
+        while not self._messages:
+            if self.is_ended:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        message = self._messages.popleft()
+        if message is not None:
+            self._bytes -= len(message) + _OVERHEAD
+        self._room.set()
+        return message
+
+    def end(self) -> None:
+        """End the inbox after the messages that it has."""
+        if self.ended_at is None:
+            self.ended_at = asyncio.get_running_loop().time()
+        self._changed.set()
+        self._room.set()
