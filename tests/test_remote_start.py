@@ -118,15 +118,17 @@ def test_a_client_to_which_nothing_can_be_sent(acp: ModuleType) -> None:
         async with Server.of(acp, agent_for(acp)) as server:
             client = Client(server.app)
             body = json.dumps(request_of(1, "initialize", {"protocolVersion": 1})).encode()
-            events = [{"type": "http.request", "body": body}, {"type": "websocket.connect"}]
+            events: list[Any] = []
 
             async def receive() -> Any:
-                return events.pop(0)
+                return events.pop() if events else await asyncio.Event().wait()
 
             async def send(event: Any) -> None:
                 raise ConnectionResetError("the client has gone")
 
+            events.append({"type": "http.request", "body": body})
             await server.app(client.scope("http", [JSON], method="POST"), receive, send)
+            events.append({"type": "websocket.connect"})
             await server.app(client.scope("websocket", []), receive, send)
             await settled(lambda: server.app.connections == 0)
 

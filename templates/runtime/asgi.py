@@ -199,18 +199,31 @@ class AsgiApp:
         finally:
             if entry.task is None:
                 self._server.discard(entry)
-        waited: set[asyncio.Future[Any]] = {response, task}
-        seconds = self._server.limits.stall_seconds
         try:
-            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if not response.done():
-                is_slow = not task.done()
-                raise Refusal(HTTPStatus.GATEWAY_TIMEOUT if is_slow else HTTPStatus.INTERNAL_SERVER_ERROR)
+            first = await self._first_response(response, task, receive)
             header = (CONNECTION_HEADER.encode(), entry.key.encode())
-            await self._respond(send, HTTPStatus.OK, response.result(), (b"content-type", _JSON), header)
+            await self._respond(send, HTTPStatus.OK, first, (b"content-type", _JSON), header)
         except BaseException:  # nobody knows the id
             task.cancel()
             raise
+
+    async def _first_response(
+        self, response: asyncio.Future[bytes], task: asyncio.Task[None], receive: Receive
+    ) -> bytes:
+        """Wait for the response to the first request. Raises `Refusal` and `Gone`."""
+        leaving = asyncio.create_task(_client_leaves(receive))
+        waited: set[asyncio.Future[Any]] = {response, task, leaving}
+        seconds = self._server.limits.stall_seconds
+        try:
+            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            has_left = leaving.done()
+            await _cancel(leaving)
+        if response.done():
+            return response.result()
+        if has_left:
+            raise Gone
+        raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR if task.done() else HTTPStatus.GATEWAY_TIMEOUT)
 
     async def _body(self, headers: Headers, transport: HttpTransport, receive: Receive) -> bytes:
         """The body of a request, which the inbox counts from now on. Raises `Refusal` and `Gone`."""

@@ -80,11 +80,6 @@ def session_in(value: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def fits_header(name: str) -> bool:
-    """True if a header can hold the id of a session."""
-    return name.isascii() and name.isprintable()
-
-
 def is_id(value: Any) -> bool:
     """True if `value` can be the id of a request whose response is awaited."""
     return type(value) in (int, str)
