@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Hashable, MutableMapping
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, is_id, method_of, parse, session_in
 from .hosting import (
@@ -154,32 +154,25 @@ class AsgiApp:
         with contextlib.ExitStack() as counted:
             counted.callback(transport.inbox.count, -len(line))
             message = self._parse(line)
-            name = _session_of(message, session_header)
-            receiving = self._receive(transport, line, message, name, counted)
+            posted = _Posted(line, message, _session_of(message, session_header))
+            receiving = self._receive(transport, posted, counted)
             try:
                 await asyncio.wait_for(receiving, self._server.limits.stall_seconds)
             except asyncio.TimeoutError:
                 raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many messages wait for the agent") from None
         await self._respond(send, HTTPStatus.ACCEPTED)
 
-    async def _receive(
-        self,
-        transport: HttpTransport,
-        line: bytes,
-        message: dict[str, Any],
-        name: str | None,
-        counted: contextlib.ExitStack,
-    ) -> None:
+    async def _receive(self, transport: HttpTransport, posted: _Posted, counted: contextlib.ExitStack) -> None:
         """Receive a message once there is room; until then, `counted` counts its bytes. Raises `Refusal`."""
         async with transport.inbox.turn:
             await transport.inbox.room()
             if transport.inbox.is_ended:  # while the body arrived or waited
                 raise unknown_connection()
-            session = transport.sessions.get(name)
-            if method_of(message) in SESSION_RULES.scoped and (session is None or not session.is_known):
+            session = transport.sessions.get(posted.session)
+            if method_of(posted.message) in SESSION_RULES.scoped and (session is None or not session.is_known):
                 raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
             counted.close()
-            if not transport.receive(line, message, name):
+            if not transport.receive(*posted):
                 raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many refusals wait for the client")
 
     async def _initialize(self, headers: Headers, identity: Hashable, receive: Receive, send: Send) -> None:
@@ -327,6 +320,14 @@ class AsgiApp:
         finally:
             serving.cancel()
             await _cancel(receiving)
+
+
+class _Posted(NamedTuple):
+    """A message of the client, as text and as an object, and the session that it belongs to."""
+
+    line: bytes
+    message: dict[str, Any]
+    session: str | None
 
 
 class _Incoming:

@@ -135,7 +135,8 @@ class Sessions:
         """The session of a request or notification of the agent."""
         number, method, params = message.get("id"), method_of(message), message.get("params")
         if method in _CANCELLATIONS:
-            return self.get(self._asked.pop((as_object(params) or {}).get(_CANCELLATIONS[method]), None))
+            cancelled = (as_object(params) or {}).get(_CANCELLATIONS[method])
+            return self.get(self._asked.pop(cancelled, None) if is_id(cancelled) else None)
         session = self.get(name := session_in(params))
         if session is not None and session.stream is not None and name is not None and is_id(number):
             self._asked[number] = name
