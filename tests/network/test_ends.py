@@ -110,8 +110,10 @@ class Lifespan:
         """The status of the response to a first request."""
         found: list[int] = []
 
+        events = [{"type": "http.request", "body": body}]
+
         async def receive() -> Any:
-            return {"type": "http.request", "body": body}
+            return events.pop() if events else await asyncio.Event().wait()
 
         async def send(event: Any) -> None:
             if event["type"] == "http.response.start":
