@@ -14,16 +14,16 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Hashable, MutableMapping
 from http import HTTPStatus
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, is_id, method_of, parse, session_in
+from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, is_id, method_of, parse, session_in
 from .hosting import (
     Authorize,
-    Gate,
     Gone,
     Headers,
     Refusal,
     RemoteLimits,
+    RequestCheck,
     Scope,
     Server,
     client_identity,
@@ -32,7 +32,8 @@ from .hosting import (
 from .options import ConnectionOptions
 from .sessions import HANDSHAKE, SESSION_RULES
 from .stdio import AnyFactory
-from .streamable import HttpTransport, SocketTransport, Stream
+from .streamable import HttpTransport, SocketTransport
+from .streams import Stream
 from .transport import MessageTooLarge
 
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
@@ -76,7 +77,7 @@ def asgi_app(
     """
     return AsgiApp(
         Server(factory, limits or RemoteLimits(), options or ConnectionOptions()),
-        Gate(path, hosts, origins, authorize, allow_http1=allow_http1),
+        RequestCheck(path, hosts, origins, authorize, allow_http1=allow_http1),
         tuple(subprotocols),
     )
 
@@ -84,9 +85,9 @@ def asgi_app(
 class AsgiApp:
     """The application of `asgi_app`. If nothing sends it ASGI's lifespan events, as below a router, call `close`."""
 
-    def __init__(self, server: Server, gate: Gate, subprotocols: tuple[str, ...]) -> None:
+    def __init__(self, server: Server, checks: RequestCheck, subprotocols: tuple[str, ...]) -> None:
         self._server = server
-        self._gate = gate
+        self._checks = checks
         self._subprotocols = subprotocols
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,7 +127,7 @@ class AsgiApp:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, incoming = Headers(scope), _Incoming(receive)
         try:
-            identity = await self._gate.check(scope, headers)
+            identity = await self._checks.check(scope, headers)
             match scope["method"]:
                 case "POST":
                     await self._post(headers, identity, incoming, send)
@@ -152,22 +153,36 @@ class AsgiApp:
         entry = self._server.find(key, identity)
         transport = entry.transport
         line = await self._body(headers, transport, receive)
-        message = self._parse(line)
-        name = _session_of(message, session_header)
-        session = transport.sessions.get(name)
-        if method_of(message) in SESSION_RULES.scoped and (session is None or not session.is_known):
-            raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
-        if transport.inbox.is_ended:  # while the body arrived
-            raise unknown_connection()
-        if not transport.receive(line, message, name):
-            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many refusals wait for the client")
+        with contextlib.ExitStack() as counted:
+            counted.callback(transport.inbox.count, -len(line))
+            message = self._parse(line)
+            posted = _Posted(line, message, _session_of(message, session_header))
+            receiving = self._receive(transport, posted, counted)
+            try:
+                await asyncio.wait_for(receiving, self._server.limits.stall_seconds)
+            except asyncio.TimeoutError:
+                raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many messages wait for the agent") from None
         await self._respond(send, HTTPStatus.ACCEPTED)
+
+    async def _receive(self, transport: HttpTransport, posted: _Posted, counted: contextlib.ExitStack) -> None:
+        """Receive a message once there is room; until then, `counted` counts its bytes. Raises `Refusal`."""
+        async with transport.inbox.turn:
+            await transport.inbox.room()
+            if transport.inbox.is_ended:  # while the body arrived or waited
+                raise unknown_connection()
+            session = transport.sessions.get(posted.session)
+            if method_of(posted.message) in SESSION_RULES.scoped and (session is None or not session.is_known):
+                raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
+            counted.close()
+            if not transport.receive(*posted):
+                raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many refusals wait for the client")
 
     async def _initialize(self, headers: Headers, identity: Hashable, receive: Receive, send: Send) -> None:
         transport = HttpTransport(self._server.options, self._server.limits.max_sessions)
         entry = self._server.reserve(transport, identity)
         try:
             line = await self._body(headers, transport, receive)
+            transport.inbox.count(-len(line))
             message = self._parse(line)
             number = message.get("id")
             if message.get("method") != HANDSHAKE or not (is_id(number) or ("id" in message and number is None)):
@@ -179,21 +194,34 @@ class AsgiApp:
         finally:
             if entry.task is None:
                 self._server.discard(entry)
-        waited: set[asyncio.Future[Any]] = {response, task}
-        seconds = self._server.limits.stall_seconds
         try:
-            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if not response.done():
-                is_slow = not task.done()
-                raise Refusal(HTTPStatus.GATEWAY_TIMEOUT if is_slow else HTTPStatus.INTERNAL_SERVER_ERROR)
+            first = await self._first_response(response, task, receive)
             header = (CONNECTION_HEADER.encode(), entry.key.encode())
-            await self._respond(send, HTTPStatus.OK, response.result(), (b"content-type", _JSON), header)
+            await self._respond(send, HTTPStatus.OK, first, (b"content-type", _JSON), header)
         except BaseException:  # nobody knows the id
             task.cancel()
             raise
 
+    async def _first_response(
+        self, response: asyncio.Future[bytes], task: asyncio.Task[None], receive: Receive
+    ) -> bytes:
+        """Wait for the response to the first request. Raises `Refusal` and `Gone`."""
+        leaving = asyncio.create_task(_client_leaves(receive))
+        waited: set[asyncio.Future[Any]] = {response, task, leaving}
+        seconds = self._server.limits.stall_seconds
+        try:
+            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            has_left = leaving.done()
+            await _cancel(leaving)
+        if response.done():
+            return response.result()
+        if has_left:
+            raise Gone
+        raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR if task.done() else HTTPStatus.GATEWAY_TIMEOUT)
+
     async def _body(self, headers: Headers, transport: HttpTransport, receive: Receive) -> bytes:
-        """The body of a request. Raises `Refusal` and `Gone`."""
+        """The body of a request, which the inbox counts from now on. Raises `Refusal` and `Gone`."""
         size = (headers.get("content-length") or "").lstrip("0")
         if size.isdecimal() and (len(size) > 20 or int(size) > self._server.options.max_message_bytes):
             raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
@@ -215,12 +243,13 @@ class AsgiApp:
                 transport.last_used = asyncio.get_running_loop().time()
                 if len(body) > self._server.options.max_message_bytes:
                     raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-                if transport.inbox.is_full:
+                if transport.inbox.is_too_large:
                     raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many messages wait for the agent")
                 if not event.get("more_body", False):
                     return bytes(body)
-        finally:
+        except BaseException:
             transport.inbox.count(-len(body))
+            raise
 
     def _parse(self, line: bytes) -> dict[str, Any]:
         try:
@@ -272,7 +301,7 @@ class AsgiApp:
             return
         transport = SocketTransport(self._server.options, self._server.limits.max_sessions, send)
         try:
-            identity = await self._gate.check(scope, Headers(scope))
+            identity = await self._checks.check(scope, Headers(scope))
             entry = self._server.reserve(transport, identity)
         except Refusal as refusal:
             await _refuse_socket(scope, send, refusal)
@@ -293,6 +322,14 @@ class AsgiApp:
         finally:
             serving.cancel()
             await _cancel(receiving)
+
+
+class _Posted(NamedTuple):
+    """A message of the client, as text and as an object, and the session that it belongs to."""
+
+    line: bytes
+    message: dict[str, Any]
+    session: str | None
 
 
 class _Incoming:
@@ -321,7 +358,8 @@ class _Incoming:
 def _session_of(message: dict[str, Any], header: str | None) -> str | None:
     """The session that a message belongs to. Raises `Refusal` if the header is missing, or names another one."""
     name = session_in(message.get("params"))
-    if header is None and method_of(message) in SESSION_RULES.scoped:
+    has_to_have = name is None or fits_header(name)
+    if header is None and has_to_have and method_of(message) in SESSION_RULES.scoped:
         raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Session-Id is missing")
     if header is not None and name is not None and header != name:
         raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Session-Id is not the session of the message")

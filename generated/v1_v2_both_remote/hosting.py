@@ -12,7 +12,7 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Generator, Hashable, MutableMapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from http import HTTPStatus
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -21,7 +21,8 @@ from .envelope import keep_objects
 from .log import logger
 from .options import ConnectionOptions
 from .stdio import AnyFactory, serve_agent
-from .streamable import HttpTransport, ServerTransport, SocketTransport, Stream
+from .streamable import HttpTransport, ServerTransport, SocketTransport
+from .streams import Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] | None]"
@@ -29,6 +30,8 @@ Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] 
 
 T = TypeVar("T", bound=ServerTransport)
 
+_GRACE: Final = 1.0
+"""The seconds after `finish_seconds` in which a connection whose client has gone should have begun its clean-up."""
 METHODS: Final = ("POST", "GET", "DELETE")
 _HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
@@ -48,12 +51,17 @@ class RemoteLimits:
     """The most sessions of a connection; each has one stream at most."""
     idle_seconds: float = 60.0
     """A connection over HTTP is closed after so many seconds without a stream and a request, a WebSocket after so many
-    before its first message."""
+    unless a request on it had a result."""
     stall_seconds: float = 60.0
     """A connection is closed if the client takes nothing for so long although something waits for it. A request may
-    take as long to arrive, and the response to the first one to be ready."""
+    take as long to arrive, then to wait until the agent has room for it, and the first one to be answered."""
     keep_alive_seconds: float = 15.0
     """After so many seconds, a comment is sent on a stream on which nothing else was."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ValueError(f"{field.name} must be above 0")
 
 
 class Refusal(Exception):
@@ -108,7 +116,7 @@ class Headers:
         return [each.split(b";")[0].strip().lower() for each in values.split(b",")]
 
 
-class Gate:
+class RequestCheck:
     """The checks of a request before anything is done for it."""
 
     def __init__(
@@ -247,6 +255,10 @@ class Server:
                 entry.transport.close_code = 1001
             entry.transport.end()
         if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self.options.finish_seconds)
+        for entry in list(self._entries.values()):  # a handler may keep them from the end of the inbox
+            _cancel(entry)
+        if self._tasks:
             await asyncio.wait(self._tasks)
 
     # --- Clients that are slow or have gone ------------------------------------------------------------------------
@@ -287,9 +299,8 @@ class Server:
     def _end_lost(self, now: float) -> None:
         for entry in list(self._entries.values()):
             if entry.task is not None and not entry.is_lost and self._is_lost(entry.transport, now):
-                entry.is_lost = True
                 logger.info("a connection is closed: the client has gone, or reads too slowly")
-                entry.task.cancel()
+                _cancel(entry)
         for stream in list(self._readers):
             if self._is_stuck(stream.stuck_since, now) and stream.reader is not None:
                 stream.reader.cancel()
@@ -298,6 +309,9 @@ class Server:
         return since is not None and now - since > self.limits.stall_seconds
 
     def _is_lost(self, transport: ServerTransport, now: float) -> bool:
+        ended = transport.inbox.ended_at
+        if ended is not None and now - ended > self.options.finish_seconds + _GRACE:
+            return True
         is_idle = now - transport.last_used > self.limits.idle_seconds
         match transport:
             case HttpTransport():
@@ -306,6 +320,12 @@ class Server:
                     return True
                 return is_idle and not transport.is_shaking_hands and not any(stream.reader for stream in streams)
             case SocketTransport():
-                return self._is_stuck(transport.stuck_since, now) or (is_idle and not transport.has_received)
+                return self._is_stuck(transport.stuck_since, now) or (is_idle and not transport.has_answered)
             case _:
                 return False
+
+
+def _cancel(entry: Entry[Any]) -> None:
+    if entry.task is not None and not entry.is_lost:
+        entry.is_lost = True
+        entry.task.cancel()

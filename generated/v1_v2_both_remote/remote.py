@@ -89,7 +89,7 @@ def connect_http(
 async def _open_http(transport: HttpClientTransport, settings: Mapping[str, Any]) -> AsyncGenerator[Transport, None]:
     from .remote_http import client_maker
 
-    transport.make_client = client_maker(settings)
+    transport.make_client = client_maker(settings, transport.silence_seconds)
     transport.client = transport.make_client()
     try:
         yield transport
@@ -226,35 +226,47 @@ class _EitherTransport:
         self._http = http
         self._socket = socket
         self._stack = stack
-        self._lock = asyncio.Lock()
-        self._chosen: asyncio.Future[Transport] = asyncio.get_running_loop().create_future()
+        self._choosing: asyncio.Task[Transport] | None = None
+        self._has_begun = asyncio.Event()
 
     async def read(self) -> bytes | None:
         """The next message; None at the end."""
-        return await (await asyncio.shield(self._chosen)).read()
+        await self._has_begun.wait()
+        return await (await self._chosen()).read()
 
     async def write(self, message: bytes) -> None:
         """Send a message; the first one chooses."""
-        async with self._lock:
-            if not self._chosen.done():
-                await self._choose(message)
-                return
-        await self._chosen.result().write(message)
+        if self._choosing is None:
+            self._choosing = asyncio.create_task(self._choose(message))
+            self._has_begun.set()
+            await self._chosen()
+        else:
+            await (await self._chosen()).write(message)
 
-    async def _choose(self, message: bytes) -> None:
+    async def _chosen(self) -> Transport:
+        """What was chosen. Cancelling a caller does not interrupt the choice. Raises `OSError`."""
+        if self._choosing is None:
+            raise ConnectionResetError("nothing was sent")
+        await asyncio.wait({self._choosing})
+        if self._choosing.cancelled():
+            raise ConnectionResetError("this side has closed the connection")
+        return self._choosing.result()
+
+    async def _choose(self, message: bytes) -> Transport:
         from .remote_http import WebSocketOnly
 
-        transport: Transport = self._http
         try:
             await self._http.write(message)
         except WebSocketOnly:
-            transport = await self._stack.enter_async_context(self._socket)
-            await transport.write(message)
-        self._chosen.set_result(transport)
+            socket = await self._stack.enter_async_context(self._socket)
+            await socket.write(message)
+            return socket
+        return self._http
 
     async def close(self) -> None:
-        """Close what was chosen."""
-        if self._chosen.done():
-            await self._chosen.result().close()
-        else:
-            self._chosen.cancel()
+        """Close what was chosen, and what was tried."""
+        if self._choosing is not None:
+            self._choosing.cancel()
+            await asyncio.gather(self._choosing, return_exceptions=True)
+        await self._http.close()
+        await self._stack.aclose()

@@ -13,12 +13,12 @@ from typing import Any, Final
 import httpx2
 
 from .dispatch import ConnectionClosed
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, is_id, object_of, session_in
+from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, is_id, object_of, session_in
 from .errors import InternalError
 from .log import logger
 from .options import ConnectionOptions
 from .sessions import SESSION_RULES
-from .transport import memory_transports
+from .streams import Inbox
 
 _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"accept": "text/event-stream"}
@@ -32,8 +32,13 @@ _MAX_REQUESTS: Final = 500
 _TLS: Final[Mapping[str, Any]] = {"verify": True, "cert": None, "trust_env": True}
 _NOT_SHARED: Final = frozenset({"transport", "mounts"})
 _CLOSED: Final = "this side has closed the connection"
+_MAX_ARRIVED: Final = 1024
+"""So many messages of the agent wait at most; streams are read no further then."""
+_BUSY_SECONDS: Final = (0.1, 0.3, 1.0, 3.0, 9.0)
+"""The pauses after which a message is sent again that the server had no room for."""
+_CONNECT_SECONDS: Final = 10.0
 _MAX_EXCERPT: Final = 200
-_CLOSE_SECONDS: Final = 5.0
+_CLOSE_SECONDS: Final = 1.5
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
 _CONNECTION_LOST: Final = frozenset({401, 403, 410})
 
@@ -58,10 +63,11 @@ class _EventStream:
         self.task: asyncio.Task[None] | None = None
 
 
-def client_maker(settings: Mapping[str, Any]) -> Callable[[], httpx2.AsyncClient]:
+def client_maker(settings: Mapping[str, Any], silence_seconds: float | None) -> Callable[[], httpx2.AsyncClient]:
     """Returns a function that makes clients with these settings; they share the cookies and the context for TLS.
 
-    Raises `ValueError` for settings that clients cannot share, as each of them closes its own.
+    Without a time-out among the settings, a response may take as long as a stream may be silent. Raises `ValueError`
+    for settings that clients cannot share, as each of them closes its own.
     """
     if unfit := settings.keys() & _NOT_SHARED:
         raise ValueError(f"each stream has a client of its own: the settings cannot have {', '.join(sorted(unfit))}")
@@ -69,6 +75,7 @@ def client_maker(settings: Mapping[str, Any]) -> Callable[[], httpx2.AsyncClient
     others = {name: value for name, value in settings.items() if name not in _TLS}
     context = httpx2.create_ssl_context(**shared)
     others["cookies"] = httpx2.Cookies(settings.get("cookies")).jar
+    others.setdefault("timeout", httpx2.Timeout(_CONNECT_SECONDS, read=silence_seconds))
     return lambda: httpx2.AsyncClient(**others, verify=context, trust_env=shared["trust_env"])
 
 
@@ -88,11 +95,13 @@ class HttpClientTransport:
     def __init__(self, url: str, options: ConnectionOptions, silence_seconds: float | None) -> None:
         self._url = httpx2.URL(url)  # is parsed once
         self._options = options
-        self._silence_seconds = silence_seconds
-        self._arriving, self._arrived = memory_transports()
+        self.silence_seconds = silence_seconds
+        self._arrived = Inbox(_MAX_ARRIVED, options.max_write_buffer_bytes)
         self._lock = asyncio.Lock()
+        self._sending: asyncio.Task[None] | None = None  # holds the lock
         self._connection: str | None = None
         self._sent = 0  # with `client`
+        self._sessions: set[str] = set()  # of this connection
         self._streams: dict[str | None, _EventStream] = {}
         self._calls: dict[object, _Call] = {}  # of this side, by id
         self._asked: dict[object, str] = {}  # the sessions of requests of the agent, by id
@@ -102,17 +111,22 @@ class HttpClientTransport:
 
     async def read(self) -> bytes | None:
         """The next message; None at the end. Raises `ConnectionClosed`."""
-        line = await self._arrived.read()
+        line = await self._arrived.get()
         if line is None and self._failure is not None:
             raise self._failure.again()
         return line
 
     async def write(self, message: bytes) -> None:
-        """Send a message; it is sent as a whole, even if the task is cancelled. Raises `OSError`."""
+        """Send a message; as a whole or not at all if the task is cancelled. Raises `OSError`."""
         task = self._start(self._write(message))
-        await asyncio.wait({task})
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            if task is not self._sending:  # it waits for its turn
+                task.cancel()
+            raise
         if task.cancelled():
-            raise ConnectionResetError(_CLOSED)
+            raise ConnectionResetError(_CLOSED) if self._failure is None else self._failure.again()
         task.result()
 
     async def close(self) -> None:
@@ -122,7 +136,7 @@ class HttpClientTransport:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._arriving.close()
+        self._arrived.end()
         if self._connection is not None:
             key, self._connection = self._connection, None
             with contextlib.suppress(httpx2.HTTPError, asyncio.TimeoutError):
@@ -135,20 +149,25 @@ class HttpClientTransport:
         async with self._lock:
             if self._is_closed:
                 raise ConnectionResetError(_CLOSED)
+            self._sending = asyncio.current_task()
             try:
                 if self._connection is None:
                     await self._initialize(line)
                 else:
                     await self._send(line, self._connection)
-            except httpx2.HTTPError as error:
+            except OSError:
+                raise
+            except Exception as error:  # httpx2 passes on what h2 raises
                 raise ConnectionResetError(_reason(error)) from error
+            finally:
+                self._sending = None
 
     async def _initialize(self, line: bytes) -> None:
         try:
             response, body = await self._post(line, _JSON)
         except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
             # such as HTTP/1.1 where HTTP/2 is spoken
-            raise WebSocketOnly(f"the server has no Streamable HTTP: {_reason(error)}") from error
+            raise WebSocketOnly(f"cannot connect over Streamable HTTP: {_reason(error)}") from error
         key = response.headers.get(CONNECTION_HEADER)
         if response.status_code != 200 or key is None:
             kind = WebSocketOnly if response.status_code in _NO_STREAMABLE_HTTP else ConnectionClosed
@@ -157,30 +176,37 @@ class HttpClientTransport:
         status = await self._open_stream(None)
         if status != 200:
             raise ConnectionClosed(f"the server answered {status} to the GET for the stream of the connection")
-        await self._arriving.write(body)
+        self._arrived.put(body)
 
     async def _send(self, line: bytes, key: str) -> None:
         message = object_of(line)
         method, number = message.get("method"), message.get("id")
         is_call = isinstance(method, str) and is_id(number)
         name = session_in(message.get("params")) if "method" in message else self._asked.pop(number, None)
-        if name is not None and not (name.isascii() and name.isprintable()):
-            name = None  # no header can hold it
-        if name is not None:
-            status = await self._open_stream(name)
-            if status == 404 and method in SESSION_RULES.attach:
-                name = None  # the server makes a stream when it knows the session
-            elif status not in (200, 404):
-                self._refused(f"{status} to the GET of a session", status, name, number if is_call else None)
-                return
+        header = name if name is not None and fits_header(name) else None
         if is_call:
             self._calls[number] = _Call(str(method), name)
-        headers = {**_JSON, CONNECTION_HEADER: key, **({} if name is None else {SESSION_HEADER: name})}
-        response, body = await self._post(line, headers)
+        if header is not None and (is_call or header in self._sessions):
+            status = await self._open_stream(header)  # brings the response
+            if status == 404 and method in SESSION_RULES.attach:
+                header = None  # the server makes a stream when it knows the session
+            elif is_call and status not in (200, 404):
+                self._reject(number, f"{status} to the GET of a session", status)
+                return
+        headers = {**_JSON, CONNECTION_HEADER: key, **({} if header is None else {SESSION_HEADER: header})}
+        response, body = await self._post_with_patience(line, headers)
         if response.status_code == 200 and body:
-            self._start(self._arriving.write(body))
+            self._arrived.put(body)
         elif not response.is_success:
-            self._refused(_status(response, body), response.status_code, name, number if is_call else None)
+            self._refused(_status(response, body), response.status_code, header, number if is_call else None)
+
+    async def _post_with_patience(self, line: bytes, headers: Mapping[str, str]) -> tuple[httpx2.Response, bytes]:
+        for pause in _BUSY_SECONDS:
+            response, body = await self._post(line, headers)
+            if response.status_code != 429:
+                return response, body
+            await asyncio.sleep(pause)
+        return await self._post(line, headers)
 
     async def _post(self, line: bytes, headers: Mapping[str, str]) -> tuple[httpx2.Response, bytes]:
         if self._sent >= _MAX_REQUESTS:
@@ -198,13 +224,16 @@ class HttpClientTransport:
         if status in _CONNECTION_LOST or (status == 404 and name is None):
             raise ConnectionClosed(f"the server answered {text}")
         if number is not None:
-            error = InternalError(f"the server answered {text}", data={"status": status})
-            line = self._options.dumps({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
-            self._start(self._arriving.write(line))  # not awaited: the peer of the queue may wait for this POST
+            self._reject(number, text, status)
         elif status == 404:
             logger.warning("a message for a session that the server does not know is lost")
         else:
             raise ConnectionClosed(f"the server answered {text}")
+
+    def _reject(self, number: object, text: str, status: int) -> None:
+        """Let a request of this side get an error."""
+        error = InternalError(f"the server answered {text}", data={"status": status})
+        self._arrived.put(self._options.dumps({"jsonrpc": "2.0", "id": number, "error": error.to_json()}))
 
     async def _body(self, response: httpx2.Response) -> bytes:
         chunks, size = list[bytes](), 0
@@ -227,15 +256,29 @@ class HttpClientTransport:
             name = session_in(found.get("params"))
             if name is not None and is_id(number):
                 self._asked[number] = name
-        else:
-            call = self._calls.pop(number, None) if is_id(number) else None
-            name = session_in(found.get("result"))
-            if call is not None and "result" in found and call.method in SESSION_RULES.end:
-                self._end_stream(call.session)
-            elif call is not None and call.method in SESSION_RULES.attach:
-                name = name or call.session
-        if name is not None and name not in self._streams:
-            self._start(self._try_stream(name))
+        elif is_id(number) and (call := self._calls.pop(number, None)) is not None:
+            if "result" in found:
+                self._succeeded(call, session_in(found["result"]))
+            self._end_unused(call.session)
+
+    def _succeeded(self, call: _Call, opened: str | None) -> None:
+        if call.method in SESSION_RULES.end:
+            self._sessions.discard(call.session or "")
+            return
+        attached = call.session if call.method in SESSION_RULES.attach else None
+        for name in (opened, attached):
+            if name is not None:
+                self._sessions.add(name)
+                if fits_header(name) and name not in self._streams:
+                    self._start(self._try_stream(name))
+
+    def _end_unused(self, name: str | None) -> None:
+        """End the stream of what is no session of this connection, unless it has to bring a response."""
+        if name is None or name in self._sessions or any(call.session == name for call in self._calls.values()):
+            return
+        stream = self._streams.pop(name, None)
+        if stream is not None and stream.task is not None:
+            stream.task.cancel()
 
     async def _try_stream(self, name: str) -> None:
         await self._open_stream(name)
@@ -249,12 +292,10 @@ class HttpClientTransport:
                 return 429
             stream = self._streams[name] = _EventStream()
             stream.task = self._start(self._read_stream(stream, name))
-        return await asyncio.shield(stream.status)
-
-    def _end_stream(self, name: str | None) -> None:
-        stream = self._streams.pop(name, None)
-        if stream is not None and stream.task is not None:
-            stream.task.cancel()
+        status = await asyncio.shield(stream.status)
+        if self._failure is not None:
+            raise self._failure.again()
+        return status
 
     async def _read_stream(self, stream: _EventStream, name: str | None) -> None:
         headers = {**_EVENTS, CONNECTION_HEADER: self._connection or "", **({SESSION_HEADER: name} if name else {})}
@@ -263,31 +304,42 @@ class HttpClientTransport:
             request = client.stream("GET", self._url, headers=headers, timeout=self._timeout())
             async with client, request as response:
                 if response.status_code != 200:
-                    self._streams.pop(name, None)
                     stream.status.set_result(response.status_code)
                     return
                 stream.status.set_result(200)
                 events = httpx2.EventSource(response, max_event_size=self._options.max_message_bytes)
                 async for event in events:
-                    for _ in range(_TURNS if name is None else 0):
-                        await asyncio.sleep(0)
-                    await self._arriving.write(event.data.encode("utf-8", "surrogatepass"))
-            await self._lose("the server has ended a stream")
+                    await self._arrive(event, name)
+            if name is None or (name in self._sessions and not self._is_ending(name)):
+                self._lose("the server has ended a stream")
         except Exception as error:  # httpx2 passes on what h2 raises, such as for a ping after the end of a connection
-            await self._lose(_reason(error))
+            self._lose(_reason(error))
         finally:
+            if self._streams.get(name) is stream:
+                del self._streams[name]
             if not stream.status.done():
                 stream.status.set_result(0)
 
     def _timeout(self) -> httpx2.Timeout:
         own = self.client.timeout
-        return httpx2.Timeout(connect=own.connect, read=self._silence_seconds, write=own.write, pool=own.pool)
+        return httpx2.Timeout(connect=own.connect, read=self.silence_seconds, write=own.write, pool=own.pool)
 
-    async def _lose(self, reason: str) -> None:
+    async def _arrive(self, event: httpx2.ServerSentEvent, name: str | None) -> None:
+        if event.event != "message" or not event.data:
+            return
+        for _ in range(_TURNS if name is None else 0):
+            await asyncio.sleep(0)
+        await self._arrived.room()
+        self._arrived.put(event.data.encode("utf-8", "surrogatepass"))
+
+    def _is_ending(self, name: str) -> bool:
+        return any(call.session == name and call.method in SESSION_RULES.end for call in self._calls.values())
+
+    def _lose(self, reason: str) -> None:
         """End the connection: what was under way on this stream is lost."""
         if self._failure is None:
             self._failure = ConnectionClosed(reason)
-            await self._arriving.close()
+            self._arrived.end()
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)

@@ -61,6 +61,7 @@ async def open_socket(
     http_url = url.replace("ws", "http", 1) if url.startswith("ws") else url
     arguments: dict[str, Any] = {
         "compression": None,
+        "close_timeout": options.cleanup_seconds / 2,
         "max_size": options.max_message_bytes,
         "max_queue": _QUEUE,
         **settings,
