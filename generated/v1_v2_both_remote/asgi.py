@@ -395,7 +395,7 @@ async def _send_events(stream: Stream, send: Send) -> None:
 
 async def _client_leaves(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
-        pass
+        await asyncio.sleep(0)  # what repeats itself without waiting must not stop the event loop
 
 
 async def _receive_frames(transport: SocketTransport, receive: Receive) -> None:
