@@ -43,7 +43,8 @@ def test_many_connections(transport: str, tmp_path: Path) -> None:
 
 async def idle_kib(transport: str, folder: Path) -> float:
     """The memory of the server for each connection that does nothing, in KiB."""
-    with serving("hypercorn", folder, limits=MANY) as server:
+    limits = {**MANY, "stall_seconds": 5}  # hypercorn may wait so long to end a response whose client has gone
+    with serving("hypercorn", folder, limits=limits) as server:
         async with AsyncExitStack() as stack:
             first = await server.state()
             await initialize(await stack.enter_async_context(connecting(transport, server.port)))
