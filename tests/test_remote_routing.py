@@ -220,8 +220,8 @@ def test_a_cancellation_follows_its_request(acp: ModuleType) -> None:
     class Asking(agent_for(acp)):  # type: ignore[misc]
         async def session_prompt(self, params: Any) -> Any:
             asking = asyncio.create_task(self.client.ext_method("_ask", {"sessionId": params.session_id}))
-            await settled(lambda: sessions() == ["s1"])
             if params.prompt[0].text == "cancel":
+                await settled(lambda: sessions() == ["s1"])
                 asking.cancel()
             await asyncio.wait({asking})
             return acp.PromptResponse(stop_reason="end_turn")
