@@ -18,7 +18,7 @@ from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
 from acpgen.emit.modules import origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
-from acpgen.emit.sessions import merged_sessions
+from acpgen.emit.session_rules import merged_sessions
 from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir.model import Errors, Model, Role
