@@ -23,6 +23,8 @@ SERVER_CPU, CLIENT_CPU = "CPU per update, server", "CPU per update, client"
 KEYS = {UPDATES: "updates", TRIP: "trip", SERVER_CPU: "server", CLIENT_CPU: "client"}
 UNITS = {UPDATES: "/s", TRIP: "µs", SERVER_CPU: "µs", CLIENT_CPU: "µs"}
 SDKS = {OURS: "acpgen", PYTHON_SDK: "python_sdk"}
+ALONE = "libraries alone"
+"""Round trips of the server and the libraries of acpgen's clients, without any SDK."""
 LIBRARIES = ("agent-client-protocol", "httpx", "httpx2", "websockets")
 
 
@@ -62,6 +64,7 @@ def measure(lab: Lab) -> list[Measure]:
     found = []
     for way in WAYS:
         contenders = {who: partial(_sample, lab, name, way) for who, name in SDKS.items()}
+        contenders[ALONE] = partial(_sample_alone, lab, way)
         units = {way.named(quantity): unit for quantity, unit in UNITS.items()}
         found += measures("remote", units, interleave(contenders, lab.sizes.rounds))
     return found
@@ -70,17 +73,23 @@ def measure(lab: Lab) -> list[Measure]:
 def _sample(lab: Lab, sdk: str, way: Way) -> Sample:
     sizes = lab.sizes
     numbers = map(str, (sizes.remote_updates, sizes.remote_trips, sizes.remote_warm_up))
-    folder = lab.package_for_remote.parent
-    with _served(lab.in_python("agents/serve.py", folder, f"app_{sdk}", way.server), lab) as (pid, port):
-        url = f"{way.scheme}://127.0.0.1:{port}/acp"
-        worker = lab.in_python(f"workers/remote_{sdk}.py", url, str(pid), *numbers, folder)
+    with _served(lab, f"app_{sdk}", way) as (pid, url):
+        worker = lab.in_python(f"workers/remote_{sdk}.py", url, str(pid), *numbers, lab.package_for_remote.parent)
         found = json.loads(run_for_output(worker))
     return {way.named(quantity): found[key] for quantity, key in KEYS.items()}
 
 
+def _sample_alone(lab: Lab, way: Way) -> Sample:
+    numbers = map(str, (lab.sizes.remote_trips, lab.sizes.remote_warm_up))
+    with _served(lab, "app_alone", way) as (_, url):
+        found = json.loads(run_for_output(lab.in_python("workers/remote_alone.py", url, *numbers)))
+    return {way.named(TRIP): found[KEYS[TRIP]]}
+
+
 @contextlib.contextmanager
-def _served(command: tuple[str, ...], lab: Lab) -> Generator[tuple[int, int], None, None]:
-    """A server: its process, and the port on which it listens. The end of the block ends it."""
+def _served(lab: Lab, application: str, way: Way) -> Generator[tuple[int, str], None, None]:
+    """A server: its process, and the URL of the application. The end of the block ends it."""
+    command = lab.in_python("agents/serve.py", lab.package_for_remote.parent, application, way.server)
     with lab.log.open("wb") as stderr:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=stderr, env=environment(), start_new_session=True
@@ -90,7 +99,7 @@ def _served(command: tuple[str, ...], lab: Lab) -> Generator[tuple[int, int], No
         with process.stdout as stdout:
             port = int(stdout.readline() or 0)
         _wait_for(port, process, lab)
-        yield process.pid, port
+        yield process.pid, f"{way.scheme}://127.0.0.1:{port}/acp"
     finally:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -54,9 +54,9 @@ def _growth(measure: str, bounds: Bounds = (None, None)) -> Comparison:
 
 
 def _remote() -> tuple[Comparison, ...]:
-    """Of each transport and server: the updates, the round trips and both CPU times, beside the Python SDK."""
+    """Of each transport and server: updates, round trips and CPU times beside the Python SDK, and trips without any."""
     required = {remote.UPDATES: 2.0, remote.TRIP: 0.6}
-    return tuple(
+    beside_sdk = tuple(
         Comparison(
             part="remote",
             measure=way.named(quantity),
@@ -67,6 +67,8 @@ def _remote() -> tuple[Comparison, ...]:
         for quantity in remote.UNITS
         for way in remote.WAYS
     )
+    alone = tuple(_at_most("remote", way.named(remote.TRIP), remote.ALONE) for way in remote.WAYS)
+    return beside_sdk + alone
 
 
 COMPARISONS = (

@@ -242,6 +242,7 @@ def results() -> Results:
         imports.BARE,
         generation.GENERATOR,
         generation.TYPER,
+        remote.ALONE,
         "once",
         "16 times",
     )

@@ -24,7 +24,16 @@ from tests.support import import_folder, model_of
 
 BOTH = ("--protocol", "1", "--protocol", "2")
 ADDED = {
-    "agent": {"asgi.py", "envelope.py", "hosting.py", "routing.py", "streamable.py", "streams.py", "sessions.py"},
+    "agent": {
+        "asgi.py",
+        "asgi_http.py",
+        "envelope.py",
+        "hosting.py",
+        "routing.py",
+        "streamable.py",
+        "streams.py",
+        "sessions.py",
+    },
     "client": {"envelope.py", "streams.py", "remote.py", "remote_http.py", "remote_socket.py", "sessions.py"},
     "both": {*REMOTE, "sessions.py"},
 }

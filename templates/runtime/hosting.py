@@ -52,7 +52,7 @@ class RemoteLimits:
     unless a request on it had a result."""
     stall_seconds: float = 60.0
     """A connection is closed if the client takes nothing for so long although something waits for it. A request may
-    take as long to arrive, then to wait until the agent has room for it, and the first one to be answered."""
+    take as long to arrive and to wait until the agent has room for it, and the first one to be answered."""
     keep_alive_seconds: float = 15.0
     """After so many seconds, a comment is sent on a stream on which nothing else was."""
 
@@ -99,18 +99,20 @@ class Headers:
     """The headers of a request."""
 
     def __init__(self, scope: Scope) -> None:
-        self._all: list[tuple[bytes, bytes]] = [(name.lower(), value) for name, value in scope["headers"]]
+        self._all: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            self._all.setdefault(name.lower(), []).append(value)
 
     def get(self, name: str) -> str | None:
         """The value of a header. Raises `Refusal` if there are two."""
-        found = [value for key, value in self._all if key == name.encode()]
+        found = self._all.get(name.encode(), [])
         if len(found) > 1:
             raise Refusal(HTTPStatus.BAD_REQUEST, f"More than one header {name}")
         return found[0].decode("latin-1").strip() if found else None
 
     def media_types(self, name: str) -> list[bytes]:
         """The media types of a header, without their parameters."""
-        values = b",".join(value for key, value in self._all if key == name.encode())
+        values = b",".join(self._all.get(name.encode(), []))
         return [each.split(b";")[0].strip().lower() for each in values.split(b",")]
 
 
