@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -39,17 +41,9 @@ def test_a_stream_that_fails_in_the_library_below_ends_the_connection(
     async def serve(request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
             return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Broken())
-        if "acp-connection-id" in request.headers:
-            return httpx2.Response(202)
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": json.loads(await request.aread())["id"], "result": HELLO}
-        return httpx2.Response(200, headers={"acp-connection-id": "1"}, json=answer)
+        return await accept(request)
 
-    make = httpx2.AsyncClient
-
-    def make_mocked(**settings: Any) -> httpx2.AsyncClient:
-        return make(transport=httpx2.MockTransport(serve), **settings)
-
-    monkeypatch.setattr(httpx2, "AsyncClient", make_mocked)
+    mock(monkeypatch, serve)
 
     async def main() -> None:
         async with connect_http(client_of(acp), "http://127.0.0.1/acp") as agent:
@@ -57,6 +51,69 @@ def test_a_stream_that_fails_in_the_library_below_ends_the_connection(
                 await open_session(acp, agent)  # the stream may fail during either request
 
     run(main(), seconds=20)
+
+
+@pytest.mark.parametrize(
+    ("is_complete", "posts"), [pytest.param(False, 2, id="in part"), pytest.param(True, 1, id="as a whole")]
+)
+def test_a_message_is_sent_again_only_if_the_server_has_not_had_all_of_it(
+    acp: ModuleType, monkeypatch: pytest.MonkeyPatch, *, is_complete: bool, posts: int
+) -> None:
+    """hypercorn closes connections that are idle: one may be closed while a message is being written to it."""
+    import httpx2
+    from loss_acp.remote import connect_http
+
+    seen: list[bytes] = []
+
+    async def serve(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Silent())
+        if b"session/cancel" in request.content:
+            seen.append(request.content)
+            if len(seen) == 1:
+                if is_complete:
+                    await request.extensions["trace"]("http2.send_request_body.complete", {})
+                raise httpx2.WriteError("broken pipe")
+        return await accept(request)
+
+    class Silent(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b":\n\n"
+            await asyncio.Event().wait()
+
+    mock(monkeypatch, serve)
+
+    async def main() -> None:
+        async with connect_http(client_of(acp), "http://127.0.0.1/acp") as agent:
+            await agent.initialize(acp.InitializeRequest(protocol_version=1))
+            with pytest.raises(acp.ConnectionClosed) if is_complete else contextlib.nullcontext():
+                await agent.session_cancel(acp.CancelNotification(session_id="a"))
+
+    run(main(), seconds=20)
+    assert len(seen) == posts
+    assert len(set(seen)) == 1
+
+
+async def accept(request: Any) -> Any:
+    """The response to a POST."""
+    import httpx2
+
+    if "acp-connection-id" in request.headers:
+        return httpx2.Response(202)
+    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": json.loads(await request.aread())["id"], "result": HELLO}
+    return httpx2.Response(200, headers={"acp-connection-id": "1"}, json=answer)
+
+
+def mock(monkeypatch: pytest.MonkeyPatch, serve: Callable[[Any], Awaitable[Any]]) -> None:
+    """Let `serve` answer all requests."""
+    import httpx2
+
+    make = httpx2.AsyncClient
+
+    def make_mocked(**settings: Any) -> httpx2.AsyncClient:
+        return make(transport=httpx2.MockTransport(serve), **settings)
+
+    monkeypatch.setattr(httpx2, "AsyncClient", make_mocked)
 
 
 async def open_session(acp: ModuleType, agent: Any) -> None:

@@ -40,6 +40,7 @@ _CONNECT_SECONDS: Final = 10.0
 _MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 1.5
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
+_BROKEN: Final = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 _CONNECTION_LOST: Final = frozenset({401, 403, 410})
 
 
@@ -53,6 +54,17 @@ class _Call:
 
     method: str
     session: str | None
+
+
+class _Progress:
+    """Whether all of a request has been sent."""
+
+    def __init__(self) -> None:
+        self.is_complete = False
+
+    async def trace(self, event: str, _info: Mapping[str, Any]) -> None:
+        """httpx2 calls this for what it does."""
+        self.is_complete = self.is_complete or event.endswith("send_request_body.complete")
 
 
 class _EventStream:
@@ -137,7 +149,7 @@ class HttpClientTransport:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._arrived.end()
-        if self._connection is not None:
+        if self._connection is not None and not self.client.is_closed:  # the clean-up may have taken too long
             key, self._connection = self._connection, None
             with contextlib.suppress(httpx2.HTTPError, asyncio.TimeoutError):
                 deletion = self.client.delete(self._url, headers={CONNECTION_HEADER: key})
@@ -165,7 +177,7 @@ class HttpClientTransport:
     async def _initialize(self, line: bytes) -> None:
         try:
             response, body = await self._post(line, _JSON)
-        except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
+        except _BROKEN as error:
             # such as HTTP/1.1 where HTTP/2 is spoken
             raise WebSocketOnly(f"cannot connect over Streamable HTTP: {_reason(error)}") from error
         key = response.headers.get(CONNECTION_HEADER)
@@ -214,7 +226,22 @@ class HttpClientTransport:
             used, self.client = self.client, self.make_client()
             await used.aclose()
         self._sent += 1
-        async with self.client.stream("POST", self._url, content=line, headers=headers) as response:
+        progress = _Progress()
+        try:
+            return await self._post_once(line, headers, progress)
+        except _BROKEN:
+            if progress.is_complete:
+                raise
+        # the server has closed an idle connection at this moment; it does not have the message
+        return await self._post_once(line, headers, progress)
+
+    async def _post_once(
+        self, line: bytes, headers: Mapping[str, str], progress: _Progress
+    ) -> tuple[httpx2.Response, bytes]:
+        extensions = {"trace": progress.trace}
+        async with self.client.stream(
+            "POST", self._url, content=line, headers=headers, extensions=extensions
+        ) as response:
             # what was accepted has no body; over HTTP/2, not waiting for the end of it saves a turn
             is_done = response.status_code == 202 and response.http_version == "HTTP/2"
             return response, b"" if is_done else await self._body(response)
