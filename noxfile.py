@@ -18,11 +18,13 @@ MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
 """The long tests also run on the oldest and the newest version: a difference that these two lack is unlikely."""
-PROCESSES = ("tests/test_runtime_spawn.py", "tests/test_runtime_stdio.py")
+PROCESSES = ("tests/spawn", "tests/test_runtime_stdio.py")
 """Tests of processes and signals wait most of the time: on the versions between, `full` has them."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
 """Tests of servers within the process: the versions at both ends run them."""
-SPREAD = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
+WORKERS = 1 + (os.cpu_count() or 1)
+"""One more than there are cores: many tests wait for processes."""
+SPREAD = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|venv"
@@ -131,7 +133,7 @@ def deep(session: nox.Session) -> None:
     """Run all tests, with many more values and hostile schemas than CI has, the same each time; takes hours."""
     _install_all(session)
     session.env["ACPGEN_DEEP"] = "1"
-    session.run("pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
+    session.run("pytest", "-n", str(WORKERS), "--dist", "loadfile", *session.posargs)
 
 
 @nox.session(python=MAIN, default=False)
