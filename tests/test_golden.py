@@ -141,7 +141,7 @@ def test_modules_start_with_the_marker_and_import_nothing_but_the_standard_libra
             assert found == LIBRARIES.get(path, set()), path
 
 
-LIBRARIES = {"remote_http.py": {"httpx2"}, "remote_socket.py": {"websockets"}}
+LIBRARIES = {"remote_http.py": {"httpx2"}, "remote_post.py": {"httpx2"}, "remote_socket.py": {"websockets"}}
 """The modules that import libraries, with `--remote`."""
 
 

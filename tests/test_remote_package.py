@@ -34,7 +34,15 @@ ADDED = {
         "streams.py",
         "sessions.py",
     },
-    "client": {"envelope.py", "streams.py", "remote.py", "remote_http.py", "remote_socket.py", "sessions.py"},
+    "client": {
+        "envelope.py",
+        "streams.py",
+        "remote.py",
+        "remote_http.py",
+        "remote_post.py",
+        "remote_socket.py",
+        "sessions.py",
+    },
     "both": {*REMOTE, "sessions.py"},
 }
 

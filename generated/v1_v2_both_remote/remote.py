@@ -87,14 +87,13 @@ def connect_http(
 
 @contextlib.asynccontextmanager
 async def _open_http(transport: HttpClientTransport, settings: Mapping[str, Any]) -> AsyncGenerator[Transport, None]:
-    from .remote_http import client_maker
+    from .remote_post import client_maker
 
-    transport.make_client = client_maker(settings, transport.silence_seconds)
-    transport.client = transport.make_client()
+    transport.use(client_maker(settings, transport.silence_seconds))
     try:
         yield transport
     finally:
-        await transport.client.aclose()
+        await transport.poster.close()
 
 
 def _make_http(url: str, options: ConnectionOptions, silence_seconds: float | None) -> HttpClientTransport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header,
 from .errors import InternalError
 from .log import logger
 from .options import ConnectionOptions
+from .remote_post import BROKEN, Poster
 from .sessions import SESSION_RULES
 from .streams import Inbox
 
@@ -25,20 +26,12 @@ _MAX_STREAMS: Final = 90
 _TURNS: Final = 8
 """Turns of the event loop that a message on the stream of the connection waits for those of sessions that came before
 it: the response to a request that takes up a session must not overtake what is replayed."""
-_MAX_REQUESTS: Final = 500
-"""After so many requests, messages go over another connection: servers that close one after 1000 may lose a message."""
-_TLS: Final[Mapping[str, Any]] = {"verify": True, "cert": None, "trust_env": True}
-_NOT_SHARED: Final = frozenset({"transport", "mounts"})
 _CLOSED: Final = "this side has closed the connection"
 _MAX_ARRIVED: Final = 1024
 """So many messages of the agent wait at most; streams are read no further then."""
-_BUSY_SECONDS: Final = (0.1, 0.3, 1.0, 3.0, 9.0)
-"""The pauses after which a message is sent again that the server had no room for."""
-_CONNECT_SECONDS: Final = 10.0
 _MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 1.5
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
-_BROKEN: Final = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 _CONNECTION_LOST: Final = frozenset({401, 403, 410})
 
 
@@ -54,17 +47,6 @@ class _Call:
     session: str | None
 
 
-class _Progress:
-    """Whether all of a request has been sent."""
-
-    def __init__(self) -> None:
-        self.is_complete = False
-
-    async def trace(self, event: str, _info: Mapping[str, Any]) -> None:
-        """httpx2 calls this for what it does."""
-        self.is_complete = self.is_complete or event.endswith("send_request_body.complete")
-
-
 class _EventStream:
     """The stream of the connection, or of one session: a task that reads it, and the status of the response."""
 
@@ -73,34 +55,18 @@ class _EventStream:
         self.task: asyncio.Task[None] | None = None
 
 
-def client_maker(settings: Mapping[str, Any], silence_seconds: float | None) -> Callable[[], httpx2.AsyncClient]:
-    """Returns a function that makes clients with these settings; they share the cookies and the context for TLS.
-
-    Without a time-out among the settings, a response may take as long as a stream may be silent. Raises `ValueError`
-    for settings that clients cannot share, as each of them closes its own.
-    """
-    if unfit := settings.keys() & _NOT_SHARED:
-        raise ValueError(f"each stream has a client of its own: the settings cannot have {', '.join(sorted(unfit))}")
-    shared = {name: settings.get(name, default) for name, default in _TLS.items()}
-    others = {name: value for name, value in settings.items() if name not in _TLS}
-    context = httpx2.create_ssl_context(**shared)
-    others["cookies"] = httpx2.Cookies(settings.get("cookies")).jar
-    others.setdefault("timeout", httpx2.Timeout(_CONNECT_SECONDS, read=silence_seconds))
-    return lambda: httpx2.AsyncClient(**others, verify=context, trust_env=shared["trust_env"])
-
-
 class HttpClientTransport:
     """Messages over Streamable HTTP. One POST follows the other, so that messages keep their order.
 
     Each stream has a client, and so a connection, of its own. Several requests on one connection of httpx2 read in
     turn: one may wait for bytes while another one does not see those that have arrived.
 
-    `see` has to be called with each message of the agent: sessions that it names get a stream. `make_client` and
-    `client`, which sends the messages, are set before the first one.
+    `see` has to be called with each message of the agent: sessions that it names get a stream. `use` has to be called
+    before the first message.
     """
 
-    make_client: Callable[[], httpx2.AsyncClient]
-    client: httpx2.AsyncClient
+    _make_client: Callable[[], httpx2.AsyncClient]
+    poster: Poster
 
     def __init__(self, url: str, options: ConnectionOptions, silence_seconds: float | None) -> None:
         self._url = httpx2.URL(url)  # is parsed once
@@ -110,7 +76,6 @@ class HttpClientTransport:
         self._lock = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None  # holds the lock
         self._connection: str | None = None
-        self._sent = 0  # with `client`
         self._sessions: set[str] = set()  # of this connection
         self._streams: dict[str | None, _EventStream] = {}
         self._calls: dict[object, _Call] = {}  # of this side, by id
@@ -118,6 +83,11 @@ class HttpClientTransport:
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: ConnectionClosed | None = None
         self._is_closed = False
+
+    def use(self, make_client: Callable[[], httpx2.AsyncClient]) -> None:
+        """Send messages with `poster`, which the caller closes, and read streams with clients of their own."""
+        self._make_client = make_client
+        self.poster = Poster(self._url, make_client, self._options.max_message_bytes)
 
     async def read(self) -> bytes | None:
         """The next message; None at the end. Raises `ConnectionClosed`."""
@@ -147,11 +117,10 @@ class HttpClientTransport:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._arrived.end()
-        if self._connection is not None and not self.client.is_closed:  # the clean-up may have taken too long
+        if self._connection is not None and not self.poster.is_closed:  # the clean-up may have taken too long
             key, self._connection = self._connection, None
             with contextlib.suppress(httpx2.HTTPError, asyncio.TimeoutError):
-                deletion = self.client.delete(self._url, headers={CONNECTION_HEADER: key})
-                await asyncio.wait_for(deletion, _CLOSE_SECONDS)
+                await asyncio.wait_for(self.poster.delete({CONNECTION_HEADER: key}), _CLOSE_SECONDS)
 
     # --- To the agent --------------------------------------------------------------------------------------------
 
@@ -174,8 +143,8 @@ class HttpClientTransport:
 
     async def _initialize(self, line: bytes) -> None:
         try:
-            response, body = await self._post(line, _JSON)
-        except _BROKEN as error:
+            response, body = await self.poster.post(line, _JSON)
+        except BROKEN as error:
             # such as HTTP/1.1 where HTTP/2 is spoken
             raise WebSocketOnly(f"cannot connect over Streamable HTTP: {_reason(error)}") from error
         key = response.headers.get(CONNECTION_HEADER)
@@ -204,45 +173,11 @@ class HttpClientTransport:
                 self._reject(number, f"{status} to the GET of a session", status)
                 return
         headers = {**_JSON, CONNECTION_HEADER: key, **({} if header is None else {SESSION_HEADER: header})}
-        response, body = await self._post_with_patience(line, headers)
+        response, body = await self.poster.post_when_possible(line, headers)
         if response.status_code == 200 and body:
             self._arrived.put(body)
         elif not response.is_success:
             self._refused(_status(response, body), response.status_code, header, number if is_call else None)
-
-    async def _post_with_patience(self, line: bytes, headers: Mapping[str, str]) -> tuple[httpx2.Response, bytes]:
-        for pause in _BUSY_SECONDS:
-            response, body = await self._post(line, headers)
-            if response.status_code != 429:
-                return response, body
-            await asyncio.sleep(pause)
-        return await self._post(line, headers)
-
-    async def _post(self, line: bytes, headers: Mapping[str, str]) -> tuple[httpx2.Response, bytes]:
-        if self._sent >= _MAX_REQUESTS:
-            self._sent = 0
-            used, self.client = self.client, self.make_client()
-            await used.aclose()
-        self._sent += 1
-        progress = _Progress()
-        try:
-            return await self._post_once(line, headers, progress)
-        except _BROKEN:
-            if progress.is_complete:
-                raise
-        # the server has closed an idle connection at this moment; it does not have the message
-        return await self._post_once(line, headers, progress)
-
-    async def _post_once(
-        self, line: bytes, headers: Mapping[str, str], progress: _Progress
-    ) -> tuple[httpx2.Response, bytes]:
-        extensions = {"trace": progress.trace}
-        async with self.client.stream(
-            "POST", self._url, content=line, headers=headers, extensions=extensions
-        ) as response:
-            # what was accepted has no body; over HTTP/2, not waiting for the end of it saves a turn
-            is_done = response.status_code == 202 and response.http_version == "HTTP/2"
-            return response, b"" if is_done else await self._body(response)
 
     def _refused(self, text: str, status: int, name: str | None, number: object) -> None:
         """The server has refused a message: a request gets an error, anything else ends the connection."""
@@ -259,15 +194,6 @@ class HttpClientTransport:
         """Let a request of this side get an error."""
         error = InternalError(f"the server answered {text}", data={"status": status})
         self._arrived.put(self._options.dumps({"jsonrpc": "2.0", "id": number, "error": error.to_json()}))
-
-    async def _body(self, response: httpx2.Response) -> bytes:
-        chunks, size = list[bytes](), 0
-        async for chunk in response.aiter_bytes():
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > self._options.max_message_bytes:
-                raise ConnectionClosed("the body of a response is larger than max_message_bytes")
-        return b"".join(chunks)
 
     # --- From the agent ------------------------------------------------------------------------------------------
 
@@ -325,7 +251,7 @@ class HttpClientTransport:
     async def _read_stream(self, stream: _EventStream, name: str | None) -> None:
         headers = {**_EVENTS, CONNECTION_HEADER: self._connection or "", **({SESSION_HEADER: name} if name else {})}
         try:
-            client = self.make_client()
+            client = self._make_client()
             request = client.stream("GET", self._url, headers=headers, timeout=self._timeout())
             async with client, request as response:
                 if response.status_code != 200:
@@ -346,7 +272,7 @@ class HttpClientTransport:
                 stream.status.set_result(0)
 
     def _timeout(self) -> httpx2.Timeout:
-        own = self.client.timeout
+        own = self.poster.timeout
         return httpx2.Timeout(connect=own.connect, read=self.silence_seconds, write=own.write, pool=own.pool)
 
     async def _arrive(self, event: httpx2.ServerSentEvent, name: str | None) -> None:

@@ -52,6 +52,24 @@ def test_updates_come_before_the_response(transport: str, tmp_path: Path) -> Non
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("ends", [pytest.param(False, id="then a prompt"), pytest.param(True, id="then the end")])
+def test_a_pause_in_which_the_server_closes_what_is_idle(transport: str, tmp_path: Path, *, ends: bool) -> None:
+    """hypercorn ends connections over HTTP/2 that had no request for `keep_alive_timeout`, here a second."""
+
+    async def main() -> None:
+        with serving("hypercorn", tmp_path, limits={"idle_seconds": 3600.0}) as server:
+            before = await server.state()
+            async with connecting(transport, server.port) as agent:
+                await initialize(agent)
+                await open_session(agent, "/1")
+                await asyncio.sleep(1.5)
+                if not ends:
+                    await prompt(agent, "/1", "count 1")
+            await server.settled(before)
+
+    asyncio.run(main())
+
+
 def test_cancelling_the_task_of_a_call(transport: str, tmp_path: Path) -> None:
     """The agent's handler is cancelled; other calls go on."""
 
