@@ -143,7 +143,7 @@ def test_messages_change_to_another_connection_before_the_server_closes_one(
     acp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hypercorn closes a connection after `keep_alive_max_requests`, and loses the request after that."""
-    monkeypatch.setattr(importlib.import_module(f"{acp.__name__}.remote_http"), "_MAX_REQUESTS", 4)
+    monkeypatch.setattr(importlib.import_module(f"{acp.__name__}.remote_post"), "_MAX_REQUESTS", 4)
     traffic, cancelled = talk(acp, 20, keep_alive_max_requests=5)
     assert cancelled == ["b"] * 20
     assert [traffic.posts.count(port) for port in dict.fromkeys(traffic.posts)] == [4, 4, 4, 4, 4, 3]
