@@ -59,14 +59,15 @@ def closing(app: Any) -> Any:
     return lifespan
 
 
+@pytest.mark.parametrize("path", ["/acp", pytest.param(None, id="any path")])
 @pytest.mark.parametrize("mount", [starlette_route, starlette_mount, fastapi_route, fastapi_mount])
-def test_below_another_application(mount: Any, transport: str) -> None:
+def test_below_another_application(mount: Any, path: str | None, transport: str) -> None:
     from hypercorn.asyncio import serve
     from hypercorn.config import Config
 
     async def main() -> None:
         notes, stop = Notes(), asyncio.Event()
-        app = remote_module("asgi").asgi_app(counting_agent(remote_package(), notes))
+        app = remote_module("asgi").asgi_app(counting_agent(remote_package(), notes), path=path)
         with socket.create_server(("127.0.0.1", 0)) as listening:
             port = listening.getsockname()[1]
             config = Config.from_mapping({"bind": f"fd://{listening.detach()}", "loglevel": "WARNING"})
