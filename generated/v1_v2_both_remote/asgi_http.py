@@ -67,11 +67,11 @@ class HttpRequests:
         try:
             await asyncio.wait_for(self._accept(request, transport, progress), self._server.limits.stall_seconds)
         except asyncio.TimeoutError:
-            if progress.refusal is not None:
-                raise progress.refusal from None
+            raise progress.refusal from None
+        await self._respond(request.send, HTTPStatus.ACCEPTED)
 
     async def _accept(self, request: _Request, transport: HttpTransport, progress: _Progress) -> None:
-        """Receive a message once there is room for it, and respond. Raises `Refusal` and `Gone`."""
+        """Receive a message once there is room for it. Raises `Refusal` and `Gone`."""
         line = await self._body(request, transport)
         progress.refusal = Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many messages wait for the agent")
         with contextlib.ExitStack() as counted:
@@ -88,8 +88,6 @@ class HttpRequests:
                 counted.close()
                 if not transport.receive(line, message, name):
                     raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many refusals wait for the client")
-        progress.refusal = None
-        await _respond(request.send, HTTPStatus.ACCEPTED)
 
     async def _initialize(self, request: _Request) -> None:
         transport = HttpTransport(self._server.options, self._server.limits.max_sessions)
@@ -220,11 +218,11 @@ class _Request(NamedTuple):
 
 
 class _Progress:
-    """A message that is being received: `refusal` is the response if that takes too long, until it has succeeded."""
+    """A message that is being received: `refusal` is the response if that takes too long."""
 
     def __init__(self, session_header: str | None) -> None:
         self.session_header = session_header
-        self.refusal: Refusal | None = Refusal(HTTPStatus.REQUEST_TIMEOUT)
+        self.refusal = Refusal(HTTPStatus.REQUEST_TIMEOUT)
 
 
 class _Incoming:

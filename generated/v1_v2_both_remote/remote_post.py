@@ -81,11 +81,14 @@ class Poster:
         progress = _Progress()
         try:
             return await self._post_once(line, headers, progress)
-        except BROKEN:
-            if progress.is_complete:
+        except BROKEN as error:
+            if not progress.is_under_way:
                 raise
-        # the server has closed an idle connection at this moment; it does not have the message
-        return await self._post_once(line, headers, progress)
+            broken = error
+        try:  # the server has closed an idle connection at this moment; it does not have the message
+            return await self._post_once(line, headers, progress)
+        except httpx2.ConnectError:
+            raise broken from None
 
     async def post_when_possible(self, line: bytes, headers: Mapping[str, str]) -> tuple[httpx2.Response, bytes]:
         """The same; waits while the server has no room for the message."""
@@ -98,6 +101,8 @@ class Poster:
 
     async def _renew(self) -> None:
         """Use another connection if this one has sent enough, or if the server seems to have closed it."""
+        if self.is_closed:
+            return
         is_idle = asyncio.get_running_loop().time() - self._last_used > _IDLE_SECONDS
         # httpx2 looks for the end of a connection over HTTP/1.1 only
         is_closed = is_idle and self._network is not None and self._network.get_extra_info("is_readable")
@@ -128,11 +133,14 @@ class Poster:
 
 
 class _Progress:
-    """Whether all of a request has been sent."""
+    """How far a request has come: `is_under_way` is true from its first byte until all of it has been sent."""
 
     def __init__(self) -> None:
-        self.is_complete = False
+        self.is_under_way = False
 
     async def trace(self, event: str, _info: Mapping[str, Any]) -> None:
         """httpx2 calls this for what it does."""
-        self.is_complete = self.is_complete or event.endswith("send_request_body.complete")
+        if event.endswith("send_request_headers.started"):
+            self.is_under_way = True
+        elif event.endswith("send_request_body.complete"):
+            self.is_under_way = False

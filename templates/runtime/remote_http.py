@@ -119,7 +119,8 @@ class HttpClientTransport:
         self._arrived.end()
         if self._connection is not None and not self.poster.is_closed:  # the clean-up may have taken too long
             key, self._connection = self._connection, None
-            with contextlib.suppress(httpx2.HTTPError, asyncio.TimeoutError):
+            # RuntimeError: closed in the meantime
+            with contextlib.suppress(httpx2.HTTPError, asyncio.TimeoutError, RuntimeError):
                 await asyncio.wait_for(self.poster.delete({CONNECTION_HEADER: key}), _CLOSE_SECONDS)
 
     # --- To the agent --------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from http.cookiejar import CookieJar
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.network.load import connecting, initialize, open_session, prompt
-from tests.network.package import remote_package
+from tests.network.agents import Notes, counting_agent
+from tests.network.in_process import served
+from tests.network.load import connecting, initialize, open_session, prompt, url_of
+from tests.network.package import remote_module, remote_package
 from tests.network.processes import serving
 from tests.network.relay import relaying
 from tests.runtime_support import run
@@ -104,5 +107,61 @@ def test_a_session_goes_on(method: str, transport: str, tmp_path: Path) -> None:
         assert seen == (texts if method == "load" else [])
         assert connections[1].handler.texts["/1"] == [*seen, "0", "1"]
         assert state["made"] == 2
+
+    run(main())
+
+
+def test_protocol_2_goes_on(transport: str) -> None:
+    """The replay that `session/resume` asks for has come when it returns. The server offers both versions."""
+    acp = remote_package()
+    v2, helpers = acp.v2, importlib.import_module(f"{acp.__name__}.v2.helpers")
+    info, said = v2.Implementation(name="test", version="1"), list[Any]()
+
+    class Served(helpers.TurnAgent):  # type: ignore[misc, name-defined]
+        async def initialize(self, params: Any) -> Any:
+            able = v2.AgentCapabilities(session=v2.SessionCapabilities())
+            return v2.InitializeResponse(protocol_version=2, info=info, capabilities=able)
+
+        async def session_new(self, params: Any) -> Any:
+            return v2.NewSessionResponse(session_id="/1")
+
+        async def session_resume(self, params: Any) -> Any:
+            for block in said if params.replay_from else ():
+                await self.client.session_update(helpers.agent_message(params.session_id, block, message_id="m"))
+            return v2.ResumeSessionResponse()
+
+        async def work(self, params: Any) -> None:
+            for block in params.prompt:
+                said.append(block)
+                await self.client.session_update(helpers.agent_message(params.session_id, block, message_id="m"))
+
+    class Seen(v2.Client):  # type: ignore[misc, name-defined]
+        def __init__(self, _: Any) -> None:
+            self.texts: list[str] = []
+            self.idle = asyncio.Event()
+
+        async def session_update(self, params: Any) -> None:
+            if params.update.session_update == "agent_message_chunk":
+                self.texts.append(params.update.content.text)
+            elif getattr(params.update, "state", None) == "idle":
+                self.idle.set()
+
+    hello = v2.InitializeRequest(protocol_version=2, info=info)
+
+    async def main() -> None:
+        async with served(agent={1: counting_agent(acp, Notes()), 2: Served}) as (_, port):
+            connect = getattr(remote_module("remote"), f"connect_{transport}")
+            first, second = (connect({2: Seen}, url_of(transport, port), params={2: hello}) for _ in range(2))
+            async with first as agent:
+                await agent.session_new(v2.NewSessionRequest(cwd="/"))
+                for text in ("a", "b"):
+                    first.handler.idle.clear()
+                    await agent.session_prompt(v2.PromptRequest(session_id="/1", prompt=[helpers.text(text)]))
+                    await first.handler.idle.wait()
+                assert first.handler.texts == ["a", "b"]
+            async with second as agent:
+                request = v2.ResumeSessionRequest(session_id="/1", cwd="/", replay_from=v2.ReplayFromStart())
+                await agent.session_resume(request)
+                assert second.handler.texts == ["a", "b"]
 
     run(main())
