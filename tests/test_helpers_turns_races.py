@@ -19,7 +19,7 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from tests.runtime_support import acp_log, raw_peer, run
-from tests.support import Packages
+from tests.support import DEEP, Packages
 from tests.turns_support import PROTOCOLS, Talk, short, turns_agent
 
 BOTH = pytest.mark.parametrize("sources", PROTOCOLS.values(), ids=PROTOCOLS.keys())
@@ -355,4 +355,4 @@ def test_some_races(packages: Packages, sources: SchemaChoice) -> None:
 @BOTH
 @pytest.mark.full
 def test_many_races(packages: Packages, sources: SchemaChoice) -> None:
-    hold_races(packages(sources), range(1_000))
+    hold_races(packages(sources), range(1_000 if DEEP else 300))

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 import httpx2
@@ -16,6 +18,8 @@ _MAX_REQUESTS: Final = 500
 """After so many requests, messages go over another connection: servers that close one after 1000 may lose a message."""
 _IDLE_SECONDS: Final = 0.5
 """After so long, what a server has sent on the connection for messages can be its end."""
+_REST_SECONDS: Final = 0.5
+"""After a pause, the end of the last response should be there."""
 _TLS: Final[Mapping[str, Any]] = {"verify": True, "cert": None, "trust_env": True}
 _NOT_SHARED: Final = frozenset({"transport", "mounts"})
 _BUSY_SECONDS: Final = (0.1, 0.3, 1.0, 3.0, 9.0)
@@ -53,6 +57,7 @@ class Poster:
         self._max_bytes = max_bytes
         self._sent = 0  # with this client
         self._last_used = 0.0  # when a response came, in the time of the event loop
+        self._last: httpx2.Response | None = None  # one whose end was not read
         self._network: Any = None  # the connection that it came on, as httpx2 knows it
 
     @property
@@ -67,12 +72,16 @@ class Poster:
 
     async def close(self) -> None:
         """Close the client."""
+        await self._end_last(is_idle=False)
         await self._client.aclose()
 
     async def delete(self, headers: Mapping[str, str]) -> None:
         """Send the request that ends the connection at the server. Raises what httpx2 raises."""
         await self._renew()
-        await self._client.delete(self._url, headers=headers)
+        try:
+            await self._client.delete(self._url, headers=headers)
+        except BROKEN:  # this request may be sent twice
+            await self._client.delete(self._url, headers=headers)
 
     async def post(self, line: bytes, headers: Mapping[str, str]) -> tuple[httpx2.Response, bytes]:
         """Send a message; returns the response and its body. Raises `ConnectionClosed`, and what httpx2 raises."""
@@ -104,22 +113,38 @@ class Poster:
         if self.is_closed:
             return
         is_idle = asyncio.get_running_loop().time() - self._last_used > _IDLE_SECONDS
+        is_broken = not await self._end_last(is_idle=is_idle)
         # httpx2 looks for the end of a connection over HTTP/1.1 only
-        is_closed = is_idle and self._network is not None and self._network.get_extra_info("is_readable")
-        if self._sent >= _MAX_REQUESTS or is_closed:
+        is_ended = is_idle and self._network is not None and self._network.get_extra_info("is_readable")
+        if self._sent >= _MAX_REQUESTS or is_broken or is_ended:
             self._sent, self._network = 0, None
             used, self._client = self._client, self._make_client()
             await used.aclose()
+
+    async def _end_last(self, *, is_idle: bool) -> bool:
+        """End the last response; after a pause, read the rest of it, and return whether that succeeded."""
+        response, self._last = self._last, None
+        if response is None:
+            return True
+        with contextlib.suppress(Exception):  # httpx2 passes on what h2 raises
+            async with contextlib.aclosing(response):
+                if is_idle:
+                    await asyncio.wait_for(self._body(response), _REST_SECONDS)
+            return True
+        return False
 
     async def _post_once(
         self, line: bytes, headers: Mapping[str, str], progress: _Progress
     ) -> tuple[httpx2.Response, bytes]:
         extensions = {"trace": progress.trace}
-        async with self._client.stream(
-            "POST", self._url, content=line, headers=headers, extensions=extensions
-        ) as response:
-            self._network = response.extensions.get("network_stream")
-            self._last_used = asyncio.get_running_loop().time()
+        request = self._client.build_request("POST", self._url, content=line, headers=headers, extensions=extensions)
+        response = await self._client.send(request, stream=True)
+        self._network = response.extensions.get("network_stream")
+        self._last_used = asyncio.get_running_loop().time()
+        if response.status_code == HTTPStatus.ACCEPTED:  # it has no body, and its end may come late
+            self._last = response
+            return response, b""
+        async with contextlib.aclosing(response):
             return response, await self._body(response)
 
     async def _body(self, response: httpx2.Response) -> bytes:
