@@ -149,6 +149,16 @@ def test_messages_change_to_another_connection_before_the_server_closes_one(
     assert [traffic.posts.count(port) for port in dict.fromkeys(traffic.posts)] == [4, 4, 4, 4, 4, 3]
 
 
+def test_messages_change_to_another_connection_after_a_long_pause(
+    acp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies between may drop a connection without a word; here any pause is a long one."""
+    monkeypatch.setattr(importlib.import_module(f"{acp.__name__}.remote_post"), "_MAX_IDLE_SECONDS", 0.0)
+    traffic, cancelled = talk(acp, 3)
+    assert cancelled == ["b"] * 3
+    assert len(set(traffic.posts)) == len(traffic.posts)
+
+
 @pytest.mark.parametrize("name", ["transport", "mounts"])
 def test_clients_cannot_share_what_each_of_them_would_close(acp: ModuleType, name: str) -> None:
     async def main() -> None:

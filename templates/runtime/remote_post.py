@@ -16,6 +16,8 @@ _MAX_REQUESTS: Final = 500
 """After so many requests, messages go over another connection: servers that close one after 1000 may lose a message."""
 _IDLE_SECONDS: Final = 0.5
 """After so long, what a server has sent on the connection for messages can be its end."""
+_MAX_IDLE_SECONDS: Final = 5.0
+"""After so long, messages go over another connection: what lies between may have forgotten this one silently."""
 _REST_SECONDS: Final = 0.5
 """After a pause, the end of the last response should be there."""
 _TLS: Final[Mapping[str, Any]] = {"verify": True, "cert": None, "trust_env": True}
@@ -110,11 +112,13 @@ class Poster:
         """Use another connection if this one has sent enough, or if the server seems to have closed it."""
         if self.is_closed:
             return
-        is_idle = asyncio.get_running_loop().time() - self._last_used > _IDLE_SECONDS
-        is_broken = not await self._end_last(is_idle=is_idle)
+        idle_seconds = asyncio.get_running_loop().time() - self._last_used
+        is_idle = idle_seconds > _IDLE_SECONDS
+        is_old = self._network is not None and idle_seconds > _MAX_IDLE_SECONDS
+        is_broken = not await self._end_last(is_idle=is_idle and not is_old)
         # httpx2 looks for the end of a connection over HTTP/1.1 only
         is_ended = is_idle and self._network is not None and self._network.get_extra_info("is_readable")
-        if self._sent >= _MAX_REQUESTS or is_broken or is_ended:
+        if self._sent >= _MAX_REQUESTS or is_old or is_broken or is_ended:
             self._sent, self._network = 0, None
             used, self._client = self._client, self._make_client()
             await used.aclose()
