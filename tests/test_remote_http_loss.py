@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import build_package
-from tests.runtime_support import client_of, run
+from tests.runtime_support import client_of, run, unchecked
 from tests.support import import_folder, require
 
 JSON = "application/json"
@@ -52,6 +52,57 @@ def test_a_stream_that_fails_in_the_library_below_ends_the_connection(
                 await open_session(acp, agent)  # the stream may fail during either request
 
     run(main(), seconds=20)
+
+
+def test_a_response_on_the_stream_of_the_connection_lets_what_came_before_it_go_first(
+    acp: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two connections are read at once: what is replayed takes some turns longer than the response behind it."""
+    import httpx2
+    from loss_acp.remote import connect_http
+
+    loaded, chunks = asyncio.Event(), 4
+
+    def event_of(message: Any) -> bytes:
+        return b"data: " + json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n\n"
+
+    class Events(httpx2.AsyncByteStream):
+        def __init__(self, session: str | None) -> None:
+            self._session = session
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b":\n\n"
+            await loaded.wait()
+            for number in range(chunks if self._session else 0):
+                await asyncio.sleep(0)
+                update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(number)}}
+                yield event_of({"method": "session/update", "params": {"sessionId": self._session, "update": update}})
+            if self._session is None:
+                yield event_of({"id": 1, "result": {}})
+            await asyncio.Event().wait()
+
+    async def serve(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            stream = Events(request.headers.get("acp-session-id"))
+            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=stream)
+        if b"session/load" in await request.aread():
+            loaded.set()
+        return await accept(request)
+
+    mock(monkeypatch, serve)
+    seen: list[str] = []
+
+    async def session_update(self: Any, params: Any) -> None:
+        seen.append(params.update.content.text)
+
+    async def main() -> list[str]:
+        client = client_of(acp, session_update=session_update)
+        async with connect_http(client, "http://127.0.0.1/acp", options=unchecked(acp)) as agent:
+            await agent.initialize(acp.InitializeRequest(protocol_version=1))
+            await agent.session_load(acp.LoadSessionRequest(session_id="a", cwd="/", mcp_servers=[]))
+            return list(seen)
+
+    assert run(main(), seconds=20) == [str(number) for number in range(chunks)]
 
 
 @pytest.mark.parametrize(

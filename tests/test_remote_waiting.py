@@ -163,6 +163,35 @@ def test_refusals_do_not_fill_an_unread_stream(acp: ModuleType) -> None:
     run(main())
 
 
+def test_messages_of_several_tasks_keep_their_order_on_a_stream_that_is_full(acp: ModuleType) -> None:
+    """A message must not overtake those that wait for room, although the reader has just made some."""
+    tasks, each_sends = 5, 60
+
+    class Racing(agent_for(acp)):  # type: ignore[misc]
+        async def ext_method(self, method: str, params: Any) -> Any:
+            numbers = iter(range(tasks * each_sends))
+
+            async def send_all() -> None:
+                for _ in range(each_sends):
+                    await asyncio.sleep(0)
+                    await self.client.ext_notification("_said", {"number": next(numbers), "text": "x" * 1000})
+
+            await asyncio.gather(*(send_all() for _ in range(tasks)))
+
+    async def main() -> list[int]:
+        options = acp.ConnectionOptions(max_write_buffer_bytes=3_000)
+        async with Server.of(acp, Racing, options=options) as server:
+            client = Client(server.app)
+            await client.initialize()
+            async with client.get() as stream:
+                await client.call(1, "_race")
+                found = [(await stream.receive())["params"]["number"] for _ in range(tasks * each_sends)]
+            await client.delete()
+            return found
+
+    assert run(main()) == list(range(tasks * each_sends))
+
+
 # --- Bytes that wait for the agent ----------------------------------------------------------------------------------
 
 

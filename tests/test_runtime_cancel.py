@@ -366,3 +366,30 @@ def test_a_base_without_cancel_takes_none(packages: Packages) -> None:
 
     run(main())
     assert ends == ["_wait"]  # when the connection ended
+
+
+def test_a_request_that_was_answered_is_not_cancelled_at_the_peer(packages: Packages) -> None:
+    """The task is cancelled after the response has arrived, and before the task continues."""
+    acp = packages(V1)
+    sent: list[Any] = []
+
+    async def ask(stub: Any) -> Any:
+        return await stub.ext_method("_quick", {})
+
+    async def main() -> list[Any]:
+        asking: list[asyncio.Task[Any]] = []
+
+        def see(direction: str, line: bytes) -> None:
+            if direction == "in" and b'"result"' in line:
+                asyncio.get_running_loop().call_soon(asking[0].cancel)
+
+        async with raw_peer(acp, agent_of(acp), options=acp.ConnectionOptions(on_message=see)) as peer:
+            asking.append(asyncio.create_task(ask(peer.stub)))
+            request = await peer.receive()
+            sent.append(request["method"])
+            await peer.answer(request["id"], result={})
+            assert isinstance((await asyncio.gather(*asking, return_exceptions=True))[0], asyncio.CancelledError)
+            await asyncio.sleep(0)
+            return [each.get("method") for each in await peer.ping()]
+
+    assert (run(main()), sent) == ([], ["_quick"])

@@ -324,6 +324,32 @@ def test_one_that_fails_takes_nothing_from_another(packages: Packages) -> None:
     run(main())
 
 
+def test_one_that_fails_closes_nothing_while_another_runs(packages: Packages) -> None:
+    """What is sent beside a handshake in progress is handled, although a second one has failed in the meantime."""
+    acp = packages(V1)
+
+    async def main() -> Any:
+        may_answer = asyncio.Event()
+
+        async def initialize(_: Any, params: Any) -> Any:
+            await may_answer.wait()
+            return acp.InitializeResponse(protocol_version=1)
+
+        async def ext_method(_: Any, method: str, params: Any) -> Any:
+            return method
+
+        async with raw_peer(
+            acp, agent_of(acp, initialize=initialize, ext_method=ext_method), initialized=False
+        ) as peer:
+            await peer.request(1, "initialize", params_for(V1))
+            failed = await peer.ask(2, "initialize", {})
+            open_meanwhile = await is_open(peer)
+            may_answer.set()
+            return failed["error"]["code"], open_meanwhile, "result" in await peer.receive()
+
+    assert run(main()) == (-32602, True, True)
+
+
 @EACH_BASE
 def test_without_checks_there_is_no_handshake(packages: Packages, sources: SchemaChoice) -> None:
     acp, heard = packages(sources), []

@@ -168,3 +168,17 @@ def test_a_deep_value_is_a_short_error(packages: Packages, shape: str) -> None:
             acp.decode(acp.PromptRequest, raw)
         assert len(str(caught.value)) < 2_000
         assert len(repr(caught.value)) < 500
+
+
+@pytest.mark.parametrize("sign", ["[", "{", '[\\"'], ids=["arrays", "objects", "arrays and quotes"])
+def test_brackets_in_a_long_text_are_text(packages: Packages, sign: str) -> None:
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        return len(params["text"])
+
+    async def main() -> Any:
+        async with raw_peer(acp, agent_of(acp, ext_method=ext_method)) as peer:
+            return await peer.ask(1, "_count", {"before": [[], {}], "text": sign * 300_000, "after": "[" * 300})
+
+    assert run(main()) == {"jsonrpc": "2.0", "id": 1, "result": len(sign) * 300_000}
