@@ -180,11 +180,16 @@ class RequestCheck:
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR) from None
         if identity is None:
             raise Refusal(HTTPStatus.UNAUTHORIZED, "", (b"www-authenticate", b"Bearer"))
-        if isinstance(identity, (bool, Awaitable, Iterator, AsyncIterator)) or callable(identity):
+        if _is_mistaken(identity):
             text = "authorize must return an identity, such as the name of a user, or None to refuse: it returned a %s"
             logger.error(text, type(identity).__name__)
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR)
         return identity
+
+
+def _is_mistaken(found: object) -> bool:
+    """True for what a predicate returns, for what was not awaited or called, and for what yields."""
+    return isinstance(found, (bool, Awaitable, Iterator, AsyncIterator)) or callable(found)
 
 
 def _is_same(one: Hashable, other: Hashable) -> bool:

@@ -127,6 +127,6 @@ def traceback_text(error: BaseException) -> str:
 def _without_chain(error: BaseException) -> str:
     frames = "".join(traceback.format_tb(error.__traceback__))
     text = one_line("".join(traceback.format_exception_only(error)).rstrip(), _MAX_ERROR_TEXT)
-    members = error.exceptions[:_MAX_ERRORS] if isinstance(error, _GROUP) else ()
-    shown = [f"Traceback (most recent call last):\n{frames}{text}", *map(traceback_text, members)]
+    members: tuple[BaseException, ...] = getattr(error, "exceptions", ()) if isinstance(error, _GROUP) else ()
+    shown = [f"Traceback (most recent call last):\n{frames}{text}", *map(traceback_text, members[:_MAX_ERRORS])]
     return indent("\n".join(shown), "  | ", lambda _: True) if members else shown[0]
