@@ -348,8 +348,8 @@ class Server:
     def check_empty(self) -> None:
         """Fail if anything of a connection is left."""
         server = self.app._server
-        left = len(server), dict(server._by_identity), set(server._readers), set(server._tasks)
-        assert left == (0, {}, set(), set())
+        left = len(server), set(server._readers), set(server._tasks)
+        assert left == (0, set(), set())
 
     def transport(self, key: str) -> Any:
         """The transport of a connection, for what tests look up within it."""

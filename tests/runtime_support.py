@@ -221,19 +221,31 @@ def unchecked(acp: ModuleType, **more: Any) -> Any:
     return acp.ConnectionOptions(check_capabilities=False, **more)
 
 
+_hours = itertools.count(1)
+
+
 @contextmanager
 def acp_log(level: int = logging.DEBUG) -> Iterator[list[logging.LogRecord]]:
-    """The records of the `acp` logger during the block."""
+    """The records of the `acp` logger during the block, in an hour of its own: limits go by the time of a record."""
     records: list[logging.LogRecord] = []
+    factory, ahead = logging.getLogRecordFactory(), 3600.0 * next(_hours)
+
+    def later(*args: Any, **more: Any) -> logging.LogRecord:
+        record = factory(*args, **more)
+        record.created += ahead
+        return record
+
     handler = logging.Handler()
     handler.emit = records.append  # type: ignore[method-assign]
     logger = logging.getLogger("acp")
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(level)
+    logging.setLogRecordFactory(later)
     try:
         yield records
     finally:
+        logging.setLogRecordFactory(factory)
         logger.removeHandler(handler)
         logger.setLevel(before)
 

@@ -336,7 +336,10 @@ async def converse(client: Client) -> None:
 
 async def fuzz(acp: ModuleType, count: int) -> Counter[str]:
     options = acp.ConnectionOptions(**OPTIONS)
-    async with Server.of(acp, agent_for(acp), options=options) as server, AsyncExitStack() as opened:
+    async with (
+        Server.of(acp, agent_for(acp), require_http2=True, options=options) as server,
+        AsyncExitStack() as opened,
+    ):
         client = Client(server.app)
         await client.initialize()
         socket = await opened.enter_async_context(Client(server.app).socket())

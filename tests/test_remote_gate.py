@@ -48,17 +48,18 @@ def test_the_version_of_http(acp: ModuleType, method: str, version: str) -> None
     async def main() -> None:
         async with Server.of(acp, agent_for(acp)) as server:
             client = Client(server.app, http_version=version)
-            assert (await client.request(method, [JSON, EVENTS], body=b"{}")).status == 505
-        async with Server.of(acp, agent_for(acp), allow_http1=True) as server:
-            client.app = server.app
             assert (await client.request(method, [JSON, EVENTS], body=b"{}")).status == 400
+        async with Server.of(acp, agent_for(acp), require_http2=True) as server:
+            client.app = server.app
+            refused = await client.request(method, [JSON, EVENTS], body=b"{}")
+            assert (refused.status, refused.body) == (505, b"HTTP/2 is required")
 
     run(main())
 
 
 def test_newer_versions_of_http(acp: ModuleType) -> None:
     async def main() -> None:
-        async with Server.of(acp, agent_for(acp)) as server:
+        async with Server.of(acp, agent_for(acp), require_http2=True) as server:
             for version in ("2", "2.0", "3"):
                 client = Client(server.app, http_version=version)
                 await client.initialize()
@@ -86,6 +87,7 @@ def test_the_path(acp: ModuleType, path: str) -> None:
 HOSTS = {
     200: [
         *(b"localhost", b"localhost:1", b"LocalHost:65535", b"127.0.0.1", b"127.0.0.1:80", b"[::1]", b"[::1]:80"),
+        b" \tlocalhost\t ",
         b"agent.example.com",
         b"AGENT.example.com:443",
     ],
@@ -102,6 +104,7 @@ HOSTS = {
         *(b"evil.example:@localhost", b"localhost:80,evil.example", b"localhost,localhost", b"localhost evil.example"),
         *(b"localhost/", b"localhost\\", b"http://localhost", b"localhost#", b"localhost?", b"\xff", b"[localhost]"),
         *(b"agent.example.com.", b"x.agent.example.com", b"127.1", b"2130706433", b"localhost:", b"localhost:123456"),
+        *(b"localhost\xa0", b"\x85localhost", b"\x1flocalhost", b"localhost\x0b", b"localhost:80\xa0"),
     ],
 }
 

@@ -79,7 +79,7 @@ def test_connections_of_one_identity(acp: ModuleType) -> None:
                 client.scope = with_port(client, port)  # type: ignore[method-assign]
                 assert await statuses([client] * 3) == [200, 200, 429]
                 assert await client.refused_socket() == 1008
-            assert server.app._server._by_identity == {1: 2, 2: 2}
+            assert server.app.connections == 4
 
     def with_port(client: Client, port: int) -> Any:
         original = client.scope

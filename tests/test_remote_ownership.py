@@ -93,7 +93,8 @@ def test_authorize_gets_the_scope_after_all_other_checks(acp: ModuleType) -> Non
     scopes: list[Any] = []
 
     async def main() -> None:
-        async with Server.of(acp, agent_for(acp), authorize=lambda scope: scopes.append(scope) or 1) as server:
+        options: dict[str, Any] = {"require_http2": True, "authorize": lambda scope: scopes.append(scope) or 1}
+        async with Server.of(acp, agent_for(acp), **options) as server:
             await Client(server.app, headers=[]).post({})
             await Client(server.app, path="/x").post({})
             await Client(server.app, http_version="1.1").post({})
@@ -131,11 +132,88 @@ def test_authorize_that_fails(acp: ModuleType, authorize: Callable[..., Any]) ->
 
 def test_an_identity_that_is_false_but_not_none(acp: ModuleType) -> None:
     async def main() -> None:
-        for identity in (0, "", (), False):
+        for identity in (0, "", ()):
             async with Server.of(acp, agent_for(acp), authorize=lambda scope, found=identity: found) as server:
                 await Client(server.app).initialize()
 
     run(main())
+
+
+async def user_twice(scope: Any) -> Any:
+    return user_soon(scope)
+
+
+async def users_of(scope: Any) -> Any:
+    yield user_in(scope)
+
+
+NO_IDENTITIES: dict[str, Callable[..., Any]] = {
+    "bool": lambda scope: user_in(scope) == "alice",
+    "coroutine": user_twice,
+    "generator": lambda scope: (each for each in ("alice", "bob")),
+    "async_generator": users_of,
+    "function": lambda scope: user_in,
+    "type": lambda scope: str,
+    "Users": lambda scope: Users(),
+}
+
+
+@pytest.mark.parametrize("kind", NO_IDENTITIES)
+@pytest.mark.parametrize("user", ["alice", "mallory"])
+@pytest.mark.filterwarnings("ignore:coroutine 'user_soon' was never awaited")
+def test_a_value_that_is_no_identity(acp: ModuleType, kind: str, user: str) -> None:
+    """Such as the result of a predicate: it would be the same identity for all that it is true for, or false."""
+    made: list[Any] = []
+
+    async def main() -> None:
+        async with Server.of(acp, made.append, authorize=NO_IDENTITIES[kind]) as server:
+            client = client_of(server.app, user)
+            answer = await client.post(request_of(0, "initialize", INITIALIZE))
+            assert (answer.status, answer.body) == (500, b"Internal Server Error")
+            assert await client.refused_socket() == 1008
+            assert server.app.connections == len(made) == 0
+
+    with acp_log(logging.INFO) as records:
+        asyncio.run(main())
+    text = "authorize must return an identity, such as the name of a user, or None to refuse: it returned a"
+    assert [record.getMessage() for record in records] == [f"{text} {kind}"] * 2
+
+
+class Odd:
+    """An identity that cannot be compared, or whose hash is known but once."""
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.hashed = 0
+
+    def __hash__(self) -> int:
+        self.hashed += 1
+        if self.fault == "hash" or (self.fault == "second hash" and self.hashed > 1):
+            raise RuntimeError("no hash")
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        if self.fault == "eq":
+            raise RuntimeError("not comparable")
+        return self is other
+
+
+@pytest.mark.parametrize("fault", ["eq", "hash", "second hash"])
+def test_an_odd_identity_does_not_fail_outside_of_its_request(acp: ModuleType, fault: str) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp), authorize=lambda scope: Odd(fault)) as server:
+            first, second = Client(server.app), Client(server.app)
+            statuses = []
+            for client in (first, second):
+                answer = await client.post(request_of(0, "initialize", INITIALIZE))
+                client.key = answer.headers.get("acp-connection-id", "0" * 32)
+                statuses += [answer.status, (await client.delete()).status]
+            expected = {"eq": [200, 500, 500, 404], "hash": [500] * 4, "second hash": [200, 404, 200, 404]}
+            assert statuses == expected[fault]
+
+    with acp_log(logging.INFO) as records:
+        run(main())
+    assert len(records) == {"eq": 2, "hash": 4, "second hash": 0}[fault]
 
 
 # --- The identity within the agent ------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ def test_a_get_that_takes_over_a_stream_keeps_the_session(acp: ModuleType) -> No
     run(main())
 
 
-@pytest.mark.parametrize("name", ["ü", "a\nb", "\x7f"])
+@pytest.mark.parametrize("name", ["ü", "a\nb", "\x7f", " a", "a  "])
 def test_a_session_that_no_header_can_name(acp: ModuleType, name: str) -> None:
     async def main() -> None:
         async with Server.of(acp, agent_for(acp)) as server:

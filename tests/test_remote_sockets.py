@@ -10,8 +10,10 @@ import pytest
 
 from acpgen.ir.model import Role
 from tests.remote_support import (
+    EVENTS,
     HOST,
     INITIALIZE,
+    JSON,
     NEW_SESSION,
     Answer,
     Client,
@@ -266,3 +268,30 @@ def test_a_server_that_fails_to_send_ends_the_connection(acp: ModuleType) -> Non
     with acp_log() as records:
         run(main())
     assert "Traceback" not in texts(records)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("the response is complete"), KeyError(1), OSError("broken pipe")])
+def test_nothing_that_send_raises_leaves_the_application(acp: ModuleType, error: Exception) -> None:
+    async def main() -> None:
+        async with Server.of(acp, agent_for(acp)) as server:
+            client = Client(server.app)
+            await client.initialize()
+
+            async def send(event: Any) -> None:
+                raise error
+
+            methods = {"GET": [EVENTS], "POST": [JSON], "DELETE": [], "PUT": []}
+            for method, headers in methods.items():
+                incoming = asyncio.Queue[Any]()
+                incoming.put_nowait({"type": "http.request", "body": b'{"jsonrpc": "2.0", "method": "_x"}'})
+                scope = client.scope("http", [*headers, *client.ids()], method=method)
+                await server.app(scope, incoming.get, send)
+            for path in ("/acp", "/elsewhere"):
+                incoming = asyncio.Queue[Any]()
+                incoming.put_nowait({"type": "websocket.connect"})
+                extensions = {"websocket.http.response": {}}
+                await server.app(client.scope("websocket", [], path=path, extensions=extensions), incoming.get, send)
+
+    with acp_log() as records:
+        run(main())
+    assert texts(records) == ""

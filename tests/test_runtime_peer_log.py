@@ -1,10 +1,12 @@
-"""What the peer does wrong: one line each in the log, not too many of them, and not too many answers."""
+"""The log of what peers cause: one line for each mistake, not too many of them, and no control characters."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -179,11 +181,10 @@ def test_a_flood_of_junk_draws_few_lines_and_answers(packages: Packages, line: b
 
     with acp_log(logging.INFO) as records:
         asyncio.run(asyncio.wait_for(main(), 600))
-    assert 1 < len(records) <= 200
+    assert 10 <= len(records) <= 200
     assert len(answers) < 110
     assert [answer["id"] for answer in answers[-3:]] == [1, None, "last"]
-    left_out = [record.args[0] for record in records if "left out" in record.msg]
-    assert sum(left_out) + len(records) - len(left_out) == JUNK + 1
+    assert "more of this kind are left out" in records[9].getMessage()
 
 
 def test_requests_are_always_answered(packages: Packages) -> None:
@@ -201,7 +202,7 @@ def test_requests_are_always_answered(packages: Packages) -> None:
 
 
 def test_a_flood_of_notifications_that_do_not_fit(packages: Packages) -> None:
-    """Neither does it write a traceback for each, nor lose the line that says how many there were."""
+    """It writes no traceback for each, and the log says that there were more."""
     acp = packages(V1)
 
     async def main() -> None:
@@ -217,27 +218,124 @@ def test_a_flood_of_notifications_that_do_not_fit(packages: Packages) -> None:
     assert "left out" in texts(records)
 
 
-def test_the_quota_is_by_time(packages: Packages) -> None:
-    """Once it is over, lines are logged again, and the first of them says how many were left out."""
+def test_the_limit_is_by_time(packages: Packages) -> None:
+    """The last record says that more are left out, and the next one how many were. Each `acp_log` is another time."""
     acp = packages(V1)
-    now = 1000.0
+    noted: list[list[str]] = []
 
     async def main() -> None:
-        nonlocal now
-        loop = asyncio.get_running_loop()
-        log = __import__(f"{acp.__name__}.tasks", fromlist=["PeerLog"]).PeerLog()
-        loop.time = lambda: now  # type: ignore[method-assign]
-        for _ in range(25):
-            log.warn("it said %s", "a")
-        log.warn("another %s", "b")
-        now += 100
-        log.warn("it said %s", "c")
-        del loop.time
+        async with raw_peer(acp, client_of(acp, ext_method=echo)) as peer:
+            for count in (25, 1, 12):
+                with acp_log(logging.INFO) as records:
+                    for _ in range(count):
+                        await peer.send_line(b"junk")
+                    await peer.ping()
+                noted.append([record.getMessage() for record in records])
 
-    with acp_log() as records:
-        asyncio.run(main())
-    messages = [record.getMessage() for record in records]
-    assert messages[:10] == ["it said a"] * 10
-    assert messages[10] == "another b"
-    assert messages[11] == "left out 15 lines that begin: it said"
-    assert messages[12:] == ["it said c"]
+    run(main())
+    junk = noted[0][1]
+    more = f"{junk} (more of this kind are left out for 30 seconds)"
+    before = f"{junk} (15 records of this kind were left out before)"
+    assert noted[0][1:] == [*[junk] * 8, more]  # the first record may tell of another test
+    assert noted[1:] == [[before], [*[junk] * 9, more]]
+
+
+def test_the_limit_is_by_kind(packages: Packages) -> None:
+    """A flood of one kind hides neither another mistake nor a handler that fails elsewhere."""
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> Any:
+        if method == "_often":
+            raise ValueError("often")
+        if method == "_once":
+            raise ValueError("once")
+
+    async def main() -> None:
+        async with raw_peer(acp, client_of(acp, ext_method=ext_method)) as peer:
+            for number in range(50):
+                await peer.request(number, "_often")
+            await peer.request("last", "_once")
+            await peer.send_line(b"junk")
+            await peer.send({"jsonrpc": "2.0", "id": {}, "method": "_a"})
+            while (await peer.receive())["id"] != "last":
+                pass
+            await peer.ping()
+
+    with acp_log(logging.INFO) as records:
+        run(main())
+    shown = [record.getMessage() for record in records]
+    assert len(shown) == 13
+    assert [text for text in shown if "often" in text] == shown[:10]
+    assert "the handler of '_once' failed: once" in shown
+
+
+# --- Tracebacks -------------------------------------------------------------------------------------------------------
+
+
+def fail_after(text: str) -> None:
+    try:
+        raise KeyError(text)
+    except KeyError as error:
+        raise ValueError(text) from error
+
+
+def fail_while(text: str) -> None:
+    try:
+        raise KeyError(text)
+    except KeyError:
+        raise ValueError(text)  # noqa: B904
+
+
+def fail_with_note(text: str) -> None:
+    error = ValueError(text)
+    error.add_note(text)
+    raise error
+
+
+def fail_together(text: str) -> None:
+    try:
+        fail_after(text)
+    except ValueError as error:
+        raise ExceptionGroup(text, [error, KeyError(text)]) from None  # noqa: F821
+
+
+def fail_to_parse(text: str) -> None:
+    compile(text, "<string>", "exec")
+
+
+NEW = sys.version_info >= (3, 11)
+FAILING = [fail_after, fail_while, fail_to_parse, *([fail_with_note, fail_together] if NEW else [])]
+
+
+@pytest.mark.parametrize("fail", FAILING)
+@pytest.mark.parametrize("kind", ["request", "notification"])
+def test_text_of_the_peer_in_a_traceback(packages: Packages, kind: str, fail: Callable[[str], None]) -> None:
+    """It is neither a line of its own, nor does it act on a terminal. The lines of the handler are there."""
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> None:
+        fail(params["text"])
+
+    async def main() -> None:
+        handlers = {"ext_method": ext_method, "ext_notification": ext_method}
+        async with raw_peer(acp, client_of(acp, **handlers)) as peer:
+            params = {"text": FORGED}
+            await (peer.request(1, "_fail", params) if kind == "request" else peer.notify("_fail", params))
+            await peer.ping()
+
+    with acp_log(logging.INFO) as records:
+        run(main())
+    text = texts(records)
+    lines = text.split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert not [line for line in lines if line.lstrip(" |").startswith(("ERROR all is lost", "y"))]
+    assert len(text) < 12_000
+    assert f'File "{__file__}", line' in text
+    assert 'fail(params["text"])' in text
+    if fail is not fail_to_parse:
+        assert "ValueError: x\\nERROR all is lost\\x1b[2J" in text
+    if fail in (fail_after, fail_while, fail_together):
+        assert "raise KeyError(text)" in text
+        assert text.index("raise KeyError(text)") < text.index("raise ValueError(text)")
+    if fail is fail_together:
+        assert "ExceptionGroup: x\\nERROR" in text

@@ -97,7 +97,7 @@ async def _open_our_agent(setup: Setup, stage: Stage) -> AsyncGenerator[Pair, No
     app = asgi.asgi_app(
         factories if setup.of_two else puppet.factory,
         path=PATH,
-        allow_http1=setup.transport != "http2",
+        require_http2=setup.transport == "http2",
         limits=limits,
         options=puppet.options(stage.acp),
     )

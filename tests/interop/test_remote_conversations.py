@@ -183,7 +183,7 @@ def test_a_url_says_how_to_connect(theatre: Theatre, setup: Setup) -> None:
 
 @pytest.mark.parametrize("setup", OVER_HTTP2, ids=str)
 def test_our_server_over_http_2_alone(theatre: Theatre, setup: Setup) -> None:
-    """Without `allow_http1`; the SDKs speak HTTP/2 without TLS only when they are given a client that does."""
+    """With `require_http2`; the SDKs speak HTTP/2 without TLS only when they are given a client that does."""
     test_initialize(theatre, setup)
     test_a_whole_turn(theatre, setup)
     test_cancel_in_the_middle_of_a_prompt(theatre, setup)

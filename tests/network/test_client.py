@@ -91,7 +91,7 @@ def test_what_comes_late_for_a_closed_session_opens_no_stream() -> None:
     play(run())
 
 
-@pytest.mark.parametrize("name", ["séance", "a\nb", "\U0001f600"])
+@pytest.mark.parametrize("name", ["séance", "a\nb", "\U0001f600", " a", "a "])
 def test_a_session_id_that_no_header_can_hold_works(name: str, transport: str) -> None:
     async def run() -> None:
         async with served() as (_, port):

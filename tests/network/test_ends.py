@@ -104,7 +104,7 @@ class Lifespan:
     def __init__(self) -> None:
         self.notes = Notes()
         acp, asgi = remote_package(), remote_module("asgi")
-        self.app = asgi.asgi_app(counting_agent(acp, self.notes), hosts=["*"], allow_http1=True)
+        self.app = asgi.asgi_app(counting_agent(acp, self.notes), hosts=["*"])
 
     async def post(self, body: bytes) -> int:
         """The status of the response to a first request."""
