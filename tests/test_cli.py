@@ -324,8 +324,19 @@ def test_an_edited_file_is_built_again(folder: Folder) -> None:
     folder.build()
     before, edited = tree(folder.path / "out"), folder.path / "out" / "types.py"
     edited.write_text(edited.read_text() + "# mine\n")
-    assert folder.build().code == 0
+    ran = folder.build()
+    assert ran.code == 0
+    assert "warning: out/types.py was edited after the last build, and is overwritten [edited-file]" in ran.stderr
     assert tree(folder.path / "out") == before
+
+
+def test_an_edited_file_that_is_no_longer_generated_is_deleted_with_a_warning(folder: Folder) -> None:
+    folder.build()
+    edited = folder.path / "out" / "agent.py"
+    edited.write_text(edited.read_text() + "# mine\n")
+    ran = folder.build("plain.json", "--role", "client")
+    assert "warning: out/agent.py was edited after the last build, and is deleted [edited-file]" in ran.stderr
+    assert not edited.exists()
 
 
 def test_a_changed_schema_updates_only_what_it_changes(folder: Folder) -> None:
