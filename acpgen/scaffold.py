@@ -38,11 +38,12 @@ _TAKEN = {*sys.stdlib_module_names, *dir(builtins), "src", "tests"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A new project. Its name is that of `folder`; `role` and `sources` decide its vendored code."""
+    """A new project. Its name is that of `folder`; `role`, `sources` and `remote` decide its vendored code."""
 
     folder: Path
     role: Role
     sources: tuple[SchemaChoice, ...]
+    remote: bool = False
 
     @property
     def name(self) -> str:
@@ -88,7 +89,8 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
     _check_empty(project.folder)
     roles = (project.role,)
     types = Options(open=is_open_by_default(roles))
-    options = BuildOptions(sources=project.sources, roles=roles, out=project.folder / vendored, types=types)
+    out = project.folder / vendored
+    options = BuildOptions(sources=project.sources, roles=roles, out=out, types=types, remote=project.remote)
     built = build(options, full=True)
     assert built.plan is not None  # a full build always has one
     files = dict(project_files(project))
@@ -147,16 +149,25 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
 def configuration(project: Project) -> str:
     """The text of `[tool.acpgen]` in the project: the options of its vendored code."""
     protocols = [each.protocol for each in project.sources]
+    releases = {each.protocol: each.release for each in project.sources if each.release}
     extensions = project.sources[0].extensions
     settings: dict[str, object] = {"out": project.vendored, "role": project.role.value}
     if protocols != [DEFAULT_PROTOCOL]:
         settings["protocol"] = protocols[0] if len(protocols) == 1 else protocols
+    if releases:
+        settings["release"] = releases if len(protocols) > 1 else releases[protocols[0]]
     if extensions:
         settings["extensions"] = [_from_within(project, extension) for extension in extensions]
-    # the JSON of a string, a number or an array is TOML, too, if DEL is escaped
-    return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()).replace(
-        "\x7f", "\\u007f"
-    )
+    if project.remote:
+        settings["remote"] = True
+    return "\n".join(f"{key} = {_toml(value)}" for key, value in settings.items())
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_toml(each)}' for key, each in value.items())} }}"
+    # other JSON is TOML, too, if DEL is escaped
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _from_within(project: Project, extension: str) -> str:

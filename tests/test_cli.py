@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ import acpgen
 from acpgen.diagnostics import input_error
 from tests.command_line import Outcome, run_acpgen, tree
 from tests.golden_cases import RUNTIME
-from tests.support import schema_of
+from tests.support import REPOSITORY, schema_of
 
 PLAIN = schema_of(
     Thing={"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
@@ -259,6 +260,33 @@ def test_where_nothing_changed_nothing_is_imported_that_compiles(folder: Folder)
     assert ran.stderr.endswith("imported: nothing\n")
 
 
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what builds a package in this checkout."""
+    for name in ("acpgen", "templates", "schema"):
+        shutil.copytree(REPOSITORY / name, tmp_path / "checkout" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "checkout"
+
+
+def test_another_state_of_acpgen_builds_again(checkout: Path, folder: Folder) -> None:
+    def build() -> str:
+        command = [sys.executable, "-m", "acpgen", "build", "--schema", "plain.json", "--out", "out", "--verbose"]
+        variables = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONUTF8": "1"}
+        ran = subprocess.run(command, cwd=folder.path, env=variables, capture_output=True, text=True, check=True)
+        return ran.stderr
+
+    build()
+    template, module = checkout / "templates/runtime/tasks.py", checkout / "acpgen/emit/errors.py"
+    for path in (template, module):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # as git does in a checkout on Windows
+    assert "compose" not in build()
+    template.write_bytes(template.read_bytes() + b"# changed\n")
+    assert "update out/tasks.py" in build()
+    assert "compose" not in build()
+    module.write_bytes(module.read_bytes() + b"# changed\n")
+    assert "compose" in build()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -296,8 +324,19 @@ def test_an_edited_file_is_built_again(folder: Folder) -> None:
     folder.build()
     before, edited = tree(folder.path / "out"), folder.path / "out" / "types.py"
     edited.write_text(edited.read_text() + "# mine\n")
-    assert folder.build().code == 0
+    ran = folder.build()
+    assert ran.code == 0
+    assert "warning: out/types.py was edited after the last build, and is overwritten [edited-file]" in ran.stderr
     assert tree(folder.path / "out") == before
+
+
+def test_an_edited_file_that_is_no_longer_generated_is_deleted_with_a_warning(folder: Folder) -> None:
+    folder.build()
+    edited = folder.path / "out" / "agent.py"
+    edited.write_text(edited.read_text() + "# mine\n")
+    ran = folder.build("plain.json", "--role", "client")
+    assert "warning: out/agent.py was edited after the last build, and is deleted [edited-file]" in ran.stderr
+    assert not edited.exists()
 
 
 def test_a_changed_schema_updates_only_what_it_changes(folder: Folder) -> None:

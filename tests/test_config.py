@@ -10,7 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from acpgen.config.keys import KEYS
-from tests.command_line import run_acpgen
+from acpgen.schema.bundled import find_release
+from tests.command_line import run_acpgen, tree
 from tests.project_support import Project, negotiating_schema, ping_schema, read_toml
 
 ONE = 'out = "src/acp"\nschema = "schema.json"\n'
@@ -209,6 +210,27 @@ def test_config_is_a_table_for_people(tmp_path: Path) -> None:
         "output",
         "client",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "origin"),
+    [
+        ("", find_release(1).name, "default"),
+        ("protocol = 2\n", find_release(2).name, "default"),
+        ('release = "0.10.8"\n', "0.10.8", "pyproject.toml:5"),
+        ("protocol = [1, 2]\n", {"1": find_release(1).name, "2": find_release(2).name}, "default"),
+        (
+            'protocol = [1, 2]\nrelease = { 1 = "0.10.8" }\n',
+            {"1": "0.10.8", "2": find_release(2).name},
+            "pyproject.toml:6, default",
+        ),
+        ('schema = "schema.json"\n', None, "default"),
+        ("protocol = 7\n", None, "default"),
+    ],
+)
+def test_the_release_in_effect_is_shown(project: Project, text: str, release: object, origin: str) -> None:
+    project.config(f'{text}out = "src/acp"\n')
+    assert settings(project)["release"] == (release, origin)
 
 
 # --- Several protocols ------------------------------------------------------------------------------------------------
@@ -446,6 +468,37 @@ def test_the_folder_of_the_project_is_no_folder_for_a_package(project: Project) 
     assert ran.code == 2
     assert "[folder-refused]" in ran.stderr
     assert "pyproject.toml" in ran.stderr
+
+
+@pytest.mark.parametrize("others", ["main.py", "tool/__init__.py"])
+def test_a_folder_with_other_python_code_is_no_folder_for_a_package(tmp_path: Path, others: str) -> None:
+    folder = tmp_path / "work"
+    (folder / others).parent.mkdir(parents=True)
+    (folder / others).write_text("print('mine')\n", encoding="utf-8")
+    before = tree(folder)
+    ran = run_acpgen("build", "--out", ".", cwd=folder)
+    assert ran.code == 2
+    assert f"error: the output folder . has the Python code {others}, which would import modules of the" in ran.stderr
+    assert "[folder-refused]\n  hint: give the package a folder of its own" in ran.stderr
+    assert tree(folder) == before
+
+
+def test_a_module_of_ones_own_in_a_package_is_left_alone(project: Project) -> None:
+    project.good("build")
+    mine = project.path / "src/acp/mine.py"
+    mine.touch()
+    (project.path / "src/acp/types.py").unlink()
+    project.good("build")
+    assert mine.exists()
+
+
+def test_the_rest_of_a_first_build_that_was_killed_is_completed(project: Project) -> None:
+    project.good("build")
+    before = tree(project.path)
+    for name in ("__init__.py", "acpgen.lock"):
+        (project.path / "src/acp" / name).unlink()
+    project.good("build")
+    assert tree(project.path) == before
 
 
 def test_nothing_is_written_while_one_output_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

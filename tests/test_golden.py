@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 import shutil
 import sys
 from functools import cache
@@ -47,6 +48,8 @@ def accept(request: pytest.FixtureRequest) -> bool:
 )
 def test_generated_packages_are_what_acpgen_builds(name: str, tmp_path: Path, *, accept: bool) -> None:
     found = tree(build_package(tmp_path / name, *builds()[name]))
+    # each change of acpgen has another digest: it would be a change of every package here
+    found[LOCK_NAME] = re.sub(rb'  "acpgen_sha256": .*\n', b"", found[LOCK_NAME])
     if accept:
         replace_tree(GENERATED / name, found)
     check_golden(tree(GENERATED / name), found, test=f"tests/test_golden.py::{_here(name)}")

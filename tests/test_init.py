@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import itertools
 import json
 import os
 import re
@@ -22,10 +23,11 @@ import acpgen.scaffold
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Role
 from acpgen.scaffold import Project, project_files
+from acpgen.schema.bundled import Release, find_release, list_releases
 from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen, tree
 from tests.project_support import read_toml
-from tests.support import REPOSITORY
+from tests.support import REPOSITORY, fitting_fragments
 from tests.test_no_special_cases import ALLOWED, name_pattern
 
 ROLES, PROTOCOLS = ("agent", "client"), (1, 2)
@@ -226,6 +228,8 @@ def test_a_name_or_folder_that_cannot_be_is_refused(tmp_path: Path, name: str, m
         (("--protocol", "3"), "error: no schema of protocol 3 is bundled [unknown-protocol]"),
         (("--extension", "nosuch"), "error: no extension 'nosuch' for protocol 1"),
         (("--role", "both"), "both"),
+        (("--release", "nosuch"), "error: no release 'nosuch' of protocol 1 is bundled [unknown-release]"),
+        (("--release", "2=2026-11-02"), "is for protocol 2, which is not built"),
         (("--extension", "./broken.json"), "broken.json"),
     ],
 )
@@ -266,9 +270,44 @@ def test_nothing_is_left_of_a_project_that_failed(
 @EACH_PROJECT
 @pytest.mark.parametrize("role", ROLES)
 def test_the_tests_of_the_project_pass(projects: Projects, role: str, protocols: tuple[int, ...]) -> None:
+    check_own_tests(projects(role, *protocols))
+
+
+def variants() -> Iterator[Any]:
+    """Projects by role, the release of each protocol, and whether they are for remote connections and extensions."""
+    for role, protocols in itertools.product(ROLES, ((1,), (2,), BOTH)):
+        newest = tuple(find_release(protocol) for protocol in protocols)
+        older = [(release, *newest[1:]) for release in list_releases() if release.protocol == protocols[0]][:-1]
+        yield pytest.param(role, newest, True, marks=pytest.mark.full)
+        for releases in older:
+            is_sample = (role, protocols) == ("agent", (1,))
+            yield pytest.param(role, releases, False, marks=[] if is_sample else pytest.mark.full)
+            if protocols != BOTH:  # an older error object cannot be that of both
+                yield pytest.param(role, releases, True, marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize(("role", "releases", "is_whole"), list(variants()))
+def test_the_tests_of_the_project_pass_with_each_release(
+    tmp_path: Path, role: str, releases: tuple[Release, ...], *, is_whole: bool
+) -> None:
+    options = [f"--{key}={value}" for each in releases for key, value in choice(each).items()]
+    if is_whole:
+        extensions = sorted({spec.partition("@")[0] for each in releases for spec in fitting_fragments(each)})
+        options += ["--remote", *(f"--extension={name}" for name in extensions)]
+    ran = run_acpgen("init", tmp_path / "my-project", "--role", role, *options, cwd=tmp_path)
+    assert ran.code == 0, ran.stderr
+    assert run_acpgen("build", "--dry-run", cwd=tmp_path / "my-project").stdout == ""
+    check_own_tests(tmp_path / "my-project")
+
+
+def choice(release: Release) -> dict[str, object]:
+    return {"protocol": release.protocol, "release": f"{release.protocol}={release.name}"}
+
+
+def check_own_tests(project: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "unittest"],
-        cwd=projects(role, *protocols),
+        cwd=project,
         env={**environment(), "PYTHONPATH": ""},
         capture_output=True,
         text=True,

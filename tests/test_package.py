@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import acpgen
+from tests.command_line import build_package, tree
 from tests.documents import blocks, play, section, who_commits
 from tests.project_support import Project
 from tests.support import REPOSITORY, require
@@ -159,6 +160,10 @@ def test_a_second_build_changes_nothing(used: Path, programs: Path) -> None:
     command = "acpgen build --role agent --out demo --dry-run"
     assert run(command, used, path=programs) == ""
     assert run(f"{command} --full", used, path=programs) == ""
+
+
+def test_the_wheel_and_the_checkout_build_the_same_bytes(used: Path, tmp_path: Path) -> None:
+    assert tree(used / "demo") == tree(build_package(tmp_path / "demo", "--role", "agent"))
 
 
 # --- The hook for pre-commit -------------------------------------------------------------------------------------

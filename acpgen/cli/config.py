@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +12,10 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_json, print_table
+from acpgen.diagnostics import InputError
 
 if TYPE_CHECKING:
-    from acpgen.config.settings import Output
+    from acpgen.config.settings import Output, Setting
 
 COLUMNS = ("output", "key", "value", "from")
 
@@ -45,9 +49,28 @@ def config_command(
 
 
 def _rows(output: Output) -> list[list[str]]:
-    return [
-        [output.name or "-", setting.key, _shown(setting.value), setting.origin] for setting in output.settings.values()
-    ]
+    return [[output.name or "-", setting.key, _shown(setting.value), setting.origin] for setting in _in_effect(output)]
+
+
+def _in_effect(output: Output) -> Iterator[Setting]:
+    """The settings, with the name of the newest release where it is the default."""
+    for setting in output.settings.values():
+        yield _with_newest(setting, output) if setting.key == "release" else setting
+
+
+def _with_newest(release: Setting, output: Output) -> Setting:
+    from acpgen.schema.bundled import newest_release
+
+    if isinstance(release.value, str):
+        return release
+    found: dict[int, str] = {}
+    with suppress(InputError):  # the settings are shown, even if a build refuses them
+        bundled = [each.protocol for each in output.sources if each.schema is None]
+        found = {known.protocol: known.name for known in map(newest_release, bundled) if known is not None}
+    if release.value is not None:
+        origin = release.origin if release.value.keys() >= found.keys() else f"{release.origin}, default"
+        return replace(release, value={**found, **release.value}, origin=origin)
+    return replace(release, value=found if len(found) > 1 else next(iter(found.values()), None))
 
 
 def _shown(value: Any) -> str:
@@ -79,6 +102,6 @@ def _as_json(output: Output) -> dict[str, object]:
                 "value": _plain(setting.value),
                 "from": setting.origin,
             }
-            for setting in output.settings.values()
+            for setting in _in_effect(output)
         },
     }

@@ -10,7 +10,7 @@ import typer
 
 from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
-from acpgen.config import DEFAULT_PROTOCOL, SchemaChoice
+from acpgen.config.settings import sources_in_effect
 from acpgen.ir.options import Role
 from acpgen.text import printable
 
@@ -25,7 +25,9 @@ def init_command(
     ],
     role: Annotated[Role, typer.Option("--role", help="What you write: an agent or a client.")] = Role.AGENT,
     protocol: parameters.Protocol = None,
+    release: parameters.Release = None,
     extension: parameters.Extension = None,
+    remote: Annotated[bool, parameters.option("remote")] = False,
 ) -> None:
     """Write a new project that runs: a package with the vendored code, tests, and instructions.
 
@@ -41,9 +43,8 @@ def init_command(
     from acpgen.output import apply
     from acpgen.scaffold import Project, plan_project
 
-    protocols = sorted(set(protocol or [DEFAULT_PROTOCOL]))
-    sources = tuple(SchemaChoice(protocol=each, extensions=tuple(extension or ())) for each in protocols)
-    plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources))
+    sources = sources_in_effect(None, parameters.given_sources(protocol, release, None, extension))
+    plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources, remote=remote))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)
     if sys.stderr.isatty():

@@ -72,6 +72,21 @@ def check_folder(folder: StrPath) -> Path:
     )
 
 
+def check_apart(folder: StrPath) -> None:
+    """Raise `InputError` if the output folder has Python code of the user, and is not a package.
+
+    Then it is where Python looks for modules, and the package's `types.py` would hide that of the standard library.
+    """
+    root = Path(folder)
+    if (root / "__init__.py").exists():  # a generated one, or a file in the way
+        return
+    for path in sorted([*root.glob("*.py"), *root.glob("*/__init__.py")]):
+        if not path.read_bytes().startswith(MARKER.encode()):  # otherwise a build was killed
+            message = f"the output folder {root.as_posix()} has the Python code {path.relative_to(root).as_posix()}"
+            hidden = "which would import modules of the package in place of those of the standard library"
+            raise input_error("folder-refused", f"{message}, {hidden}", hint=_OTHER_FOLDER)
+
+
 def _obstacle(folder: Path, existing: Path) -> str:
     """The name of the file in the way: as a part of the path that the user wrote, if it is one."""
     named = nearest_existing(folder)

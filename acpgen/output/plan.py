@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from acpgen.diagnostics import Diagnostic, InputError, Report, Severity
-from acpgen.output.checks import check_files, check_folder
+from acpgen.output.checks import check_apart, check_files, check_folder
 from acpgen.output.manifest import HTML_MARKER, MARKER, read_manifest, render_manifest
 from acpgen.output.paths import (
     LOCK_NAME,
@@ -20,7 +20,7 @@ from acpgen.output.paths import (
     shown,
     unreadable,
 )
-from acpgen.text import with_plain_ends
+from acpgen.text import digest, with_plain_ends
 
 
 class Kind(Enum):
@@ -48,7 +48,7 @@ class Plan:
     changes: tuple[Change, ...]
     files: Mapping[str, str]
     notes: tuple[Diagnostic, ...] = ()
-    """Warnings that stop nothing: stale files that are kept."""
+    """Warnings that stop nothing: stale files that are kept, and edited files that are lost."""
     problems: tuple[Diagnostic, ...] = ()
     """Errors in the folder. A plan that has any cannot be applied."""
 
@@ -84,6 +84,11 @@ def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object
     generate. Only `apply` refuses a folder that is not writable: `check` must work on a read-only disk.
     """
     check_files(files)
+    check_folder(folder)
+    try:
+        check_apart(folder)
+    except OSError as error:
+        raise unreadable(folder, error) from error
     package = dict(sorted(files.items()))
     package[LOCK_NAME] = render_manifest(head, files, names)
     return compare(folder, package)
@@ -96,13 +101,14 @@ def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:
     """
     root = check_folder(folder)
     report = Report()
-    recorded: Collection[str] = ()
+    recorded: Mapping[str, str] = {}
     with report.collecting():
         old = read_manifest(folder)
-        recorded = old.files if old else ()
+        recorded = old.files if old else {}
     try:
         changes = _new_changes(root, package, recorded=recorded, folder=folder, report=report)
         stale = _stale_changes(root, package, recorded=recorded, folder=folder, report=report)
+        report.add(*_edited([*changes, *stale], root, recorded=recorded, folder=folder))
     except OSError as error:
         raise unreadable(folder, error) from error
     return Plan(
@@ -142,6 +148,24 @@ def _kind(old: bytes | None, new: bytes) -> Kind:
     if old is None:
         return Kind.CREATE
     return Kind.KEEP if with_plain_ends(old) == new else Kind.UPDATE
+
+
+def _edited(
+    changes: Iterable[Change], root: Path, *, recorded: Mapping[str, str], folder: StrPath
+) -> Iterator[Diagnostic]:
+    """A warning for each file that was edited since the last build, and is lost."""
+    for change in changes:
+        if change.kind not in (Kind.UPDATE, Kind.DELETE) or change.path not in recorded:
+            continue
+        data = read_below(root, change.path)
+        if data is not None and digest(data) != recorded[change.path]:
+            verb = "deleted" if change.kind is Kind.DELETE else "overwritten"
+            yield Diagnostic(
+                code="edited-file",
+                severity=Severity.WARNING,
+                message=f"{shown(folder, change.path)} was edited after the last build, and is {verb}",
+                hint="keep your own code outside of the package, and exclude the package from formatters",
+            )
 
 
 def has_marker(data: bytes) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import acpgen
 from acpgen.config import BuildOptions, SchemaChoice
 from acpgen.diagnostics import Diagnostic, InputError, Severity, input_error
 from acpgen.schema.bundled import Release, find_release, is_bare, is_path, known_facts, locate_fragment, newest_release
+from acpgen.schema.data import data_folder
 from acpgen.schema.document import read_bytes, read_document
 from acpgen.text import cut, digest
 
@@ -185,6 +188,7 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
     remote = {"remote": True} if options.remote else {}  # absent, as in the manifests of older versions
     return {
         "acpgen": acpgen.__version__,
+        "acpgen_sha256": _own_digest(),
         **(heads[0] if len(heads) == 1 else {"protocols": heads}),
         "options": {
             "roles": [role.value for role in options.roles],
@@ -195,6 +199,26 @@ def manifest_head(inputs: Sequence[Inputs], options: BuildOptions) -> Mapping[st
             **renames,
         },
     }
+
+
+@cache
+def _own_digest() -> str:
+    """The digest of acpgen's modules and templates, which change more often than its version.
+
+    It is the same in a checkout and in a wheel, where the data are below the package.
+    """
+    package, data = Path(acpgen.__file__).parent, data_folder()
+    parts = {"acpgen": package, "templates": data / "templates", "helpers": data / "schema" / "helpers"}
+    found: dict[str, str] = {}
+    for part, top in parts.items():
+        for folder, below, names in os.walk(top):
+            below[:] = [name for name in below if Path(folder, name) != data]
+            for path in (Path(folder, name) for name in names if name.endswith(_SOURCES)):
+                found[f"{part}/{path.relative_to(top).as_posix()}"] = digest(path.read_bytes())
+    return digest(json.dumps(found, sort_keys=True).encode())
+
+
+_SOURCES = (".py", ".jinja", ".jinja2")
 
 
 def _head(inputs: Inputs, *, remote: bool) -> dict[str, object]:

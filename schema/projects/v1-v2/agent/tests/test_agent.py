@@ -102,7 +102,7 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
 
         async def stop() -> None:
             await ours.close()
-            await agent
+            await asyncio.wait_for(agent, timeout=30)
 
         self.addAsyncCleanup(stop)
         editor = Editor(ours)

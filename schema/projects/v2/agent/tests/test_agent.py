@@ -78,7 +78,7 @@ class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
 
         async def stop() -> None:
             await ours.close()
-            await agent
+            await asyncio.wait_for(agent, timeout=30)
 
         self.addAsyncCleanup(stop)
         editor = Editor(ours)
