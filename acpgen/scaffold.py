@@ -87,7 +87,7 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
     vendored = project.vendored
     _check_empty(project.folder)
     roles = (project.role,)
-    types = Options(open=is_open_by_default(roles))
+    types = Options.for_roles(roles, open=is_open_by_default(roles))
     options = BuildOptions(sources=project.sources, roles=roles, out=project.folder / vendored, types=types)
     built = build(options, full=True)
     assert built.plan is not None  # a full build always has one
