@@ -88,7 +88,7 @@ def plan_project(project: Project) -> tuple[Plan, tuple[Diagnostic, ...]]:
     vendored = project.vendored
     _check_empty(project.folder)
     roles = (project.role,)
-    types = Options(open=is_open_by_default(roles))
+    types = Options.for_roles(roles, open=is_open_by_default(roles))
     out = project.folder / vendored
     options = BuildOptions(sources=project.sources, roles=roles, out=out, types=types, remote=project.remote)
     built = build(options, full=True)

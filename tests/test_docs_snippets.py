@@ -235,6 +235,7 @@ def test_the_names_that_replace_those_of_the_sdk_exist(played: Played) -> None:
         *("self", "spawned", "meta"),  # variables, and an attribute
     }
     assert len(names) > 40
-    code = "import my_acp as m, my_acp.helpers as h; print(*{*dir(m), *dir(h), *dir(m.Agent), *dir(m.Client)})"
+    modules = "my_acp as a, my_acp.helpers as h, my_editor_acp as c, my_editor_acp.helpers as i"
+    code = f"import {modules}; print(*{{*dir(a), *dir(h), *dir(c), *dir(i), *dir(a.Agent), *dir(c.Client)}})"
     ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
     assert names - set(ran.stdout.split()) == set()

@@ -160,7 +160,7 @@ def test_the_least_values_of_every_type_can_be_read(tmp_path: Path) -> None:
     request = root["$defs"]["InitializeRequest"]
     types = {
         "text": {"type": "string", "minLength": 2},
-        "whole": {"type": "integer", "minimum": 3},
+        "whole": {"type": "integer", "minimum": 2.5},
         "below": {"type": "integer", "maximum": -4},
         "part": {"type": "number", "minimum": 0.5},
         "yes": {"type": "boolean"},

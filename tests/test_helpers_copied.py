@@ -79,6 +79,16 @@ def test_a_helper_is_left_out_if_the_schema_lacks_a_name(tmp_path: Path) -> None
     subprocess.run([sys.executable, "-c", "import acp.helpers"], cwd=tmp_path, check=True)
 
 
+@pytest.mark.parametrize("role", ["agent", "client", "both"])
+def test_a_new_protocol_has_the_helpers_that_need_no_other(tmp_path: Path, role: str) -> None:
+    """A protocol that acpgen does not know is data, like the others."""
+    schema = data_folder() / "schema/v1/2026-11-02/schema.json"
+    notes = build(tmp_path, "--schema", str(schema), "--protocol", "3", "--role", role)
+    assert {"content", "permissions"} <= helpers(tmp_path / "acp/helpers")
+    assert ("for this protocol there is no helper call_messages, notification [" in notes) is (role != "client")
+    subprocess.run([sys.executable, "-c", "import acp.helpers"], cwd=tmp_path, check=True)
+
+
 def test_a_schema_of_another_kind_has_no_helpers(tmp_path: Path) -> None:
     (tmp_path / "own.json").write_text(json.dumps(schema_of(Thing={"type": "string"})), encoding="utf-8")
     build(tmp_path, "--schema", "own.json")

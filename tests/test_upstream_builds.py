@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
+from acpgen.config.keys import is_open_by_default
 from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.ir.model import (
     Alias,
@@ -28,6 +29,7 @@ from acpgen.ir.model import (
     MapOf,
     Model,
     Nullable,
+    Options,
     Role,
     Struct,
     TaggedUnion,
@@ -116,12 +118,14 @@ def test_builds_and_imports(name: str, tmp_path: Path) -> None:
         assert_every_class_round_trips(package, compiled(path)[0])
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if "2026-11-02" in name or "0.4.9" in name])
+@EVERY
 @pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
 def test_builds_and_imports_for_one_role(name: str, role: Role, tmp_path: Path) -> None:
+    """With the default options: a package for clients is open."""
     path = schema(name)
     names = {Role.AGENT: {"Agent", "RemoteClient"}, Role.CLIENT: {"Client", "RemoteAgent"}}
-    with imported(package_files(sources(path), (role,)), tmp_path / f"{role.value}_{identifier(name)}") as package:
+    files = package_files(sources(path), (role,), Options.for_roles((role,), open=is_open_by_default((role,))))
+    with imported(files, tmp_path / f"{role.value}_{identifier(name)}") as package:
         assert names[role] <= set(package.__all__)
         assert names[role.peer].isdisjoint(package.__all__)
         handled = {method.wire for method in compiled(path)[0].methods if role in method.handlers}

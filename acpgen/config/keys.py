@@ -143,7 +143,7 @@ _KEYS = (
     Key(
         name="role",
         kind=ValueKind.CHOICE,
-        help="What you write: an agent, a client, or both.",
+        help="What you write: an agent, a client, or both (for tests and proxies).",
         default=RoleChoice.AGENT.value,
         choices=tuple(choice.value for choice in RoleChoice),
     ),

@@ -12,7 +12,7 @@ from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, RoleChoice, Sch
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
-from acpgen.ir.options import Options
+from acpgen.ir.options import Options, Role
 from acpgen.schema.bundled import is_path
 from acpgen.text import did_you_mean
 
@@ -68,7 +68,8 @@ class Output:
     @property
     def types(self) -> Options:
         """The options for the types."""
-        return Options(open=self["open"], keep_unknown=self["keep-unknown"])
+        roles = RoleChoice(self["role"]).roles
+        return Options.for_roles(roles, open=self["open"], keep_unknown=self["keep-unknown"])
 
     @property
     def options(self) -> BuildOptions:
@@ -157,8 +158,11 @@ def types_in_effect(config: ConfigFile | None, given: Mapping[str, Any], name: s
     """The options for the types, of the same outputs. Raises `InputError` as `sources_in_effect` does."""
     outputs = _selected_outputs(config, given, name)
     found = {output.types for output in outputs}
-    if len(found) > 1:  # the default differs between roles, so it does not count
-        found = {replace(each.types, open=each["open"] and not each.is_default("open")) for each in outputs}
+    if len(found) > 1:  # the default differs between roles, so it does not count; nor does what a role receives
+        found = {
+            replace(each.types, open=each["open"] and not each.is_default("open"), receivers=tuple(Role))
+            for each in outputs
+        }
     return _only(found, "choices of `open` or `keep-unknown`", config)
 
 

@@ -246,7 +246,7 @@ class Acceptance:
         """
         given, given_by_other = dict(one.arguments), dict(other.arguments)
         own, others = (_defaults(model, each.name) for model, each in ((self.sender, one), (self.reader, other)))
-        for name in dict.fromkeys((*own, *others)):
+        for name in dict.fromkeys((*own, *others, *given, *given_by_other)):
             mine, theirs = given.get(name, own.get(name)), given_by_other.get(name, others.get(name))
             if mine is None or theirs is None:
                 if name in given or name in given_by_other:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from acpgen.emit.condition_tests import test
 from acpgen.emit.fields import (
+    READERS,
     TYPES,
     NamedReader,
     Properties,
@@ -104,7 +105,7 @@ class AliasCodec(DefinitionCodec):
 
 
 class EnumCodec(DefinitionCodec):
-    """A closed enum: a table of its constants."""
+    """A closed enum, or an opened one that reports unknown values: a table of its constants."""
 
     template = "codec/enum.jinja"
     definition: Enum
@@ -119,6 +120,13 @@ class EnumCodec(DefinitionCodec):
         """The statement that makes the table."""
         values = [literal(member.value) for member in self.definition.members]
         return enclosed(f"{self.table}: Final[dict[Any, {self.hint}]] = constants(", values, ")", indent=0)
+
+    @property
+    def read(self) -> Code:
+        """The decode expression of `raw`."""
+        if self.definition.open:
+            return Code(f"open_choice(raw, {self.table}, {READERS[self.definition.primitive]})")
+        return Code(f"choice(raw, {self.table})")
 
 
 class StructCodec(DefinitionCodec):
@@ -141,6 +149,11 @@ class StructCodec(DefinitionCodec):
         known = [literal(field.wire) for field in self.definition.fields]
         test = f" if name not in {{{', '.join(known)}}}" if known else ""
         return Code(f"{{name: item for name, item in data.items(){test}}}")
+
+    @property
+    def result(self) -> Code:
+        """The expression of the result; the class of a tag that only an opened union admits is reported."""
+        return Code("opened(result)" if self.definition.name in self._reading.watched else "result")
 
     @property
     def rejects(self) -> Code | None:

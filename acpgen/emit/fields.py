@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from acpgen.emit.source import Code, hint, identifier, literal, value
 from acpgen.ir import names
@@ -32,16 +33,18 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Value,
 )
+from acpgen.ir.opened import watched
 from acpgen.ir.order import members
 from acpgen.ir.relations import resolved
 
-_READERS = {
+READERS = {
     Primitive.STRING: "string",
     Primitive.INTEGER: "integer",
     Primitive.NUMBER: "number",
     Primitive.BOOLEAN: "boolean",
     Primitive.NULL: "null",
 }
+"""The decoders of primitives."""
 TYPES = "types."
 """The prefix for names of `types.py` in the other generated modules."""
 
@@ -76,6 +79,11 @@ class Reading:
     def __init__(self, model: Model) -> None:
         self.model = model
 
+    @cached_property
+    def watched(self) -> frozenset[str]:
+        """The opened definitions whose decoders report values that the schema does not list."""
+        return watched(self.model)
+
     def read(self, expression: TypeExpr, source: str) -> Code:
         """The expression that decodes `source`."""
         match self.resolved(expression):
@@ -86,7 +94,7 @@ class Reading:
             case Const(only):
                 return Code(f"constant({source}, {literal(only)})")
             case Choice(open=True, primitive=primitive):
-                return Code(f"{_READERS[primitive]}({source})")
+                return Code(f"{READERS[primitive]}({source})")
             case Choice(values=values):
                 return Code(f"choice({source}, constants({', '.join(map(literal, values))}))")
             case ListOf(item=item, min_items=0):
@@ -101,8 +109,8 @@ class Reading:
                 return Code(f"nullable({source}, {self.reader(inner)})")
             case Ref(name):
                 definition = self.model.by_name[name]
-                if isinstance(definition, Enum) and definition.open:  # one call less
-                    return Code(f"{_READERS[definition.primitive]}({source})")
+                if isinstance(definition, Enum) and definition.open and name not in self.watched:  # one call less
+                    return Code(f"{READERS[definition.primitive]}({source})")
                 return Code(f"{decoder(name)}({source})")
 
     def reader(self, expression: TypeExpr) -> Code:
@@ -138,7 +146,7 @@ class Reading:
 
 
 def _read_scalar(scalar: Scalar, source: str) -> Code:
-    read = _READERS[scalar.primitive]
+    read = READERS[scalar.primitive]
     if scalar.primitive is Primitive.STRING and scalar.min_length:
         return Code(f"long_string({source}, {scalar.min_length})")
     if (scalar.minimum, scalar.maximum) != (None, None) and scalar.primitive in (Primitive.INTEGER, Primitive.NUMBER):

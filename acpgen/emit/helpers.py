@@ -7,18 +7,22 @@ of one role. acpgen reads their imports, and copies a helper if the package has 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from acpgen.emit.runtime import HEADER
+from acpgen.emit.source import LINE_LENGTH
 from acpgen.ir.options import Role
 from acpgen.schema.data import data_folder
 
 FOLDER = "helpers"
 """The subpackage that holds the helpers."""
 
+_IMPORTED_TWICE = re.compile(r"from (\.+\w+) import ([\w, ]+)\nfrom \1 import (\([\w\s,]+\)|[\w, ]+)")
+"""Two imports from one module: where `known` is `types`, its names belong to the import after it."""
 _PACKAGE_LEVEL = 2
 """The number of dots in an import from the package, as helpers write it: they lie in a subpackage."""
 
@@ -39,7 +43,10 @@ class _Helper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Helpers:
-    """The helpers of a version: text and public names by module, and the missing names of those that are left out."""
+    """The helpers of a version: text and public names by module, and the missing names of those that are left out.
+
+    Among the missing names, a helper starts with a dot.
+    """
 
     texts: Mapping[str, str]
     exports: Mapping[str, list[str]]
@@ -50,9 +57,10 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     """The helpers for a protocol and `roles` that a package with `exports` can have.
 
     `exports` has the names by module, relative to the folder of the version (".types", "..errors"). A helper that
-    imports a module of the runtime is not `left_out` if the package has no runtime: it is not for this package.
+    imports a module of the runtime is not `left_out` if the package has no runtime: it is not for this package. Without
+    a module `known`, the enumerations of `types` are the same.
     """
-    modules = {module.lstrip("."): module for module in exports}
+    modules = {"known": ".types", **{module.lstrip("."): module for module in exports}}
     found = _read(protocol, roles)
     kept: dict[str, _Helper] = {}
     left_out: dict[str, list[str]] = {}
@@ -60,8 +68,10 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
         wanted = _wanted(helper, found)
         if not {module for module, _ in wanted} <= modules.keys():
             continue
-        if missing := sorted(each for module, each in wanted if each not in exports[modules[module]]):
-            left_out[name] = missing
+        missing = [each for module, each in wanted if each not in exports[modules[module]]]
+        missing += [f".{each}" for each in _needed(helper, found) - found.keys()]
+        if missing:
+            left_out[name] = sorted(missing)
         else:
             kept[name] = helper
     used = {name for helper in kept.values() for name in helper.helpers}
@@ -75,7 +85,13 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
 
 def _wanted(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[tuple[str, str]]:
     """The modules and names that a helper imports from the package, by itself or by another helper."""
-    return helper.imports.union(*(_wanted(helpers[name], helpers) for name in helper.helpers))
+    return helper.imports.union(*(_wanted(helpers[name], helpers) for name in helper.helpers & helpers.keys()))
+
+
+def _needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
+    """The helpers that a helper imports from, by itself or by another helper."""
+    inner = (_needed(helpers[name], helpers) for name in helper.helpers & helpers.keys())
+    return helper.helpers.union(*inner)
 
 
 def _at_level(helper: _Helper, modules: Mapping[str, str]) -> str:
@@ -83,7 +99,14 @@ def _at_level(helper: _Helper, modules: Mapping[str, str]) -> str:
     lines = helper.text.split("\n")
     for number, module in helper.lines.items():
         lines[number] = lines[number].replace(f"..{module}", f".{modules[module]}", 1)
-    return "\n".join(lines)
+    return _IMPORTED_TWICE.sub(_import_once, "\n".join(lines))
+
+
+def _import_once(found: re.Match[str]) -> str:
+    module, *listed = found.groups()
+    names = sorted({name for each in listed for name in re.findall(r"\w+", each)})
+    line = f"from {module} import {', '.join(names)}"
+    return line if len(line) <= LINE_LENGTH else f"from {module} import (\n    {{}},\n)".format(",\n    ".join(names))
 
 
 @cache

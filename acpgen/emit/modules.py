@@ -13,9 +13,10 @@ from acpgen.emit.codec import codec_view
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import copied, make_environment
-from acpgen.emit.source import Code, docstring, identifier, listed
-from acpgen.emit.types import render_types
-from acpgen.ir.model import Model, Role
+from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
+from acpgen.emit.types import alias_target, render_types
+from acpgen.ir.model import Enum, Model, Role
+from acpgen.ir.opened import as_written
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
@@ -30,6 +31,7 @@ def version_modules(model: Model, roles: tuple[Role, ...], *, up: Literal[".", "
         "codec.py": _codec(environment, model),
         "methods.py": _methods(environment, model),
         **{f"{role.value}.py": _role(environment, RoleView(role, model)) for role in roles},
+        **({"known.py": _known(environment, model)} if known_exports(model) else {}),
     }
 
 
@@ -42,6 +44,32 @@ def version_exports(model: Model, roles: tuple[Role, ...]) -> dict[str, list[str
         ".methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"],
         ".types": [definition.name for definition in model.definitions],
     }
+
+
+def known_exports(model: Model) -> dict[str, list[str]]:
+    """The names in the module of enumerations as the schema writes them; a package that opens none lacks the module.
+
+    The package does not import them: they have the names of `types`.
+    """
+    enums = [each for each in model.definitions if isinstance(each, Enum)]
+    return {".known": [each.name for each in enums]} if any(each.opened for each in enums) else {}
+
+
+def _known(environment: Environment, model: Model) -> str:
+    """Users annotate with these what they send, so that a type checker finds a typing error."""
+    enums = [each for each in model.definitions if isinstance(each, Enum)]
+    text = "Annotate with them what you send: those of `types` accept what later releases may send, too."
+    return environment.get_template("known.py.jinja").render(
+        module_doc=docstring(f"The enumerations as the schema writes them.\n\n{text}", 0),
+        types=listed(identifier(each.name) for each in sorted(enums, key=lambda each: each.name) if not each.opened),
+        exported=enclosed("__all__ = [", sorted(literal(each.name) for each in enums), "]", indent=0),
+        enums=[_closed(each) for each in enums if each.opened],
+    )
+
+
+def _closed(enum: Enum) -> Code:
+    (choice,) = alias_target(as_written(enum))
+    return Code(f"{identifier(enum.name)}: TypeAlias = {hint(choice)}")
 
 
 def _role(environment: Environment, view: RoleView) -> str:

@@ -16,7 +16,7 @@ from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.aliases import usable
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
-from acpgen.emit.modules import origin_text, version_exports, version_modules
+from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
 from acpgen.emit.session_rules import merged_sessions
 from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
@@ -115,12 +115,19 @@ def _helper_files(environment: Environment, helpers: Helpers, path: str) -> dict
 
 
 def _note_left_out(folder: str, left_out: Mapping[str, list[str]]) -> list[Diagnostic]:
-    missing = sorted({name for names in left_out.values() for name in names})
-    named = ", ".join(missing[:_MOST_NAMED]) + (
-        f" and {len(missing) - _MOST_NAMED} more" if missing[_MOST_NAMED:] else ""
-    )
-    message = f"{folder} is without {', '.join(left_out)}: the schema has no {named}"
+    missing = {name for names in left_out.values() for name in names}
+    lacks = {
+        "the schema has no ": sorted(name for name in missing if not name.startswith(".")),
+        "for this protocol there is no helper ": sorted(name[1:] for name in missing if name.startswith(".")),
+    }
+    reasons = ", and ".join(reason + _named(names) for reason, names in lacks.items() if names)
+    message = f"{folder} is without {', '.join(left_out)}: {reasons}"
     return [Diagnostic(code="helper-left-out", severity=Severity.NOTE, message=message)] if left_out else []
+
+
+def _named(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _folders(
@@ -144,7 +151,7 @@ def _folders(
                 models=models,
                 modules=modules,
                 exports=exports,
-                helpers=copy_helpers(models[0].protocol, roles, exports),
+                helpers=copy_helpers(models[0].protocol, roles, exports | known_exports(models[0])),
             )
         ]
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
@@ -162,7 +169,7 @@ def _version_folder(model: Model, roles: tuple[Role, ...], root: _Folder, errors
         models=[model],
         modules=version_modules(model, roles, up=".."),
         exports=exports,
-        helpers=copy_helpers(model.protocol, roles, above | exports),
+        helpers=copy_helpers(model.protocol, roles, above | exports | known_exports(model)),
     )
 
 

@@ -10,7 +10,7 @@ from acpgen.diagnostics import Report
 from acpgen.ir import names
 from acpgen.ir.model import Definition, Enum, Options, Struct, TaggedUnion, UntaggedUnion
 from acpgen.ir.objects import Definitions
-from acpgen.schema.walk import definition_pointer
+from acpgen.schema.walk import definition_at, definition_pointer
 
 MAX_SYNTHESISED = 5000
 """The largest number of types in addition to the definitions; published schemas have a hundred."""
@@ -25,7 +25,10 @@ _TEXT = 200
 
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """The state of one lowering. `lowered` grows in the order in which definitions are finished."""
+    """The state of one lowering. `lowered` grows in the order in which definitions are finished.
+
+    The definitions in `closed` are not opened, even if the options say so.
+    """
 
     definitions: Definitions
     report: Report
@@ -33,6 +36,7 @@ class Context:
     options: Options
     lowered: dict[str, Definition] = field(default_factory=dict)
     raw_defaults: dict[tuple[str, str], Any] = field(default_factory=dict)
+    closed: frozenset[str] = frozenset()
     _size: int = field(default=0, init=False)
 
     def define(self, definition: Definition) -> None:
@@ -74,6 +78,10 @@ class Context:
                 hint="a property counts in each class that inherits it; each value of a default counts",
             )
             self.report.raise_errors()
+
+    def opens(self, pointer: str) -> bool:
+        """True if the enum or union at `pointer` accepts what the schema does not list."""
+        return self.options.open and definition_at(pointer) not in self.closed
 
     def class_name(self, definition: str) -> str:
         """The Python name of the schema definition `definition`; an error if there is none."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from acpgen.ir.context import Context
 from acpgen.ir.model import (
+    EXTRA_FIELD,
     Alias,
     AnyJson,
     Candidate,
@@ -31,6 +32,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Value,
 )
+from acpgen.ir.opened import as_written
 from acpgen.schema.document import join
 
 
@@ -106,15 +108,15 @@ class _Reader:
                 return self._defined(self._context.lowered[name], raw)
 
     def _defined(self, definition: Definition, raw: Any) -> Value:
-        match definition:
+        match as_written(definition):  # a default of the schema fits what the schema lists
             case Alias(type=expression):
                 return self.value(expression, raw)
             case Enum(members=members, open=is_open):
                 return _member(raw, tuple(member.value for member in members), is_open=is_open)
-            case Struct():
-                return self._construct(definition, raw)
-            case TaggedUnion():
-                return self._tagged(definition, raw)
+            case Struct() as struct:
+                return self._construct(struct, raw)
+            case TaggedUnion() as union:
+                return self._tagged(union, raw)
             case UntaggedUnion(members=candidates):
                 return self._first(tuple(candidate.type for candidate in candidates), raw)
 
@@ -128,7 +130,9 @@ class _Reader:
                     arguments.append((field.name, value))
             elif field.required:
                 raise _MisfitError(f"it lacks {field.wire!r}, which {struct.name} requires")
-        if members:
+        if members and struct.keeps_extra:
+            arguments.append((EXTRA_FIELD, _plain(members)))
+        elif members:
             raise _MisfitError(f"{struct.name} has no property {next(iter(members))!r}")
         return Construct(struct.name, tuple(arguments))
 

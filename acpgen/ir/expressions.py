@@ -99,7 +99,7 @@ class Expressions:
         constants = tuple(dict.fromkeys(values))
         if len(constants) == 1:
             return Const(constants[0])
-        return Choice(primitive=_PRIMITIVES[kinds.pop()], values=constants, open=self._context.options.open)
+        return Choice(primitive=_PRIMITIVES[kinds.pop()], values=constants, open=False)
 
     def _union(self, node: dict[str, Any], key: str, pointer: str, name: str) -> TypeExpr:
         members = [(join(pointer, key, index), member) for index, member in enumerate(node[key])]
@@ -123,7 +123,7 @@ class Expressions:
     def choice_of(self, members: list[Any]) -> Choice | None:
         """The enum that the members of a union form: constants, and at most one free scalar of their type."""
         values: list[str | int] = []
-        is_open, kinds = self._context.options.open, set()
+        is_open, kinds = False, set()
         for member in members:
             if not isinstance(member, dict) or referenced_definition(member) or "allOf" in member:
                 return None

@@ -12,7 +12,7 @@ from acpgen.ir.context import Context
 from acpgen.ir.defaults import fill_defaults
 from acpgen.ir.expressions import Expressions
 from acpgen.ir.jsonrpc import lower_envelope, lower_errors
-from acpgen.ir.methods import lower_methods
+from acpgen.ir.methods import lower_methods, only_sent
 from acpgen.ir.model import (
     EXTRA_FIELD,
     Alias,
@@ -43,6 +43,8 @@ def lower(composed: Composed, options: Options, report: Report) -> Model:
     context = Context(
         definitions=Definitions(composed.root["$defs"]), report=report, origin=composed.origin, options=options
     )
+    if options.open:
+        context.closed = only_sent(context.definitions, options.receivers)
     lowering = _Lowering(context)
     for name in context.definitions.nodes:
         if name not in context.definitions.envelopes and name not in context.definitions.absorbed:
@@ -101,18 +103,35 @@ class _Lowering:
 
     def _scalar_like(self, node: Any, pointer: str, name: str) -> Definition:
         doc = description(node)
-        origin = self._context.origin(pointer)
         for key in ("oneOf", "anyOf"):
             if isinstance(node, dict) and key in node:
                 if (choice := self._expressions.choice_of(node[key])) is not None:
-                    return _enum(name, choice, node[key], doc=doc, pointer=pointer, origin=origin)
+                    return self._enum(name, choice, node[key], doc=doc, pointer=pointer)
                 return lower_values(self._context, name, node, pointer=pointer, read=self._expressions.read)
         if isinstance(node, dict) and "enum" in node:
             listed = self._expressions.enumeration(node, pointer)
             if isinstance(listed, Choice) and None not in node["enum"]:
-                return _enum(name, listed, [], doc=doc, pointer=pointer, origin=origin)
+                return self._enum(name, listed, [], doc=doc, pointer=pointer)
         expression = self._expressions.read(node, pointer, name + "Value")
-        return Alias(name=name, type=expression, doc=doc, pointer=pointer, origin=origin)
+        return Alias(name=name, type=expression, doc=doc, pointer=pointer, origin=self._context.origin(pointer))
+
+    def _enum(self, name: str, choice: Choice, nodes: list[Any], *, doc: str, pointer: str) -> Enum:
+        described = {node["const"]: node for node in nodes if "const" in node}
+        nodes = [described.get(value, {}) for value in choice.values]
+        is_opened = not choice.open and self._context.opens(pointer)
+        return Enum(
+            name=name,
+            primitive=choice.primitive,
+            members=tuple(
+                EnumMember(value=value, title=node.get("title"), doc=description(node))
+                for value, node in zip(choice.values, nodes, strict=True)
+            ),
+            open=choice.open or is_opened,
+            opened=is_opened,
+            doc=doc,
+            pointer=pointer,
+            origin=self._context.origin(pointer),
+        )
 
     def _object(self, name: str, shape: Shape, pointer: str) -> None:
         """Lower an object shape to a class, or to a union of classes if it has branches."""
@@ -235,20 +254,3 @@ class _Lowering:
                     f"the property {field.wire!r} maps to `{EXTRA_FIELD}`, which holds unknown properties",
                     at=field.pointer,
                 )
-
-
-def _enum(name: str, choice: Choice, nodes: list[Any], *, doc: str, pointer: str, origin: str) -> Enum:
-    described = {node["const"]: node for node in nodes if "const" in node}
-    nodes = [described.get(value, {}) for value in choice.values]
-    return Enum(
-        name=name,
-        primitive=choice.primitive,
-        members=tuple(
-            EnumMember(value=value, title=node.get("title"), doc=description(node))
-            for value, node in zip(choice.values, nodes, strict=True)
-        ),
-        open=choice.open,
-        doc=doc,
-        pointer=pointer,
-        origin=origin,
-    )

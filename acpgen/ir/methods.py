@@ -9,6 +9,7 @@ from typing import Any
 from acpgen.ir import names
 from acpgen.ir.context import Context
 from acpgen.ir.model import AnyJson, Method, MethodKind, Model, Ref, Role, TypeExpr
+from acpgen.ir.objects import Definitions
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer, description, own_references, references, walk
@@ -59,6 +60,18 @@ HANDLERS: Mapping[str, tuple[Role, ...]] = {
 
 _PARTS = ("Request", "Response", "Notification")
 _MOST_NAMES = 10
+
+
+def only_sent(definitions: Definitions, receivers: tuple[Role, ...]) -> frozenset[str]:
+    """The definitions of the schema that messages carry, but none of those that `receivers` receive."""
+    received, sent = set[str](), set[str]()
+    for name, node in definitions.nodes.items():
+        if name in definitions.envelopes or not isinstance(node, dict) or "x-method" not in node:
+            continue
+        for handler in HANDLERS.get(str(node.get("x-side")), ()):
+            receiver = handler.peer if name.endswith("Response") else handler
+            (received if receiver in receivers else sent).add(name)
+    return definitions.reachable(sent) - definitions.reachable(received)
 
 
 @dataclass(slots=True)

@@ -216,11 +216,15 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherVariant:
-    """The member of a tagged union for all tags but the `excluded` ones, or for no tag."""
+    """The member of a tagged union for all tags but the `excluded` ones, or for no tag.
+
+    The schema has no such member if it is `opened`: it follows from the option `open`.
+    """
 
     target: str
     excluded: tuple[str, ...]
     doc: str
+    opened: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,11 +277,15 @@ class EnumMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enum(Named):
-    """Named constants; an open enum accepts all other values of the primitive, too."""
+    """Named constants; an open enum accepts all other values of the primitive, too.
+
+    The schema is closed there if it is `opened`: that follows from the option `open`.
+    """
 
     primitive: Primitive
     members: tuple[EnumMember, ...]
     open: bool
+    opened: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from acpgen.ir import names
 from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer, own_references, referenced_definition, references, walk
 
@@ -158,6 +159,22 @@ class Definitions:
             name
             for name in payloads
             if uses[name] == 1 and self.is_object(self.nodes[name]) and "x-method" not in self.nodes[name]
+        )
+
+    def reachable(self, start: Iterable[str]) -> frozenset[str]:
+        """The definitions in `start`, and all that these refer to."""
+        found, todo = set[str](), list(start)
+        while todo:
+            if (name := todo.pop()) not in found:
+                found.add(name)
+                todo += references(self.nodes[name])
+        return frozenset(found)
+
+    @cached_property
+    def class_names(self) -> frozenset[str]:
+        """The Python names of the definitions with a type of their own."""
+        return frozenset(
+            names.class_name(name) for name in self.nodes if name not in self.envelopes and name not in self.absorbed
         )
 
     def base_of(self, owners: tuple[str, ...]) -> str | None:

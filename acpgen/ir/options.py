@@ -22,9 +22,15 @@ class Role(Enum):
 class Options:
     """Options for types.
 
-    `open` makes closed unions accept unknown tags, and closed enums unknown values. `keep_unknown` gives every class
-    the attribute `extra`.
+    `open` makes closed unions accept unknown tags, and closed enums unknown values, in what one of `receivers` may
+    receive: what these only send stays closed. `keep_unknown` gives every class the attribute `extra`.
     """
 
     open: bool = False
+    receivers: tuple[Role, ...] = tuple(Role)
     keep_unknown: bool = False
+
+    @classmethod
+    def for_roles(cls, roles: tuple[Role, ...], *, open: bool, keep_unknown: bool = False) -> Options:  # noqa: A002
+        """The options of a package for `roles`."""
+        return cls(open=open, receivers=roles if open else tuple(Role), keep_unknown=keep_unknown)

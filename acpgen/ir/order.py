@@ -72,6 +72,14 @@ def untagged(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
     return tuple(each.type for each in candidates)
 
 
+def parts(definition: Definition) -> Iterator[str]:
+    """The names of the definitions that `definition` refers to."""
+    yield from needs(definition)
+    if isinstance(definition, Struct):
+        for field in definition.fields:
+            yield from references(field.type)
+
+
 def references(expression: TypeExpr) -> Iterator[str]:
     """The names of the definitions in `expression`."""
     match expression:

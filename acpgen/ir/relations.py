@@ -54,10 +54,14 @@ def _choice(enum: Enum) -> Choice:
 
 
 class Coverage:
-    """Relations between types. A reference to a type that is not among `definitions` stands for itself only."""
+    """Relations between types. A reference to a type that is not among `definitions` stands for itself only.
 
-    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+    With `named_only`, objects have no properties but those that their types name.
+    """
+
+    def __init__(self, definitions: Mapping[str, Definition], *, named_only: bool = False) -> None:
         self._definitions = definitions
+        self._named_only = named_only
         # memoised: the number of paths is exponential
         self._covers: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
         self._disjoint: dict[tuple[TypeExpr, TypeExpr, int], bool] = {}
@@ -126,7 +130,9 @@ class Coverage:
             return False
         if wide.leniency.default_on_error or isinstance(self.resolve(wide.type), AnyJson):
             return True
-        return narrow is not None and self.covers(wide.type, narrow.type, depth - 1)
+        if narrow is None:
+            return self._named_only
+        return self.covers(wide.type, narrow.type, depth - 1)
 
     def disjoint(self, one: TypeExpr, other: TypeExpr, depth: int = _DEPTH) -> bool:
         """True if certainly no value is of both types."""

@@ -7,7 +7,7 @@ and those of its payload end up in one class, named after the union and the tag 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,9 +114,10 @@ class _ObjectUnion:
         rest = [reading for reading in readings if tag not in reading.constants]
         other = next((reading for reading in rest if reading.is_free_string(tag)), None)
         variants = tuple(self._variant(each, each.constants[tag]) for each in readings if tag in each.constants)
-        fallbacks = [self._other(each, tag) if each is other else self._candidate(each) for each in rest]
-        if other is None and self.context.options.open:
-            fallbacks.append(self._opened(tag, variants))
+        name = self._name_of_other((each for each in readings if each is not other), tag)
+        fallbacks = [self._other(each, tag, name) if each is other else self._candidate(each) for each in rest]
+        if other is None and self.context.opens(self.pointer):
+            fallbacks.append(self._opened(tag, variants, name))
         return TaggedUnion(
             name=self.name,
             tag=tag,
@@ -151,16 +152,32 @@ class _ObjectUnion:
         self.define(name, self.around + reading.shape, reading.member.pointer)
         return name
 
-    def _other(self, reading: _Reading, tag: str) -> OtherVariant:
-        """The member for other tags."""
+    def _name_of_other(self, readings: Iterable[_Reading], tag: str) -> str:
+        """The name of the member for other tags; another of `readings`, or a definition, keeps its own."""
+        definitions = self.context.definitions
+        members = {
+            (
+                self.name + names.pascal(each.constants[tag])
+                if tag in each.constants
+                else _inline_name(self.name, each.member, definitions)
+            )
+            for each in readings
+        }
+        name, taken = self.name + OTHER_SUFFIX, members | definitions.class_names
+        while name in taken:
+            name += OTHER_SUFFIX
+        return name
+
+    def _other(self, reading: _Reading, tag: str, name: str) -> OtherVariant:
+        """The member for other tags that the schema has."""
         excluded: list[str] = []
         for exclusion in reading.shape.exclusions:
             found = condition(exclusion.node, exclusion.pointer, self.context.report)
             excluded += excluded_values(found, tag) or ()
-        doc = description(reading.member.node)
-        return self._other_variant(reading.shape, tuple(excluded), reading.member.pointer, doc)
+        self._define_other(name, reading.shape, reading.member.pointer)
+        return OtherVariant(target=name, excluded=tuple(excluded), doc=description(reading.member.node))
 
-    def _opened(self, tag: str, variants: tuple[Variant, ...]) -> OtherVariant:
+    def _opened(self, tag: str, variants: tuple[Variant, ...], name: str) -> OtherVariant:
         """The member for other tags that the option `open` adds."""
         doc = f"A member of `{self.name}` with a tag that this package does not know; all its properties are kept."
         node = {"type": "string", "description": "The unknown tag."}
@@ -169,12 +186,11 @@ class _ObjectUnion:
         known = [{"properties": {tag: {"const": value}}, "required": [tag]} for value in excluded]
         exclusion = Subschema({"anyOf": known}, self.pointer)
         shape = Shape(properties=(found,), exclusions=(exclusion,), docs=(doc,), required=frozenset({tag}))
-        return self._other_variant(shape, excluded, self.pointer, doc)
+        self._define_other(name, shape, self.pointer)
+        return OtherVariant(target=name, excluded=excluded, doc=doc, opened=True)
 
-    def _other_variant(self, shape: Shape, excluded: tuple[str, ...], pointer: str, doc: str) -> OtherVariant:
-        name = self.name + OTHER_SUFFIX
+    def _define_other(self, name: str, shape: Shape, pointer: str) -> None:
         self.define(name, replace(self.around + shape, open=True), pointer)
-        return OtherVariant(target=name, excluded=excluded, doc=doc)
 
 
 def _tag(readings: list[_Reading]) -> str | None:

@@ -32,6 +32,7 @@ from acpgen.ir.model import (
     TypeExpr,
     UntaggedUnion,
 )
+from acpgen.ir.opened import as_written
 from acpgen.ir.order import members
 from acpgen.ir.relations import Coverage
 from acpgen.schema.compose import Composed
@@ -58,7 +59,8 @@ def check_model(model: Model, report: Report) -> None:
     _check_names(model, report)
     _check_gates(model, report)
     _check_readings(model, report)
-    coverage = Coverage(model.by_name)
+    # as the schema writes them, and without properties that it does not name: they are left out in any case
+    coverage = Coverage({each.name: as_written(each) for each in model.definitions}, named_only=True)
     for definition in model.definitions:
         match definition:
             case definition if _is_too_wide(definition, report):

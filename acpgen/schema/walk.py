@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from acpgen.schema.document import join
+from acpgen.schema.document import join, split
 
 MAPS_OF_SCHEMAS = ("$defs", "properties")
 LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf")
@@ -75,6 +75,11 @@ def methods_of(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def definition_pointer(name: str) -> str:
     """The JSON pointer of the definition `name`."""
     return join("", "$defs", name)
+
+
+def definition_at(pointer: str) -> str:
+    """The name of the definition that `pointer`, a place below `$defs`, leads into."""
+    return split(pointer)[1]
 
 
 def schema_map(node: Any, key: str) -> Mapping[str, Any]:

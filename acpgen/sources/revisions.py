@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import acpgen
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.diagnostics import InputError, Report, input_error
-from acpgen.ir.model import Options
+from acpgen.ir.model import Options, Role
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
 from acpgen.pipeline import Loaded
@@ -328,6 +328,12 @@ def _parse_head(head: Mapping[str, Any], label: str) -> list[_Package]:
     if not (parts and all(isinstance(each["protocol"], int) for each in parts)):
         raise TypeError(parts)
     chosen = head.get("options", {})
+    roles = chosen.get("roles", [])
+    options = Options.for_roles(
+        tuple(role for role in Role if role.value in roles),
+        open=chosen.get("open") is True,
+        keep_unknown=chosen.get("keep_unknown") is True,
+    )
     return [
         _Package(
             label=label,
@@ -335,7 +341,7 @@ def _parse_head(head: Mapping[str, Any], label: str) -> list[_Package]:
             protocol=each["protocol"],
             schema=_input(each["schema"]),
             extensions=tuple(map(_input, each["extensions"])),
-            options=Options(open=chosen.get("open") is True, keep_unknown=chosen.get("keep_unknown") is True),
+            options=options,
             is_only=len(parts) == 1,
         )
         for each in parts

@@ -8,6 +8,7 @@ from typing import Final
 
 from .._base import UNSET
 from ..agent import RemoteClient
+from ..known import ToolCallStatus
 from ..types import (
     PermissionOption,
     RequestPermissionRequest,
@@ -15,7 +16,6 @@ from ..types import (
     SessionUpdateToolCall,
     SessionUpdateToolCallUpdate,
     ToolCallContent,
-    ToolCallStatus,
     ToolCallUpdate,
 )
 from .permissions import PermissionAnswer, permission_answer, permission_options

@@ -10,6 +10,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from ..agent import RemoteClient
+from ..known import ToolCallStatus
 from ..dispatch import ConnectionClosed
 from ..types import (
     PermissionOption,
@@ -20,7 +21,6 @@ from ..types import (
     SessionUpdateToolCallContentChunk,
     SessionUpdateToolCallUpdate,
     ToolCallContent,
-    ToolCallStatus,
     ToolCallUpdate,
 )
 from .permissions import PermissionAnswer, permission_answer, permission_options

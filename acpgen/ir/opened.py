@@ -1,0 +1,67 @@
+"""What the option `open` adds to a model, and where a value that only this admits must wait for other members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations, product
+
+from acpgen.ir.model import Candidate, Definition, Enum, Model, OtherVariant, Ref, TaggedUnion, TypeExpr, UntaggedUnion
+from acpgen.ir.order import parts, references
+from acpgen.ir.relations import Coverage
+
+
+def as_written(definition: Definition) -> Definition:
+    """The definition without what the option `open` adds to it."""
+    match definition:
+        case Enum(opened=True):
+            return replace(definition, open=False, opened=False)
+        case TaggedUnion(fallbacks=(*rest, OtherVariant(opened=True))):
+            return replace(definition, fallbacks=tuple(rest))
+        case _:
+            return definition
+
+
+def watched(model: Model) -> frozenset[str]:
+    """The opened enums, and classes for other tags, in members of unions that come before others for the same values.
+
+    What fits a member as the schema writes it goes there, so their decoders must report what the schema does not list.
+    """
+    opened = {name for each in model.definitions for name in _opened(each)}
+    if not opened:
+        return frozenset()
+    coverage, found = Coverage(model.by_name), set[str]()
+    for definition in model.definitions:
+        for earlier, later in _rivals(definition):
+            if not coverage.disjoint(earlier, later):
+                found |= opened & _within(earlier, model)
+    return frozenset(found)
+
+
+def _opened(definition: Definition) -> Iterator[str]:
+    match definition:
+        case Enum(name=name, opened=True):
+            yield name
+        case TaggedUnion(fallbacks=(*_, OtherVariant(target=target, opened=True))):
+            yield target
+
+
+def _rivals(definition: Definition) -> Iterator[tuple[TypeExpr, TypeExpr]]:
+    """The pairs of members that are tried one after the other, as the schema writes them."""
+    match as_written(definition):
+        case UntaggedUnion(members=candidates):
+            yield from combinations([each.type for each in candidates], 2)
+        case TaggedUnion(variants=variants, fallbacks=fallbacks):
+            rest = [each.type if isinstance(each, Candidate) else Ref(each.target) for each in fallbacks]
+            yield from product([Ref(each.target) for each in variants], rest)
+            yield from combinations(rest, 2)
+
+
+def _within(expression: TypeExpr, model: Model) -> frozenset[str]:
+    """The definitions in values of `expression`, at any depth."""
+    found, todo = set[str](), list(references(expression))
+    while todo:
+        if (name := todo.pop()) not in found:
+            found.add(name)
+            todo += parts(model.by_name[name])
+    return frozenset(found)
