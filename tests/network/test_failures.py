@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -18,6 +21,7 @@ from tests.network.load import TRANSPORTS, connecting, initialize, open_session,
 from tests.network.package import remote_module, remote_package
 from tests.network.relay import Relay, relaying
 from tests.runtime_support import run
+from tests.support import require
 
 INTERNALS = re.compile(
     r"Errno|_ssl\.c|Timeout\b|TaskGroup|frame|keepalive|attempts|handshake|Invalid input|cannot write"
@@ -161,6 +165,26 @@ def test_a_redirect_is_not_followed(way: str, status: int) -> None:
         assert [cookie.value for cookie in jar] == ["one"]  # which the first one has set
 
     run(main())
+
+
+NAMED = "import sys, pytest, websockets as w; assert w.__version__ == sys.argv[1]; sys.exit(pytest.main(sys.argv[2:]))"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", ["15.0", "16.0"])
+def test_older_versions_of_the_library_follow_no_redirect_either(version: str, tmp_path: Path) -> None:
+    """The first one that the documentation allows, and the last one that sends headers to another host."""
+
+    def python(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, env={**os.environ, **more}, check=False, capture_output=True, text=True)
+
+    installed = python("-m", "pip", "install", "--quiet", "--target", str(tmp_path), f"websockets=={version}")
+    require(installed.returncode == 0, f"websockets {version}: {installed.stderr}")
+    tests = f"{__file__}::{test_a_redirect_is_not_followed.__name__}"
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    ran = python("-c", NAMED, version, "-q", "-p", "no:cacheprovider", tests, PYTHONPATH=paths)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_a_url_that_is_none() -> None:
