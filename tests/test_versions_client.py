@@ -142,8 +142,11 @@ def test_one_request_has_the_params_of_all_versions(packages: Packages) -> None:
 def test_a_version_that_was_not_offered_ends_the_connection(packages: Packages, version: Any) -> None:
     acp = packages(V1, V2)
     result = {} if version == "absent" else {"protocolVersion": version}
-    with pytest.raises(acp.ConnectionClosed, match=r"the agent has chosen version .*; this side offered 1 and 2"):
+    with pytest.raises(
+        acp.ConnectionClosed, match=r"the agent has chosen version .*; this side offered 1 and 2"
+    ) as caught:
         talk(acp, {"result": result})
+    assert caught.value.is_permanent
 
 
 @pytest.mark.parametrize("result", [None, [], 5, "x"])

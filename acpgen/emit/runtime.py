@@ -79,7 +79,7 @@ _ROLES: Mapping[Role, Mapping[str, tuple[str, ...]]] = {
 
 _REMOTE: Mapping[Role, tuple[str, ...]] = {
     Role.AGENT: ("envelope", "streams", "routing", "streamable", "hosting", "asgi_http", "asgi"),
-    Role.CLIENT: ("envelope", "streams", "remote_post", "remote_http", "remote_socket", "remote"),
+    Role.CLIENT: ("envelope", "streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote"),
 }
 """The modules for HTTP and WebSocket. Nothing imports them, and they have no names in `__init__`."""
 

@@ -21,6 +21,7 @@ from http.cookiejar import CookieJar
 from acp_remote import (
     PROTOCOL_VERSION,
     Client,
+    ConnectionClosed,
     ContentBlockText,
     InitializeRequest,
     InitializeResponse,
@@ -81,4 +82,7 @@ def prompt_of(session_id: str, text: str) -> PromptRequest:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except ConnectionClosed as error:  # docs/remote.md has a client that connects again
+        sys.exit(str(error))

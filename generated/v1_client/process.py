@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import re
@@ -35,8 +36,11 @@ _GROUP_SECONDS: Final = 0.05
 _POLL_SECONDS: Final = 0.02
 _MAX_POLL_SECONDS: Final = 0.25
 
-_MESSAGE: Final = re.compile(rb'\s*(?:\[\s*)?\{\s*["}]')
-"""The start of a message: an object, or an array of objects. Any other line is text, and is not parsed."""
+_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "result", "error"})
+_MESSAGE: Final = re.compile(rb'\s*(?:\[\s*\{\s*["}]|\{\s*"(?:%s)")' % "|".join(_MEMBERS).encode())
+_OBJECT: Final = re.compile(rb'\s*\{\s*["}]')
+_MAX_LOG_LINE: Final = 2**16
+"""The most bytes of an object that is parsed to find out whether it is a message."""
 
 
 async def start_process(
@@ -172,7 +176,7 @@ class ProcessTransport:
                 continue
             if line is None:
                 return
-            if _MESSAGE.match(line):
+            if _is_message(line):
                 self._messages.append(line)
             else:
                 self._note_printed(line)
@@ -337,6 +341,23 @@ class ProcessTransport:
                 # the agent must not block if this text cannot be written
                 with contextlib.suppress(OSError, ValueError):
                     print(line, file=sys.stderr)
+
+
+def _is_message(line: bytes) -> bool:
+    """True for an array of objects, and for an object unless it is short and has no member of JSON-RPC.
+
+    Such an object is text, such as a line of a log, and so is any other line, which is not parsed.
+    """
+    if _MESSAGE.match(line):
+        return True
+    if not _OBJECT.match(line):
+        return False
+    if len(line) > _MAX_LOG_LINE:
+        return True
+    try:
+        return not _MEMBERS.isdisjoint(json.loads(line))
+    except (ValueError, RecursionError):
+        return True
 
 
 def _texts(lines: LineBuffer) -> Iterator[str]:

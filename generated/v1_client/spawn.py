@@ -112,8 +112,9 @@ def spawn_agent(
     written is still read, calls raise a `ConnectionClosed` with the exit code and the last lines, and the rest of the
     process group gets the same time to end. So a launcher has to wait for the agent that it starts.
 
-    A line on stdout that starts neither an object nor an array of objects is text: it is logged, and not answered.
-    Raises `OSError` if the process cannot be started.
+    A line on stdout that starts neither an object nor an array of objects is text: it is logged, and not answered. So
+    is a line of a structured log: an object of at most 64 KiB with neither `jsonrpc`, `id`, `method`, `result` nor
+    `error`. Raises `OSError` if the process cannot be started.
 
     Mappings for `factory` and `params` offer several versions of the protocol, as for `connect`.
     """

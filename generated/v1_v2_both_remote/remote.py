@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from .envelope import keep_objects
 from .options import ConnectionOptions
+from .remote_failures import address
 from .spawn import AgentConnection
 from .transport import Transport
 from .versions import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["connect_http", "connect_url", "connect_websocket"]
 
 _SILENCE_SECONDS: Final = 60.0
+_HTTP: Final = frozenset({"http", "https"})
+_SOCKET: Final = _HTTP | {"ws", "wss"}
 
 
 @overload
@@ -77,8 +80,9 @@ def connect_http(
     The connection is lost if nothing arrives on a stream for `silence_seconds`: servers send a comment every 15
     seconds. None waits forever. Once it is lost, calls raise `ConnectionClosed`, and messages that were under way are
     lost: connect again, and load or resume the session. A message of the server that exceeds `max_message_bytes` ends
-    the connection.
+    the connection. Raises `ValueError` for what is no such URL.
     """
+    _check_url(url, _HTTP)
     options = options or ConnectionOptions()
     transport = _make_http(url, options, silence_seconds)
     opening = _open_http(transport, _http_settings(url, cookies, settings))
@@ -94,6 +98,16 @@ async def _open_http(transport: HttpClientTransport, settings: Mapping[str, Any]
         yield transport
     finally:
         await transport.poster.close()
+
+
+def _check_url(url: str, schemes: frozenset[str]) -> None:
+    """Raise `ValueError` for what is no URL of a server."""
+    try:
+        if url.partition("://")[0] not in schemes:
+            raise ValueError(f"it must start with {' or '.join(f'{each}://' for each in sorted(schemes))}")
+        address(url)
+    except ValueError as error:
+        raise ValueError(f"{url!r} is no URL to connect to: {error}") from None
 
 
 def _make_http(url: str, options: ConnectionOptions, silence_seconds: float | None) -> HttpClientTransport:
@@ -145,8 +159,9 @@ def connect_websocket(
     without `compression="deflate"`. A ping is sent every 20 seconds, and the connection is lost if no answer arrives
     within as many (`ping_interval`, `ping_timeout`).
 
-    Entering the block raises `ConnectionClosed` if the server refuses.
+    Entering the block raises `ConnectionClosed` if the server refuses, which a redirect is, too.
     """
+    _check_url(url, _SOCKET)
     options = options or ConnectionOptions()
     return AgentConnection(factory, _open_socket(url, cookies, settings, options), options, params)
 
@@ -194,6 +209,7 @@ def connect_url(
     "ws" and "wss" stand for WebSocket. For "http" and "https", Streamable HTTP is tried first, and then WebSocket if
     the server has no Streamable HTTP. `headers` go with each request.
     """
+    _check_url(url, _SOCKET)
     options, cookies = options or ConnectionOptions(), CookieJar() if cookies is None else cookies
     socket = _open_socket(url, cookies, {"additional_headers": headers}, options)
     if url.startswith(("ws://", "wss://")):

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 import httpx2
 
+from ._decode import excerpt
 from .dispatch import ConnectionClosed
 from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, is_id, object_of, session_in
-from .errors import InternalError
-from .log import logger
+from .errors import InternalError, InvalidParamsError, RequestError
+from .log import logger, one_line
 from .options import ConnectionOptions
+from .remote_failures import NO_PROXY_ACCESS, address, failure, refusal
 from .remote_post import BROKEN, Poster
 from .sessions import SESSION_RULES
 from .streams import Inbox
@@ -31,10 +33,10 @@ it: the response to a request that takes up a session must not overtake what is 
 _CLOSED: Final = "this side has closed the connection"
 _MAX_ARRIVED: Final = 1024
 """So many messages of the agent wait at most; streams are read no further then."""
-_MAX_EXCERPT: Final = 200
 _CLOSE_SECONDS: Final = 1.5
 _NO_STREAMABLE_HTTP: Final = frozenset({404, 405, 426, 501, 505})
 _CONNECTION_LOST: Final = frozenset({401, 403, 410})
+_NOT_FOUND: Final = 404
 
 
 class WebSocketOnly(ConnectionClosed):
@@ -108,7 +110,7 @@ class HttpClientTransport:
                 task.cancel()
             raise
         if task.cancelled():
-            raise ConnectionResetError(_CLOSED) if self._failure is None else self._failure.again()
+            raise ConnectionClosed(_CLOSED) if self._failure is None else self._failure.again()
         task.result()
 
     async def close(self) -> None:
@@ -130,35 +132,45 @@ class HttpClientTransport:
     async def _write(self, line: bytes) -> None:
         async with self._lock:
             if self._is_closed:
-                raise ConnectionResetError(_CLOSED)
+                raise ConnectionClosed(_CLOSED)
             self._sending = asyncio.current_task()
             try:
                 if self._connection is None:
                     await self._initialize(line)
                 else:
                     await self._send(line, self._connection)
-            except OSError:
+            except ConnectionClosed:
                 raise
             except Exception as error:  # httpx2 passes on what h2 raises
-                raise ConnectionResetError(_reason(error)) from error
+                raise failure(error) from error
             finally:
                 self._sending = None
 
     async def _initialize(self, line: bytes) -> None:
         try:
             response, body = await self.poster.post(line, _JSON)
-        except BROKEN as error:
-            # such as HTTP/1.1 where HTTP/2 is spoken
-            raise WebSocketOnly(f"cannot connect over Streamable HTTP: {_reason(error)}") from error
+        except ConnectionClosed:
+            raise
+        except Exception as error:  # httpx2 passes on what h2 raises
+            raise self._cannot_connect(error) from error
         key = response.headers.get(CONNECTION_HEADER)
         if response.status_code != 200 or key is None:
             kind = WebSocketOnly if response.status_code in _NO_STREAMABLE_HTTP else ConnectionClosed
-            raise kind(f"the server answered {_status(response, body)}")
+            raise refusal(response.status_code, body, response.headers.get("location"), is_first=True, kind=kind)
         self._connection = key
         status = await self._open_stream(None)
         if status != 200:
-            raise ConnectionClosed(f"the server answered {status} to the GET for the stream of the connection")
+            raise refusal(status, is_first=False)
         self._arrived.put(body)
+
+    def _cannot_connect(self, error: BaseException) -> ConnectionClosed:
+        what = f"cannot connect to {address(str(self._url))}"
+        if isinstance(error, httpx2.ProxyError):
+            text = f"{what}: the proxy answered {one_line(error)}"
+            return ConnectionClosed(text, is_permanent=str(error).startswith(f"{NO_PROXY_ACCESS:d}"))
+        # such as HTTP/1.1 where HTTP/2 is spoken
+        kind = WebSocketOnly if isinstance(error, BROKEN) else ConnectionClosed
+        return failure(error, what, "no valid response over HTTP/2", kind=kind)
 
     async def _send(self, line: bytes, key: str) -> None:
         message = object_of(line)
@@ -170,32 +182,37 @@ class HttpClientTransport:
             self._calls[number] = _Call(str(method), name)
         if header is not None and (is_call or header in self._sessions):
             status = await self._open_stream(header)  # brings the response
-            if status == 404 and method in SESSION_RULES.attach:
+            if status == _NOT_FOUND and method in SESSION_RULES.attach:
                 header = None  # the server makes a stream when it knows the session
-            elif is_call and status not in (200, 404):
-                self._reject(number, f"{status} to the GET of a session", status)
+            elif is_call and status not in (200, _NOT_FOUND):
+                self._reject(number, refusal(status, is_first=False))
                 return
         headers = {**_JSON, CONNECTION_HEADER: key, **({} if header is None else {SESSION_HEADER: header})}
         response, body = await self.poster.post_when_possible(line, headers)
         if response.status_code == 200 and body:
             self._arrived.put(body)
         elif not response.is_success:
-            self._refused(_status(response, body), response.status_code, header, number if is_call else None)
+            refused = refusal(response.status_code, body, is_first=False)
+            self._refused(refused, header, number if is_call else None)
 
-    def _refused(self, text: str, status: int, name: str | None, number: object) -> None:
+    def _refused(self, refused: ConnectionClosed, name: str | None, number: object) -> None:
         """The server has refused a message: a request gets an error, anything else ends the connection."""
-        if status in _CONNECTION_LOST or (status == 404 and name is None):
-            raise ConnectionClosed(f"the server answered {text}")
+        is_unknown = refused.status == _NOT_FOUND  # the session or, if the server knew it, the connection
+        if refused.status in _CONNECTION_LOST or (is_unknown and (name is None or self._is_open(name))):
+            raise refused
         if number is not None:
-            self._reject(number, text, status)
-        elif status == 404:
+            self._reject(number, refused, name if is_unknown else None)
+        elif is_unknown:
             logger.warning("a message for a session that the server does not know is lost")
         else:
-            raise ConnectionClosed(f"the server answered {text}")
+            raise refused
 
-    def _reject(self, number: object, text: str, status: int) -> None:
-        """Let a request of this side get an error."""
-        error = InternalError(f"the server answered {text}", data={"status": status})
+    def _reject(self, number: object, refused: ConnectionClosed, unknown: str | None = None) -> None:
+        """Let a request of this side get an error: that of an agent if the session is `unknown` to the server."""
+        data = {"status": refused.status}
+        error: RequestError = InternalError(str(refused), data=data)
+        if unknown is not None:
+            error = InvalidParamsError(f"Invalid params: the connection has no session {excerpt(unknown)}", data=data)
         self._arrived.put(self._options.dumps({"jsonrpc": "2.0", "id": number, "error": error.to_json()}))
 
     # --- From the agent ------------------------------------------------------------------------------------------
@@ -264,10 +281,15 @@ class HttpClientTransport:
                 events = httpx2.EventSource(response, max_event_size=self._options.max_message_bytes)
                 async for event in events:
                     await self._arrive(event, name)
-            if name is None or (name in self._sessions and not self._is_ending(name)):
-                self._lose("the server has ended a stream")
+            if name is None or self._is_open(name):
+                self._lose(ConnectionClosed("the server has ended a stream"))
+        except httpx2.ReadTimeout:
+            self._lose(ConnectionClosed(f"nothing has arrived for {self.silence_seconds:g} seconds"))
+        except httpx2.SSEError as error:
+            self._lose(ConnectionClosed(f"the server has sent an invalid stream: {one_line(error)}"))
         except Exception as error:  # httpx2 passes on what h2 raises, such as for a ping after the end of a connection
-            self._lose(_reason(error))
+            logger.debug("reading from the server has failed", exc_info=error)
+            self._lose(failure(error))
         finally:
             if self._streams.get(name) is stream:
                 del self._streams[name]
@@ -286,13 +308,15 @@ class HttpClientTransport:
         await self._arrived.room()
         self._arrived.put(event.data.encode("utf-8", "surrogatepass"))
 
-    def _is_ending(self, name: str) -> bool:
-        return any(call.session == name and call.method in SESSION_RULES.end for call in self._calls.values())
+    def _is_open(self, name: str) -> bool:
+        """True if this connection has the session, and is not about to end it."""
+        ending = (call.session == name and call.method in SESSION_RULES.end for call in self._calls.values())
+        return name in self._sessions and not any(ending)
 
-    def _lose(self, reason: str) -> None:
+    def _lose(self, reason: ConnectionClosed) -> None:
         """End the connection: what was under way on this stream is lost."""
         if self._failure is None:
-            self._failure = ConnectionClosed(reason)
+            self._failure = reason
             self._arrived.end()
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -306,12 +330,3 @@ class HttpClientTransport:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, OSError):
             logger.error("reading from the server has failed", exc_info=error)
-
-
-def _status(response: httpx2.Response, body: bytes) -> str:
-    text = body[:_MAX_EXCERPT].decode("utf-8", "replace")
-    return f"{response.status_code}: {text!r}"
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__

@@ -13,6 +13,7 @@ from typing import Any, Final
 import httpx2
 
 from .dispatch import ConnectionClosed
+from .remote_failures import TOO_LARGE
 
 _MAX_REQUESTS: Final = 500
 """After so many requests, messages go over another connection: servers that close one after 1000 may lose a message."""
@@ -157,7 +158,7 @@ class Poster:
             chunks.append(chunk)
             size += len(chunk)
             if size > self._max_bytes:
-                raise ConnectionClosed("the body of a response is larger than max_message_bytes")
+                raise ConnectionClosed(TOO_LARGE)
         return b"".join(chunks)
 
 

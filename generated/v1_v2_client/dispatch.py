@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -27,7 +28,10 @@ class UnfitParams(InvalidParamsError):
 
 
 class ConnectionClosed(ConnectionError):
-    """The connection has ended: pending requests get no response.
+    """The connection has ended, or was not made: pending requests get no response.
+
+    `is_permanent` is true if connecting again ends in the same way until somebody changes something, as for a wrong
+    token. `status` is that of the HTTP response with which a server has refused.
 
     If the peer is a process that was started here, it also has `exit_code`, and the last lines that were written to
     `stderr`, and to `stdout` without being messages.
@@ -37,18 +41,22 @@ class ConnectionClosed(ConnectionError):
         self,
         message: str,
         *,
+        status: int | None = None,
+        is_permanent: bool = False,
         exit_code: int | None = None,
         stderr: tuple[str, ...] = (),
         stdout: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message)
+        self.status = status
+        self.is_permanent = is_permanent
         self.exit_code = exit_code
         self.stderr = stderr
         self.stdout = stdout
 
     def again(self) -> ConnectionClosed:
         """A copy, to be raised elsewhere."""
-        return ConnectionClosed(str(self), exit_code=self.exit_code, stderr=self.stderr, stdout=self.stdout)
+        return copy(self)
 
 
 class Peer(Protocol):

@@ -245,7 +245,8 @@ class Proposal:
             return int(version)
         offered = _listed(self._versions)
         raise ConnectionClosed(
-            f"the agent has chosen version {excerpt(version)} of the protocol; this side offered {offered}"
+            f"the agent has chosen version {excerpt(version)} of the protocol; this side offered {offered}",
+            is_permanent=True,
         )
 
 

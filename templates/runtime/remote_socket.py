@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 from email.message import Message
@@ -11,14 +12,30 @@ from urllib.request import Request
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed as SocketClosed
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.exceptions import InvalidProxyStatus, InvalidStatus, WebSocketException
 from websockets.http11 import Response
 
 from .dispatch import ConnectionClosed
+from .log import one_line
 from .options import ConnectionOptions
+from .remote_failures import LOST, NO_PROXY_ACCESS, TOO_LARGE, address, failure, refusal
 
 _QUEUE: Final = 64
 _GOING_WELL: Final = 1000
+_ENDS: Final = {
+    1000: "this side has closed the connection",
+    1009: TOO_LARGE,
+    1011: "no answer to a ping arrived in time",
+}
+"""Why this side has closed a socket, by the code that it has sent."""
+
+
+class _Connect(connect):
+    """Follows no redirect: headers and cookies are for one server."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        """Called by `websockets`."""
+        return exc
 
 
 class SocketClientTransport:
@@ -35,7 +52,7 @@ class SocketClientTransport:
             except SocketClosed as error:
                 if error.rcvd is not None and error.rcvd.code == _GOING_WELL:
                     return None
-                raise ConnectionClosed(f"the socket is closed: {error}") from error
+                raise _end(error) from error
             if isinstance(frame, str):
                 return frame.encode()
 
@@ -44,7 +61,7 @@ class SocketClientTransport:
         try:
             await self._socket.send(message.decode())
         except SocketClosed as error:
-            raise ConnectionClosed(f"the socket is closed: {error}") from error
+            raise _end(error) from error
 
     async def close(self) -> None:
         """Close the socket."""
@@ -66,18 +83,39 @@ async def open_socket(
     }
     arguments["additional_headers"] = _with_cookies(http_url, cookies, settings.get("additional_headers"))
     try:
-        socket = await connect(http_url.replace("http", "ws", 1), **arguments)
+        socket = await _Connect(http_url.replace("http", "ws", 1), **arguments)
     except InvalidStatus as error:
         _keep_cookies(http_url, cookies, error.response)
-        raise ConnectionClosed(f"cannot connect: the server answered {error.response.status_code}") from error
-    except (WebSocketException, OSError, TimeoutError) as error:
-        raise ConnectionClosed(f"cannot connect: {error or type(error).__name__}") from error
+        raise _refusal(error.response) from error
+    except (WebSocketException, OSError, asyncio.TimeoutError) as error:
+        raise _failure(error, f"cannot connect to {address(url)}") from error
     if socket.response is not None:
         _keep_cookies(http_url, cookies, socket.response)
     try:
         yield SocketClientTransport(socket)
     finally:
         await socket.close()
+
+
+def _refusal(response: Response) -> ConnectionClosed:
+    locations = response.headers.get_all("Location")
+    return refusal(response.status_code, response.body or b"", locations[0] if locations else None, is_first=True)
+
+
+def _failure(error: BaseException, what: str) -> ConnectionClosed:
+    if isinstance(error, InvalidProxyStatus):
+        status = error.response.status_code
+        return ConnectionClosed(f"{what}: the proxy answered {status}", is_permanent=status == NO_PROXY_ACCESS)
+    return failure(error, what, "no valid response over WebSocket")
+
+
+def _end(error: SocketClosed) -> ConnectionClosed:
+    """The end of a socket, by the first of the frames that have closed it."""
+    if error.rcvd is not None and error.rcvd_then_sent is not False:
+        return ConnectionClosed(f"the server has closed the connection: {one_line(error.rcvd)}")
+    if error.sent is not None:
+        return ConnectionClosed(_ENDS.get(error.sent.code, f"the server has sent invalid data: {one_line(error.sent)}"))
+    return failure(error, LOST)
 
 
 def _with_cookies(url: str, cookies: CookieJar, headers: Any) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import subprocess
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ class Seen:
         self.scopes.append(scope)
 
         async def send_with_cookie(event: Any) -> None:
-            if event["type"] in ("http.response.start", "websocket.accept"):
+            if event["type"] in ("http.response.start", "websocket.accept", "websocket.http.response.start"):
                 headers = [*event.get("headers", ()), (b"set-cookie", b"replica=one; Path=/")]
                 event = {**event, "headers": headers}
             await send(event)
@@ -40,6 +41,15 @@ class Seen:
     def headers(self, name: str) -> list[str | None]:
         """The header of this name in each request."""
         return [dict(scope["headers"]).get(name.encode(), b"").decode() or None for scope in self.scopes]
+
+
+def certificate_files(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that signs itself, and its key, in this folder."""
+    files = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out", str(files[0]), "-keyout", str(files[1])]
+    subprocess.run([*command, *names], check=True, capture_output=True)
+    return files
 
 
 @contextlib.asynccontextmanager

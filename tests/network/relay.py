@@ -1,10 +1,14 @@
-"""A relay between clients and a server, which can stop forwarding, or cut its connections."""
+"""A relay between clients and a server, which can stop forwarding, hold one direction, or cut its connections."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
+from typing import Literal
+
+Direction = Literal["up", "down"]
+"""To the server, or to the client."""
 
 
 class Relay:
@@ -14,6 +18,8 @@ class Relay:
         self.port = 0
         self.is_open = asyncio.Event()
         self.is_open.set()
+        self.holds = asyncio.Event()  # something waits
+        self._held: Direction | None = None
         self._target = port
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -27,8 +33,13 @@ class Relay:
         """Forward nothing more, and close nothing: what a lost network looks like."""
         self.is_open.clear()
 
+    def hold(self, direction: Direction) -> None:
+        """Hold what goes in this direction until the connections are cut: it never arrives."""
+        self._held = direction
+
     def cut(self) -> None:
         """Abort all connections."""
+        self._held = None
         for writer in self._writers:
             writer.transport.abort()
 
@@ -39,16 +50,19 @@ class Relay:
         with contextlib.suppress(OSError):
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers |= {writer, far_writer}
-            both = self._forward(reader, far_writer), self._forward(far_reader, writer)
+            both = self._forward(reader, far_writer, "up"), self._forward(far_reader, writer, "down")
             await asyncio.gather(*both, return_exceptions=True)
             far_writer.close()
         writer.close()
         self._tasks.discard(task)
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction) -> None:
         try:
             while data := await reader.read(2**16):
                 await self.is_open.wait()
+                if self._held == direction:
+                    self.holds.set()
+                    continue
                 writer.write(data)
                 await writer.drain()
         finally:

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from tests.network.agents import Notes, counting_agent
+from tests.network.examples import example, package, part
 from tests.network.in_process import served
 from tests.network.load import connecting, initialize, open_session, prompt, url_of
 from tests.network.package import remote_module, remote_package
 from tests.network.processes import serving
-from tests.network.relay import relaying
+from tests.network.relay import Relay, relaying
+from tests.runtime_agents import PATIENCE
 from tests.runtime_support import run
 
 
@@ -165,3 +167,67 @@ def test_protocol_2_goes_on(transport: str) -> None:
                 assert second.handler.texts == ["a", "b"]
 
     run(main())
+
+
+# --- The client of docs/remote.md -----------------------------------------------------------------------------------
+
+PROMPTS = ["again", "again", "done"]
+
+
+def served_with_cut(place: str, relay: Relay, ran: list[str]) -> type[Any]:
+    """The agent of the page; the connection is cut at the second prompt."""
+    served_agent = example("served").Served
+
+    class Cut(served_agent):  # type: ignore[misc, valid-type]
+        async def work(self, params: Any) -> None:
+            ran.append(params.prompt[0].text)
+            await super().work(params)
+            if place == "not arrived" and len(ran) == 1:
+                relay.hold("up")
+            elif place == "response lost" and len(ran) == 2:
+                relay.hold("down")
+            elif place == "running" and len(ran) == 2:
+                relay.cut()
+                await asyncio.Event().wait()
+
+    return Cut
+
+
+@pytest.mark.parametrize("place", ["not arrived", "running", "response lost"])
+def test_no_prompt_runs_twice(
+    place: str, transport: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wherever the connection is cut, and though the same words were said before."""
+    keeping, ran = example("keeping"), list[str]()
+    monkeypatch.setattr(keeping, "FIRST_SECONDS", 0.01, raising=False)
+
+    async def main() -> None:
+        async with served() as (app, port), relaying(port) as relay:
+            app.app = part("asgi").asgi_app(served_with_cut(place, relay, ran))
+
+            async def cut() -> None:
+                await relay.holds.wait()
+                relay.cut()
+
+            cutting = asyncio.create_task(cut())
+            await asyncio.wait_for(keeping.talk(url_of(transport, relay.port), PROMPTS), PATIENCE)
+            cutting.cancel()
+            await app.app.close()
+
+    asyncio.run(main())
+    assert ran == PROMPTS
+    assert capsys.readouterr().out.count("connecting again") == 1
+
+
+def test_a_permanent_refusal_is_not_tried_again(transport: str) -> None:
+    keeping = example("keeping")
+
+    async def main() -> None:
+        async with served() as (app, port):
+            app.app = part("asgi").asgi_app(example("served").Served, authorize=lambda scope: None)
+            with pytest.raises(package().ConnectionClosed) as caught:
+                await asyncio.wait_for(keeping.talk(url_of(transport, port), PROMPTS), PATIENCE)
+            assert caught.value.is_permanent
+            assert len(app.scopes) == 1
+
+    asyncio.run(main())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
 import sys
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.network.agents import counting_client
-from tests.network.in_process import connection, served, talk
+from tests.network.in_process import certificate_files, connection, served, talk
 from tests.network.package import remote_module, remote_package
 
 TRANSPORTS = ("http", "websocket", "url")
@@ -22,12 +21,7 @@ TRANSPORTS = ("http", "websocket", "url")
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that signs itself, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    files = folder / "cert.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    names = ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out", str(files[0]), "-keyout", str(files[1])]
-    subprocess.run([*command, *names], check=True, capture_output=True)
-    return files
+    return certificate_files(tmp_path_factory.mktemp("tls"))
 
 
 def settings_for(transport: str, context: ssl.SSLContext) -> dict[str, Any]:

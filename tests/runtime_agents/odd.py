@@ -109,7 +109,7 @@ def writes_rubbish() -> None:
         message = json.loads(line)
         if "method" not in message:
             continue
-        sys.stdout.buffer.write(b"Welcome to this agent!\n\xff\xfe\x00\n[1, 2\n{}\n[]\nnull\n")
+        sys.stdout.buffer.write(b'Welcome to this agent!\n\xff\xfe\x00\n[1, 2\n{}\n{"id": 1.5}\n[]\nnull\n')
         answer = {"jsonrpc": "2.0", "id": message["id"], "result": {"protocolVersion": 1}}
         print('{"jsonrpc": "2.0", "id": 1000, "result": {}}', json.dumps(answer), sep="\n", flush=True)
 

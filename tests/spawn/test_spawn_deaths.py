@@ -122,7 +122,8 @@ def test_what_an_agent_prints_before_it_ends(acp: ModuleType, spawn: Spawner, ca
 def test_what_an_agent_prints_is_not_answered(acp: ModuleType, spawn: Spawner) -> None:
     seen = []
     options = acp.ConnectionOptions(on_message=lambda direction, line: seen.append((direction, line)))
-    program = r"import sys; print('Welcome!\n[INFO] ready\n \t{}', flush=True); sys.stdin.read()"
+    program = r"""import sys; print('Welcome!\n[INFO] ready\n{"level": "info"}\n{}\n \t{"id": 5}', flush=True)
+sys.stdin.read()"""
 
     async def main() -> None:
         async with acp.spawn_agent(acp.Client, [sys.executable, "-c", program], options=options):
@@ -130,7 +131,7 @@ def test_what_an_agent_prints_is_not_answered(acp: ModuleType, spawn: Spawner) -
                 await asyncio.sleep(0.01)
 
     run(main())
-    assert seen[0] == ("in", b" \t{}")
+    assert seen[0] == ("in", b' \t{"id": 5}')
     assert [json.loads(line)["error"]["code"] for _, line in seen[1:]] == [-32600]
 
 
@@ -145,7 +146,7 @@ def test_text_is_not_parsed(acp: ModuleType, text: str) -> None:
         parsed.append(line)
         return json.loads(line)
 
-    program = f"import sys; print({text!r}); print({{}}, flush=True); sys.stdin.read()"
+    program = f"import sys; print({text!r}); print('[{{}}]', flush=True); sys.stdin.read()"
     options = acp.ConnectionOptions(loads=loads)
 
     async def main() -> None:
@@ -154,10 +155,51 @@ def test_text_is_not_parsed(acp: ModuleType, text: str) -> None:
                 await asyncio.sleep(0.01)
 
     run(main())
-    assert parsed == [b"{}"]
+    assert parsed == [b"[{}]"]
 
 
-@pytest.mark.parametrize("start", ['{"level": "error"}', "{'no': 'more'}", "[1]"])
+LOG_LINE = '{"level": "fatal", "msg": "no memory left", "fields": {"id": 5, "method": "GET", "jsonrpc": "2.0"}}'
+CLAIMS = [
+    '{"jsonrpc": "2.0"}',
+    '{"id": 7}',
+    '{"method": "x"}',
+    '{"level": "info", "method": "x"}',
+    '{"level": "info", "id": 7}',
+    '{"level": "info", "\\u006aethod": 1, "jsonrpc": "1.0"}',
+    '{"level": "info", not JSON',
+    '{"level": "info", "text": "' + 70_000 * "x" + '"}',
+]
+"""Lines that claim to be JSON-RPC, that cannot be parsed, or that are too long to be parsed twice."""
+
+
+def test_a_line_of_a_structured_log_is_text(acp: ModuleType, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged, is quoted when the agent ends, and is not answered; what claims to be JSON-RPC is answered."""
+    program = f"""import sys
+print({LOG_LINE!r}, *{CLAIMS!r}, sep="\\n", flush=True)
+for _ in range({len(CLAIMS)}):
+    print(sys.stdin.readline(), file=sys.stderr)
+"""
+    seen = []
+    options = acp.ConnectionOptions(on_message=lambda direction, line: seen.append((direction, line)))
+
+    async def main() -> Any:
+        spawned = acp.spawn_agent(acp.Client, [sys.executable, "-c", program], options=options, stderr="discard")
+        async with spawned as agent:
+            while spawned.returncode is None:
+                await asyncio.sleep(0.01)
+            assert sum(direction == "out" for direction, _ in seen) == len(CLAIMS)
+            with pytest.raises(acp.ConnectionClosed) as caught:
+                await agent.initialize(acp.InitializeRequest(protocol_version=1))
+        return caught.value
+
+    error = run(main())
+    assert error.stdout == (LOG_LINE,)
+    assert "no memory left" in str(error)
+    assert f"on stdout: {LOG_LINE}" in caplog.text
+    assert [line.decode() for direction, line in seen if direction == "in"] == CLAIMS
+
+
+@pytest.mark.parametrize("start", ['{"jsonrpc": 1}', '{"level": "error"}', "{'no': 'more'}", "[1]"])
 def test_text_after_what_looks_like_a_message(acp: ModuleType, start: str) -> None:
     """The answer to a line fails when the agent has exited, and the lines after it are read all the same."""
     program = f"import sys; sys.stdin.readline(); print({start!r}); print('  use another')"
@@ -170,7 +212,7 @@ def test_text_after_what_looks_like_a_message(acp: ModuleType, start: str) -> No
 
     error = run(main())
     assert error.stdout[-1] == "use another"
-    assert (start in error.stdout) == (start[:2] != '{"')
+    assert (start in error.stdout) == ("jsonrpc" not in start)
     assert str(error).endswith("\n  use another")
 
 
