@@ -173,9 +173,10 @@ class InFlight:
 
     def _error_for(self, method: str, failure: BaseException) -> RequestError:
         """The error for a handler that has failed: what the hook `on_error` makes of it, or one without details."""
-        found: RequestError | None = None
-        if (hook := self._link.options.on_error) is not None:
-            found = call_hook("on_error", hook, method, failure)
+        hook = self._link.options.on_error
+        found: object = None if hook is None else call_hook("on_error", hook, method, failure)
+        if found is not None and not isinstance(found, RequestError):
+            logger.error("on_error returned %s, which is no RequestError", excerpt(found))
         return found if isinstance(found, RequestError) else InternalError()
 
     def report_invalid(self, method: str, params: Any, error: UnfitParams) -> None:
