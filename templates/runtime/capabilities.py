@@ -210,13 +210,14 @@ def _fits(codec: Codec, kind: Any, raw: Any) -> bool:
 def without_handler(handler: Handler, kind: Any, raw: Any) -> list[str]:
     """The methods that the message `raw`, of the type `kind`, advertises, and that `handler` does not override.
 
-    The notification half of a request is none of them: to ignore it is right.
+    A capability that also opens a method of the peer may be advertised for that alone.
     """
+    of_peer = [method.capability for method in handler.PEER_METHODS.values()]
     return [
         method.name
         for method in _gated(handler, kind)
-        if method is handler.METHODS[method.name]
-        and method.capability is not None
+        if method.capability is not None
+        and method.capability not in of_peer
         and is_open(method.capability, raw)
         and not overrides(handler, method.handler)
     ]
