@@ -64,12 +64,37 @@ def test_an_error_of_each_code(acp: ModuleType, code: int, name: str, title: str
     error = kind()
     assert (error.code, error.message, error.data) == (code, title, acp.UNSET)
     assert error.to_json() == {"code": code, "message": title}
-    assert str(error) == title
+    assert str(error) == f"{title} ({code})"
     assert str(code) in kind.__doc__ or title in kind.__doc__
     assert isinstance(error, acp.RequestError)
     twin = acp.RequestError.from_json({"code": code, "message": "own words", "data": [1]})
     assert type(twin) is kind
-    assert (twin.code, twin.message, twin.data, str(twin)) == (code, "own words", [1], "own words")
+    assert (twin.code, twin.message, twin.data, str(twin)) == (code, "own words", [1], f"own words ({code}): [1]")
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ("401 invalid api key", "401 invalid api key"),
+        ("401\ninvalid\x1b[2J", "401\\ninvalid\\x1b[2J"),
+        ("x" * 1000, "x" * 200),
+        ({"details": "no key"}, "{'details': 'no key'}"),
+        (None, "null"),
+        (list(range(1000)), "[0, 1, 2, 3, 4, 5, ...]"),
+    ],
+)
+def test_the_text_has_message_code_and_the_start_of_the_data(
+    acp: ModuleType, bare: ModuleType, data: Any, shown: str
+) -> None:
+    for package in (acp, bare):
+        error = package.InternalError(data=data)
+        assert str(error) == f"Internal error (-32603): {shown}"
+        assert (error.message, error.to_json()["message"], error.args) == ("Internal error",) * 2 + (("Internal error",),)
+
+
+def test_the_docstring_names_only_attributes_that_there_are(acp: ModuleType, auth: ModuleType) -> None:
+    assert "attributes" not in acp.RequestError.__doc__
+    assert "attributes" in auth.RequestError.__doc__
 
 
 @pytest.mark.parametrize("data", [None, 0, False, "", [], {}, {"a": [None]}])

@@ -125,4 +125,23 @@ def test_an_agent_without_work_says_so(acp: Any) -> None:
 
     with acp_log(logging.ERROR) as records:
         assert run(main())
-    assert "NotImplementedError" in "".join(record.exc_text or str(record.exc_info) for record in records)
+    assert "TurnAgent does not override `work`" in texts(records)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("prompt", "session_prompt"), ("cancel", "session_cancel")])
+def test_a_misnamed_handler_of_a_subclass(acp: Any, name: str, meant: str) -> None:
+    """What `TurnAgent` overrides is no code of the user's: the method cannot be meant as a part of it."""
+
+    async def handler(self: Any, params: Any) -> None:
+        """Any."""
+
+    async def main(kind: type[Any]) -> None:
+        async with raw_peer(acp, kind) as peer:
+            await peer.ping()
+
+    with acp_log() as records:
+        run(main(type("Misnaming", (agent_of(acp),), {name: handler})))
+    assert f"Misnaming.{name} handles nothing: is it meant to be {meant}" in texts(records)
+    with acp_log() as records:
+        run(main(type("Overriding", (agent_of(acp),), {name: handler, meant: handler})))
+    assert texts(records) == ""

@@ -388,6 +388,23 @@ def test_both_sides_know_after_initialize(packages: Packages, sources: SchemaCho
     assert texts(records) == ""
 
 
+def test_what_is_advertised_to_call_the_peer_needs_no_handler(packages: Packages) -> None:
+    """The same capability opens requests to the client, and notifications of the client."""
+    acp = packages(SchemaChoice(release="2026-11-02", extensions=("mcp-over-acp",)))
+
+    async def initialize(self: Any, params: Any) -> Any:
+        capabilities = acp.AgentCapabilities(mcp_capabilities=acp.McpCapabilities(acp=True))
+        return acp.InitializeResponse(protocol_version=1, agent_capabilities=capabilities)
+
+    async def main() -> None:
+        async with pair(acp, agent_of(acp, initialize=initialize), client_of(acp)) as both:
+            await both.agent.initialize(acp.InitializeRequest(protocol_version=1))
+
+    with acp_log() as records:
+        run(main())
+    assert texts(records) == ""
+
+
 # --- Overridden, and not advertised ---------------------------------------------------------------------------------
 
 

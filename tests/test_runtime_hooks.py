@@ -191,6 +191,59 @@ def test_an_on_invalid_that_fails_is_for_the_log(packages: Packages, fault: Base
     assert texts(records, logging.ERROR).count("on_invalid failed") == 2
 
 
+# --- on_error -------------------------------------------------------------------------------------------------------
+
+
+def test_on_error_maps_the_failure_of_a_handler(packages: Packages) -> None:
+    acp = packages(V1)
+    seen: list[tuple[str, BaseException]] = []
+
+    async def fail(self: Any, method: str, params: Any) -> Any:
+        if method == "_refused":
+            raise acp.InvalidParamsError("no such thing")
+        raise TimeoutError("no answer") if method == "_slow" else KeyError("secret")
+
+    def on_error(method: str, error: BaseException) -> Any:
+        seen.append((method, error))
+        return acp.RequestError("the model does not answer", code=-32050) if isinstance(error, TimeoutError) else None
+
+    async def main() -> list[Any]:
+        options = acp.ConnectionOptions(on_error=on_error)
+        async with raw_peer(acp, agent_of(acp, ext_method=fail, ext_notification=fail), options=options) as peer:
+            await peer.notify("_slow")
+            return [(await peer.ask(1, method))["error"] for method in ("_slow", "_other", "_refused")]
+
+    with acp_log() as records:
+        slow, other, refused = run(main())
+    assert slow == {"code": -32050, "message": "the model does not answer"}
+    assert other == {"code": -32603, "message": "Internal error"}
+    assert refused["code"] == -32602
+    assert [(method, type(error)) for method, error in seen] == [("_slow", TimeoutError), ("_other", KeyError)]
+    assert "the handler of '_slow' failed: no answer" in texts(records, logging.ERROR)
+
+
+@pytest.mark.parametrize("answer", [ValueError("full"), GeneratorExit("full"), "no error", {"code": 1}])
+def test_an_on_error_that_fails_gives_no_details(packages: Packages, answer: Any) -> None:
+    acp = packages(V1)
+
+    async def fail(self: Any, method: str, params: Any) -> Any:
+        raise KeyError("secret")
+
+    def on_error(method: str, error: BaseException) -> Any:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def main() -> Any:
+        options = acp.ConnectionOptions(on_error=on_error)
+        async with raw_peer(acp, agent_of(acp, ext_method=fail), options=options) as peer:
+            return (await peer.ask(1, "_a"))["error"]
+
+    with acp_log() as records:
+        assert run(main()) == {"code": -32603, "message": "Internal error"}
+    assert "on_error " in texts(records, logging.ERROR)
+
+
 # --- The log --------------------------------------------------------------------------------------------------------
 
 

@@ -432,7 +432,7 @@ def test_a_response_that_cannot_be_sent_chooses_nothing(packages: Packages) -> N
 
     with acp_log() as records:
         run(main())
-    assert "the response to 'initialize' cannot be sent" in texts(records)
+    assert "Unsendable.initialize returned a result that cannot be sent: $._meta['a set']: " in texts(records)
 
 
 def test_a_second_one_waits_for_its_turn(packages: Packages) -> None:

@@ -63,7 +63,7 @@ def some(mapping: dict[int, Any], versions: tuple[int, ...]) -> dict[int, Any]:
 
 SUBSETS = [(1,), (2,), (1, 2)]
 NOTHING_COMMON = {
-    (1,): "Unsupported protocol version: 1",
+    (1,): "Unsupported protocol version: 1 (-32022): {'requested': 1, 'supported': [2]}",
     (2,): "the agent has chosen version 1 of the protocol; this side offered 2",
 }
 

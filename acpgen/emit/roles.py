@@ -73,10 +73,9 @@ class MethodView:
         return self._encoder(self.method.result or AnyJson())
 
     @property
-    def encoded_params(self) -> Code:
-        """The expression that encodes the parameters."""
-        encode = self._encoder(self.method.params)
-        return Code("params" if encode == ANYTHING else f"{encode}(params)")
+    def encode_params(self) -> Code:
+        """The encoder of the parameters."""
+        return self._encoder(self.method.params)
 
     def _decoder(self, expression: TypeExpr) -> Code:
         read = self._reading.reader(expression)
@@ -115,11 +114,17 @@ class MethodView:
     @property
     def calling(self) -> Code:
         """The statement with which a stub sends the request."""
-        arguments = [literal(self.method.wire), self.encoded_params, self.decode_result]
+        arguments = [literal(self.method.wire), Code("params"), self.encode_params, self.decode_result]
         if not self.gives_object:
             arguments.append(Code("gives_object=False"))
         start = "self.negotiated = await" if self.negotiates else "return await"
         return enclosed(f"{start} self._call(", arguments, ")", indent=8)
+
+    @property
+    def notifying(self) -> Code:
+        """The statement with which a stub sends the notification."""
+        arguments = [literal(self.method.wire), Code("params"), self.encode_params]
+        return enclosed("await self._notify(", arguments, ")", indent=8)
 
     @property
     def route(self) -> Code:
@@ -232,12 +237,12 @@ class RoleView:
     @property
     def readers(self) -> Code:
         """The functions of `_decode` that the routes and stubs use."""
-        return listed(sorted({code for code in self._functions if not code.startswith((CODEC, "params"))}))
+        return listed(sorted({code for code in self._functions if not code.startswith(CODEC)}))
 
     @property
     def _functions(self) -> list[Code]:
         used = [code for view in self.handled for code in (view.decode_params, view.encode_result)]
-        used += [view.encoded_params for view in self.called]
+        used += [view.encode_params for view in self.called]
         return used + [view.decode_result for view in self.called if view.is_request]
 
     @property

@@ -52,6 +52,7 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "UnsetType"),
     "_decode": ("DecodeError", "Drop"),
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
+    "mistakes": (),
     "protocol": ("Gate", "Method"),
 }
 """The modules of every package, each with its public names."""
@@ -66,6 +67,7 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "log": (),
     "negotiation": (),
     "options": ("ConnectionOptions",),
+    "outgoing": (),
     "tasks": (),
     "transport": ("MemoryTransport", "MessageTooLarge", "StreamTransport", "Transport", "memory_transports"),
 }

@@ -15,7 +15,8 @@ _RESERVED_FIELDS = frozenset({"made", "self"})
 """Names that `__init__` and the bodies of generated classes use themselves."""
 _RESERVED_METHODS = frozenset(
     {
-        *("agent", "client", "connection_closed", "ext_method", "ext_notification", "supports"),
+        *("agent", "client", "connection_closed", "ext_method", "ext_notification"),
+        *("fallback_notification", "fallback_request", "supports"),
         *("anything", "codec"),  # the table of routes is part of the class body, where a method would hide these
     }
 )

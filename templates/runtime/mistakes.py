@@ -1,0 +1,166 @@
+"""Explains mistakes in the code that uses this package: imported only after something has failed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import MemberDescriptorType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from ._base import UNSET, Struct
+from ._decode import excerpt
+from .dispatch import Handler, Remote
+
+_MOST_NAMED = 4
+
+
+# --- Handlers --------------------------------------------------------------------------------------------------------
+
+
+def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> TypeError | None:
+    """The explanation where the method `name` could not be called, or `found`, which it returned, not be awaited.
+
+    `found` is `UNSET` if it has not returned. None if the method itself has raised `error`.
+    """
+    kind = type(handler)
+    if isinstance(error, AttributeError) and error.obj is handler:
+        return _without_base(kind, str(error.name))
+    if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+        return None
+    method, hint = f"{kind.__name__}.{name}", f"write `async def {name}{_signature(kind, name)}`"
+    if found is UNSET:
+        return TypeError(f"{method} cannot be called with what a message has ({error}): {hint}")
+    if inspect.isasyncgen(found):
+        return TypeError(f"{method} is an async generator: send messages by the stub, without `yield`, and {hint}")
+    return TypeError(f"{method} returned {shown(found)}, which cannot be awaited: {hint}")
+
+
+def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
+    """The explanation for an attribute that the `__init__` of a base sets."""
+    inits = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
+    if not any(attribute in getattr(each, "__code__", _without_base.__code__).co_names for each in inits[1:]):
+        return None
+    owner = inits[0].__qualname__.rpartition("<locals>.")[2]
+    parameters = ", ".join(list(inspect.signature(inits[1]).parameters)[1:])
+    return TypeError(f"there is no `self.{attribute}`: {owner} must call `super().__init__({parameters})`")
+
+
+def _signature(kind: type[Any], name: str) -> str:
+    """The signature of a method as the class of this package has it."""
+    owner = next(base for base in kind.__mro__ if "METHODS" in vars(base) and hasattr(base, name))
+    return str(inspect.signature(getattr(owner, name))).replace("'", "")
+
+
+# --- Values ----------------------------------------------------------------------------------------------------------
+
+
+def in_result(handler: Handler, method: str, result: Any, error: Exception) -> TypeError:
+    """The explanation for a result of a handler that cannot be encoded."""
+    record = handler.METHODS[method]
+    name = f"{type(handler).__name__}.{record.handler}"
+    return TypeError(f"{name} returned {_fault(result, record.result, error)}")
+
+
+def in_call(stub: type[Remote], method: str, params: Any, error: Exception, *, is_notification: bool) -> TypeError:
+    """The explanation for params of a stub that cannot be encoded."""
+    record = stub.METHODS[method]
+    if is_notification and record.notification is not None:
+        record = record.notification
+    return TypeError(f"{stub.__name__}.{record.handler}{caller()} got {_fault(params, record.params, error)}")
+
+
+def caller() -> str:
+    """The code outside of this package that is being run, for a message."""
+    frame = inspect.currentframe()
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__", "").startswith("asyncio."):
+        return ""
+    code = frame.f_code
+    name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]  # Python 3.11 and later
+    return f", called by {name} in line {frame.f_lineno} of {code.co_filename},"
+
+
+def shown(value: Any) -> str:
+    """A value for a message: its class, and the start of a text."""
+    if value is None or value is UNSET or isinstance(value, (bool, int, float)):
+        return repr(value)
+    if isinstance(value, MemberDescriptorType):  # an attribute of a class, in the place of that of an instance
+        value = value.__objclass__
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    start = f" ({excerpt(value)})" if isinstance(value, (str, bytes)) else ""
+    return f"{_with_article(type(value).__name__)}{start}"
+
+
+def hint_for(value: Any, expected: str = "") -> str:
+    """What to do about a value in the place of another; empty if that is not known."""
+    if isinstance(value, (type, MemberDescriptorType)):
+        return ": call the class to make an instance"
+    if inspect.iscoroutine(value):
+        return ": is an `await` missing?"
+    return f": construct {expected}(...)" if isinstance(value, dict) and expected.isidentifier() else ""
+
+
+class _Misfit(NamedTuple):
+    """A value that is not of its type: the attributes and indexes that lead to it, and what was expected."""
+
+    path: str
+    expected: str
+    value: Any
+
+
+def _fault(value: Any, kind: Any, error: Exception) -> str:
+    found = _misfit(value, kind, "", _name(kind))
+    if found is None:
+        return f"{shown(value)} that cannot be encoded: {error}"
+    hint = hint_for(found.value, found.expected)
+    if found.path:
+        path = found.path.lstrip(".")
+        return f"{shown(value)} whose {path} is {shown(found.value)}; expected {found.expected}{hint}"
+    return f"{shown(value)}; expected {_with_article(found.expected)}{hint}"
+
+
+def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
+    """The part of `value` that does not fit, of several members of a union the one that is found the deepest."""
+    parts: Iterator[tuple[Any, Any, str, str]]
+    members: Any = value
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        found = [_misfit(value, each, path, expected) for each in inner]
+        deepest = max((each for each in found if each is not None), key=lambda each: len(each.path))
+        return None if None in found else deepest
+    if origin is list and isinstance(value, (list, tuple)):
+        item_name = expected[len("list[") : -1] if expected.startswith("list[") else expected
+        parts = ((item, inner[0], f"{path}[{index}]", item_name) for index, item in enumerate(members))
+    elif origin is dict and isinstance(value, dict):
+        parts = ((item, inner[1], f"{path}[{key!r}]", expected) for key, item in members.items())
+    elif isinstance(hint, type) and isinstance(value, Struct) and isinstance(value, hint):
+        parts = _fields(value, path)
+    else:
+        accepted = (int, float) if hint is float else origin or hint
+        fits = value in inner if origin is Literal else hint is Any or isinstance(value, accepted)
+        return None if fits else _Misfit(path, expected, value)
+    return next(filter(None, (_misfit(*part) for part in parts)), None)
+
+
+def _fields(value: Struct, path: str) -> Iterator[tuple[Any, Any, str, str]]:
+    texts = {name: text for base in type(value).__mro__ for name, text in inspect.get_annotations(base).items()}
+    for name, hint in get_type_hints(type(value)).items():
+        expected = str(texts[name]).removesuffix(" | UnsetType").removesuffix(" | None")
+        yield getattr(value, name, UNSET), hint, f"{path}.{name}", expected
+
+
+def _name(kind: Any) -> str:
+    """The name of a class, or those of the members of a union."""
+    members = [getattr(each, "__name__", str(each)) for each in get_args(kind) or (kind,)]
+    more = f" or {len(members) - _MOST_NAMED} others" if len(members) > _MOST_NAMED else ""
+    return " or ".join(members[:_MOST_NAMED]) + more
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith(f"{__package__}.")

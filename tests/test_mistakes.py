@@ -1,0 +1,387 @@
+"""Mistakes of new users: the last line that is shown names their own code, and nothing wrong is sent."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+
+from tests.mistakes_support import ECHO, run_agent, run_code
+from tests.runtime_support import V1
+from tests.support import Packages
+
+pytestmark = pytest.mark.every_python
+
+INTERNAL = {"code": -32603, "message": "Internal error"}
+NEW = {"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}
+CANCEL = {"method": "session/cancel", "params": {"sessionId": "s"}}
+
+MAIN = f"""
+from pathlib import PurePosixPath
+{ECHO}
+class Printer(Client):
+    async def session_request_permission(self, params): pass
+
+class Plain: pass
+
+async def make_agent(client): return Echo(client)
+
+async def main(transport, options):
+"""
+
+HANDLERS: dict[str, tuple[str, str]] = {
+    "returns nothing": (
+        "async def session_new(self, params): pass",
+        "Echo.session_new returned None; expected a NewSessionResponse",
+    ),
+    "returns a dict": (
+        'async def session_new(self, params): return {"sessionId": "s"}',
+        "Echo.session_new returned a dict; expected a NewSessionResponse: construct NewSessionResponse(...)",
+    ),
+    "returns a str": (
+        'async def session_new(self, params): return "s"',
+        "Echo.session_new returned a str ('s'); expected a NewSessionResponse",
+    ),
+    "returns a list": (
+        'async def session_new(self, params): return [NewSessionResponse(session_id="s")]',
+        "Echo.session_new returned a list; expected a NewSessionResponse",
+    ),
+    "returns another class": (
+        'async def session_new(self, params): return PromptResponse(stop_reason="end_turn")',
+        "Echo.session_new returned a PromptResponse; expected a NewSessionResponse",
+    ),
+    "returns a class": (
+        "async def session_new(self, params): return NewSessionResponse",
+        "Echo.session_new returned the class NewSessionResponse; expected a NewSessionResponse: call the class",
+    ),
+    "returns a coroutine": (
+        """
+        async def new(self): return NewSessionResponse(session_id="s")
+        async def session_new(self, params): return self.new()
+        """,
+        "Echo.session_new returned a coroutine; expected a NewSessionResponse: is an `await` missing?",
+    ),
+    "is not async": (
+        'def session_new(self, params): return NewSessionResponse(session_id="s")',
+        "Echo.session_new returned a NewSessionResponse, which cannot be awaited: "
+        "write `async def session_new(self, params: NewSessionRequest) -> NewSessionResponse`",
+    ),
+    "is not async and returns nothing": (
+        "def session_new(self, params): pass",
+        "Echo.session_new returned None, which cannot be awaited: write `async def session_new(self, params: ",
+    ),
+    "has a yield": (
+        'async def session_new(self, params): yield NewSessionResponse(session_id="s")',
+        "Echo.session_new is an async generator: send messages by the stub, without `yield`, and write `async def",
+    ),
+    "has no params": (
+        'async def session_new(self): return NewSessionResponse(session_id="s")',
+        "Echo.session_new() takes 1 positional argument but 2 were given): "
+        "write `async def session_new(self, params: NewSessionRequest) -> NewSessionResponse`",
+    ),
+    "has no self": (
+        'async def session_new(params): return NewSessionResponse(session_id="s")',
+        "write `async def session_new(self, params: NewSessionRequest) -> NewSessionResponse`",
+    ),
+    "has params as in the official SDK": (
+        'async def session_new(self, cwd, mcp_servers, **kwargs): return NewSessionResponse(session_id="s")',
+        "Echo.session_new cannot be called with what a message has (",
+    ),
+    "is no function": ("session_new = None", "Echo.session_new cannot be called with what a message has ('NoneType'"),
+    "UNSET in a field": (
+        "async def session_new(self, params): return NewSessionResponse(session_id=UNSET)",
+        "Echo.session_new returned a result that cannot be sent: $.sessionId: expected a string, found UNSET",
+    ),
+    "a Path in a field": (
+        """
+        async def session_new(self, params):
+            from pathlib import PurePosixPath
+            return NewSessionResponse(session_id=PurePosixPath("/s"))
+        """,
+        "Echo.session_new returned a result that cannot be sent: $.sessionId: expected a string, found a PurePosixPath",
+    ),
+    "a set in JSON": (
+        'async def session_new(self, params): return NewSessionResponse(session_id="s", meta={"tags": {1}})',
+        "Echo.session_new returned a result that cannot be sent: $._meta.tags: expected a JSON value, found a set",
+    ),
+    "NaN in JSON": (
+        'async def session_new(self, params): return NewSessionResponse(session_id="s", meta={"a": [float("nan")]})',
+        "Echo.session_new returned a result that cannot be sent: $._meta.a[0]: expected a JSON value, found nan",
+    ),
+    "bytes in a field": (
+        'async def session_new(self, params): return NewSessionResponse(session_id=b"s")',
+        "Echo.session_new returned a result that cannot be sent: $.sessionId: expected a string, found a bytes (b's')",
+    ),
+    "a coroutine in a field": (
+        """
+        async def name(self): return "s"
+        async def session_new(self, params): return NewSessionResponse(session_id=self.name())
+        """,
+        "$.sessionId: expected a string, found a coroutine: is an `await` missing?",
+    ),
+    "a dict in a field": (
+        'async def session_new(self, params): return NewSessionResponse(session_id="s", modes={"currentModeId": "a"})',
+        "Echo.session_new returned a NewSessionResponse whose modes is a dict; expected SessionModeState",
+    ),
+    "a class in a field": (
+        'async def session_new(self, params): return NewSessionResponse(session_id="s", modes=SessionModeState)',
+        "whose modes is the class SessionModeState; expected SessionModeState: call the class to make an instance",
+    ),
+    "a str in a list": (
+        'async def session_new(self, params): return NewSessionResponse(session_id="s", config_options=["fast"])',
+        "Echo.session_new returned a NewSessionResponse whose config_options[0] is a str ('fast'); expected ",
+    ),
+    "no list in a field": (
+        'async def session_new(self, params): return NewSessionResponse(session_id="s", config_options=5)',
+        "Echo.session_new returned a NewSessionResponse whose config_options is 5; expected list[SessionConfigOption]",
+    ),
+    "super().__init__ is forgotten": (
+        """
+        def __init__(self, client): self.sessions = {}
+        async def session_new(self, params): await self.client.session_update(None)
+        """,
+        "there is no `self.client`: Echo.__init__ must call `super().__init__(client)`",
+    ),
+    "a stub gets a dict": (
+        'async def session_new(self, params): await self.client.session_update({"sessionId": "s"})',
+        "got a dict; expected a SessionNotification: construct SessionNotification(...)",
+    ),
+    "a stub gets another class": (
+        'async def session_new(self, params): await self.client.session_update(PromptResponse(stop_reason="end_turn"))',
+        "got a PromptResponse; expected a SessionNotification",
+    ),
+    "a stub gets nothing": (
+        "async def session_new(self, params): await self.client.session_request_permission(None)",
+        "got None; expected a RequestPermissionRequest",
+    ),
+    "a stub gets a str for content": (
+        """
+        async def session_new(self, params):
+            chunk = SessionUpdateAgentMessageChunk(content="Hi")
+            await self.client.session_update(SessionNotification(session_id="s", update=chunk))
+        """,
+        "session_new in line 13 of user_code.py, got a SessionNotification whose update.content is a str ('Hi'); "
+        "expected ContentBlock",
+    ),
+    "a stub gets UNSET": (
+        'async def session_new(self, params): await self.client.session_update(agent_message(UNSET, "Hi"))',
+        "got params that cannot be sent: $.sessionId: expected a string, found UNSET",
+    ),
+    "an extension method gets a set": (
+        'async def session_new(self, params): await self.client.ext_method("_x", {"tags": {1}})',
+        "got params that cannot be sent: $.tags: expected a JSON value, found a set",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "last"), HANDLERS.values(), ids=HANDLERS.keys())
+def test_handlers(packages: Packages, body: str, last: str) -> None:
+    outcome = run_agent(packages(V1), ECHO + _indented(body), NEW)
+    assert last in outcome.last
+    assert "Echo" in outcome.last or "user_code.py" in outcome.last
+    assert [message for message in outcome.sent if message["id"] == 1] == [
+        {"jsonrpc": "2.0", "id": 1, "error": INTERNAL}
+    ]
+    assert {message.get("method") for message in outcome.sent} == {None}
+
+
+def _indented(body: str) -> str:
+    return textwrap.indent(textwrap.dedent(body), "    ")
+
+
+OTHER_METHODS = {
+    "a notification is not async": (
+        "def session_cancel(self, params): pass",
+        CANCEL,
+        "Echo.session_cancel returned None, which cannot be awaited: write `async def session_cancel(self, params: ",
+    ),
+    "a notification has no params": (
+        "async def session_cancel(self): pass",
+        CANCEL,
+        "Echo.session_cancel cannot be called with what a message has (",
+    ),
+    "an extension method has no name": (
+        "async def ext_method(self, params): return params",
+        {"method": "_note", "id": 1},
+        "write `async def ext_method(self, method: str, params: Any) -> Any`",
+    ),
+    "an extension method is not async": (
+        "def ext_notification(self, method, params): pass",
+        {"method": "_note"},
+        "Echo.ext_notification returned None, which cannot be awaited: write `async def ext_notification(self, method",
+    ),
+    "connection_closed is not async": (
+        "def connection_closed(self, reason): pass",
+        CANCEL,
+        "Echo.connection_closed returned None, which cannot be awaited: write `async def connection_closed(self, reason",
+    ),
+    "connection_closed has no reason": (
+        "async def connection_closed(self): pass",
+        CANCEL,
+        "Echo.connection_closed cannot be called with what a message has (",
+    ),
+    "a handler is misspelled": (
+        "async def session_promt(self, params): pass",
+        CANCEL,
+        "Echo.session_promt handles nothing: is it meant to be session_prompt? If not, begin its name with _",
+    ),
+    "a stub is not awaited": (
+        'async def session_cancel(self, params): self.client.session_update(agent_message("s", "Hi"))',
+        CANCEL,
+        "coroutine 'RemoteClient.session_update' was never awaited",
+    ),
+    "the result of a stub is not awaited": (
+        "async def session_cancel(self, params): return self.client.fs_read_text_file(None).content",
+        CANCEL,
+        "'coroutine' object has no attribute 'content'",
+    ),
+    "an error has its code first": (
+        "async def session_new(self, params): raise RequestError(-32602)",
+        NEW,
+        "Echo.session_new raised a RequestError whose message is -32602, and not a str: write RequestError(message, code=...",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "message", "last"), OTHER_METHODS.values(), ids=OTHER_METHODS.keys())
+def test_other_methods(packages: Packages, body: str, message: dict[str, Any], last: str) -> None:
+    outcome = run_agent(packages(V1), ECHO + _indented(body), message)
+    assert last in outcome.last
+    answers = [each for each in outcome.sent if each["id"] == message.get("id", "none")]
+    assert [answer["error"] for answer in answers] == [INTERNAL] * len(answers)
+    assert {each.get("method") for each in outcome.sent} == {None}
+
+
+def test_no_initialize(packages: Packages) -> None:
+    """The agent is at fault, and not its client."""
+    outcome = run_agent(packages(V1), "class Echo(Agent): pass")
+    assert "Echo does not override initialize, which every peer calls first" in outcome.last
+    assert outcome.sent[0]["error"]["code"] == -32601
+
+
+STARTS = {
+    "run_agent of an instance": (
+        "run_agent(Echo())",
+        "Echo() lacks the stub of its peer: pass the class Echo without calling it",
+    ),
+    "run_agent of an instance with a stub": (
+        "run_agent(Echo(None))",
+        "found an instance of Echo: pass the class Echo, which is called with the stub",
+    ),
+    "serve_agent of an instance": ("await serve_agent(Echo(None), transport)", "found an instance of Echo: pass"),
+    "serve_agent in another order": (
+        "await serve_agent(transport, Echo)",
+        "expected a subclass of Agent, or a function that makes one, found <",
+    ),
+    "serve_agent of a client": (
+        "await serve_agent(Printer, transport)",
+        "Printer made a Printer: it must extend the class that goes with RemoteClient",
+    ),
+    "serve_agent of another class": ("await serve_agent(Plain, transport)", "Plain() takes no arguments"),
+    "serve_agent of a function that returns nothing": (
+        "await serve_agent(lambda client: None, transport)",
+        "<lambda> made None: it must extend",
+    ),
+    "serve_agent of an async function": (
+        "await serve_agent(make_agent, transport)",
+        "make_agent made a coroutine: is an `await` missing?",
+    ),
+    "serve_agent of an instance for a version": ("await serve_agent({1: Echo(None)}, transport)", "instance of Echo"),
+    "connect of an instance": ("connect(Printer(None), transport)", "found an instance of Printer: pass the class"),
+    "connect in another order": (
+        "connect(transport, Printer)",
+        "found <",
+    ),
+    "connect of an agent": (
+        """
+        async with connect(Echo, transport):
+            pass
+        """,
+        "Echo made an Echo: it must extend the class that goes with RemoteAgent",
+    ),
+    "spawn_agent of an instance": (
+        'spawn_agent(Printer(), ["agent"])',
+        "Printer() lacks the stub of its peer: pass the class Printer without calling it",
+    ),
+    "spawn_agent in another order": (
+        'spawn_agent(["agent"], Printer)',
+        "found ['agent']: the first argument is Printer",
+    ),
+    "spawn_agent of a text": ('spawn_agent(Printer, "agent")', "command is a list: the program and its arguments"),
+    "spawn_agent is awaited": (
+        'await spawn_agent(Printer, ["agent"])',
+        "object AgentProcess can't be used in 'await' expression",
+    ),
+    "advertise in another order": (
+        "advertise(InitializeResponse(protocol_version=1), Echo)",
+        "expected advertise(Echo, message), found an InitializeResponse first",
+    ),
+    "advertise of a class": (
+        "advertise(Echo, InitializeResponse)",
+        "advertise(Echo, ...) got the class InitializeResponse: call the class to make an instance",
+    ),
+    "advertise of a dict": ('advertise(Echo, {"protocolVersion": 1})', "advertise(Echo, ...) got a dict"),
+}
+
+
+@pytest.mark.parametrize(("statement", "last"), STARTS.values(), ids=STARTS.keys())
+def test_starts(packages: Packages, statement: str, last: str) -> None:
+    outcome = run_code(packages(V1), MAIN + _indented(statement))
+    assert last in outcome.last
+    assert outcome.sent == []
+
+
+CALLS = {
+    "a str for content": (
+        'await agent.session_prompt(PromptRequest(session_id="s", prompt=["hello"]))',
+        "RemoteAgent.session_prompt, called by main in line ",
+        " got a PromptRequest whose prompt[0] is a str ('hello'); expected ContentBlock",
+    ),
+    "a str for a list of content": (
+        'await agent.session_prompt(PromptRequest(session_id="s", prompt="hello"))',
+        "RemoteAgent.session_prompt, called by main in line ",
+        " got a PromptRequest whose prompt is a str ('hello'); expected list[ContentBlock]",
+    ),
+    "a dict": (
+        'await agent.session_new({"cwd": "/", "mcpServers": []})',
+        "RemoteAgent.session_new, called by main in line ",
+        " got a dict; expected a NewSessionRequest: construct NewSessionRequest(...)",
+    ),
+    "keywords": (
+        'await agent.session_new(cwd="/", mcp_servers=[])',
+        "RemoteAgent.session_new() got an unexpected keyword argument 'cwd'",
+        "",
+    ),
+    "a Path": (
+        'await agent.session_new(NewSessionRequest(cwd=PurePosixPath("/"), mcp_servers=[]))',
+        "session_new, called by main in line ",
+        " got params that cannot be sent: $.cwd: expected a string, found a PurePosixPath",
+    ),
+    "a dict for a server": (
+        'await agent.session_new(NewSessionRequest(cwd="/", mcp_servers=[{"name": "files"}]))',
+        "RemoteAgent.session_new, called by main in line ",
+        " got a NewSessionRequest whose mcp_servers[0] is a dict; expected McpServer: construct McpServer(...)",
+    ),
+    "no await": (
+        "agent.session_new(None).session_id",
+        "'coroutine' object has no attribute 'session_id'",
+        "",
+    ),
+    "a handler that returns nothing": (
+        'await agent.session_new(NewSessionRequest(cwd="/", mcp_servers=[]))',
+        "Printer.session_request_permission returned None; expected a RequestPermissionResponse",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statement", "start", "end"), CALLS.values(), ids=CALLS.keys())
+def test_calls_of_a_client(packages: Packages, statement: str, start: str, end: str) -> None:
+    body = f"async with connect(Printer, transport, options=options) as agent:\n    {statement}"
+    outcome = run_code(packages(V1), MAIN + _indented(body))
+    assert start in outcome.last
+    assert outcome.last.endswith(end)
+    answers = [message for message in outcome.sent if "method" not in message]
+    assert [answer["error"] for answer in answers] == [INTERNAL] * len(answers)
+    assert all(message["method"] == "session/new" for message in outcome.sent if message not in answers)
