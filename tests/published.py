@@ -38,6 +38,15 @@ FILES = [
     ),
 ]
 """All published schemas that the tests know: protocol, release and kind."""
+PAGES = (
+    "auth-methods-2026-01-14.txt",
+    "auth-state-2026-03-07.txt",
+    "authentication-v2-page.txt",
+    "logout-2026-02-02.txt",
+    "schema-v1-page-2025.txt",
+    "streamable-http-websocket-transport.mdx",
+)
+"""The RFDs and pages of the documentation that the tests know, in `rfd`."""
 
 
 class MissingSchemaError(Exception):
@@ -96,7 +105,7 @@ def available() -> list[Path]:
 
 
 def shared(path: str) -> Path:
-    """A file or folder that no registry has; skips the test where it is absent."""
+    """A file or folder that no registry has; skips the test where it is absent. What else is there has no effect."""
     found = SHARED / path
     if not found.exists():
         pytest.skip(f"needs {found}")

@@ -572,6 +572,16 @@ def test_extensions_as_json(folder: Folder) -> None:
     assert logout["reasons"]
 
 
+def test_extensions_say_which_properties_and_values_they_add(folder: Folder) -> None:
+    ran = folder.run("extensions", "--format", "json")
+    changed = {each["extension"]: each["changed"] for each in json.loads(ran.stdout)}
+    assert changed["token-usage"]["PromptResponse"] == ["usage"]
+    assert changed["plan-operations"]["SessionUpdate"] == ["plan_update", "plan_removed"]
+    table = run_acpgen("extensions", cwd=folder.path, columns=400).stdout
+    assert "PromptResponse (usage)" in table
+    assert "SessionUpdate (plan_update, plan_removed)" in table
+
+
 def test_extensions_are_judged_against_a_schema_of_one_s_own(folder: Folder) -> None:
     ran = folder.run("extensions", "--schema", "plain.json", "--format", "json")
     logout = next(each for each in json.loads(ran.stdout) if each["extension"] == "logout")

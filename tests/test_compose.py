@@ -516,7 +516,7 @@ def test_a_fit_tells_what_a_fragment_would_add() -> None:
         Verdict.APPLIES,
         ("hop",),
         ("HopRequest", "HopResponse"),
-        ("Caps",),
+        {"Caps": ["hop"]},
     )
     assert len(found.reasons) == 2
 

@@ -26,7 +26,7 @@ MINIMAL: dict[str, Any] = {
 }
 
 
-IDS_OF_2 = [found.id for found in bundled.bundled_fragments(2)]
+IDS_OF_2 = sorted({found.id for found in bundled.bundled_fragments(2)})
 
 
 def document(root: dict[str, Any], *, label: str = "wave.json") -> Document:

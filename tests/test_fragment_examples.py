@@ -51,8 +51,9 @@ def received(acp: Any, method: Any, params: Any) -> list[Any]:
 
     agent = acp.Agent(acp.RemoteClient(Silence()))
     setattr(agent, method.handler, handle)
+    dispatch = acp.dispatch_request if method.kind == "request" else acp.dispatch_notification
     with pytest.raises(acp.InternalError):
-        asyncio.run(acp.dispatch_request(agent, method.name, params))
+        asyncio.run(dispatch(agent, method.name, params))
     return seen
 
 

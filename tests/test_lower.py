@@ -1,4 +1,4 @@
-"""Lowering: for each row of the table in the design, a tiny schema and the part of the model that it becomes."""
+"""Lowering: for each idiom of JSON Schema, a tiny schema and the part of the model that it becomes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def contains(whole: Any, part: Any) -> bool:
     return bool(whole == part) and isinstance(whole, bool) is isinstance(part, bool)
 
 
-# --- Section 8 of the catalogue -------------------------------------------------------------------------------------
+# --- Unknown tags, and objects that lack something -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,12 @@ from acpgen.schema.document import split
 from acpgen.schema.fragment import find_marks, load_fragment
 from acpgen.schema.walk import LISTS_OF_SCHEMAS, MAPS_OF_SCHEMAS, SINGLE_SCHEMAS
 from tests.command_line import Outcome, run_acpgen
-from tests.published import SHARED, shared
+from tests.published import shared
 from tests.support import REPOSITORY
 
 if sys.version_info >= (3, 15):
     pytest.importorskip("tree_sitter", reason="needs tree-sitter, which has no wheels for Python 3.15")
 
-RFDS = SHARED / "rfd"
 EDITS = REPOSITORY / "tests" / "rfd"
 
 BUNDLED = {
@@ -127,8 +126,7 @@ def without_descriptions_of_change(key: str, part: Any) -> Any:
 
 @pytest.mark.parametrize("page", BUNDLED)
 def test_a_bundled_fragment_is_the_draft_after_a_few_edits(page: str) -> None:
-    shared("rfd")
-    ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", "--release", "0.10.8", cwd=REPOSITORY)
+    ran = run_acpgen("rfd", "extract", shared(f"rfd/{page}.txt"), "--release", "0.10.8", cwd=REPOSITORY)
     assert ran.code == 1, ran.stderr
     draft = draft_of(ran)
     edits = json.loads((EDITS / f"{page}.patch.json").read_text(encoding="utf-8"))
@@ -139,8 +137,7 @@ def test_a_bundled_fragment_is_the_draft_after_a_few_edits(page: str) -> None:
 @pytest.mark.parametrize("page", BUNDLED)
 def test_each_edit_but_those_of_style_is_asked_for(page: str) -> None:
     """What has to be edited stands in the draft as a mark, or is a matter of this project's taste."""
-    shared("rfd")
-    ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", "--release", "0.10.8", cwd=REPOSITORY)
+    ran = run_acpgen("rfd", "extract", shared(f"rfd/{page}.txt"), "--release", "0.10.8", cwd=REPOSITORY)
     edits = json.loads((EDITS / f"{page}.patch.json").read_text(encoding="utf-8"))
     places = {edit["at"] for edit in edits}
     marks = {pointer for pointer, _ in find_marks(draft_of(ran))}
@@ -153,8 +150,7 @@ def test_each_edit_but_those_of_style_is_asked_for(page: str) -> None:
 
 
 def test_a_page_about_a_later_protocol_asks_for_what_it_does_not_define() -> None:
-    shared("rfd")
-    page = RFDS / "authentication-v2-page.txt"
+    page = shared("rfd/authentication-v2-page.txt")
     ran = run_acpgen("rfd", "extract", page, "--protocol", "2", cwd=REPOSITORY)
     assert ran.code == 1
     wanted = {pointer for pointer, _ in find_marks(draft_of(ran)["$defs"])}
@@ -163,8 +159,7 @@ def test_a_page_about_a_later_protocol_asks_for_what_it_does_not_define() -> Non
 
 @pytest.mark.parametrize("page", ["authentication-v2-page", "schema-v1-page-2025"])
 def test_a_page_that_adds_nothing_is_unusable(page: str) -> None:
-    shared("rfd")
-    ran = run_acpgen("rfd", "extract", RFDS / f"{page}.txt", cwd=REPOSITORY)
+    ran = run_acpgen("rfd", "extract", shared(f"rfd/{page}.txt"), cwd=REPOSITORY)
     assert (ran.code, ran.stdout) == (2, "")
     assert "[rfd-nothing-found]" in ran.stderr
 

@@ -128,7 +128,8 @@ def _fits(sources: SchemaChoice) -> list[Fit]:
 
 
 def _extension_row(found: Fit, protocol: int | None) -> list[str]:
-    added = [*found.methods, *(f"{name} (changed)" for name in found.changed)]
+    changed = (f"{name} ({', '.join(names) or 'changed'})" for name, names in found.changed.items())
+    added = [*found.methods, *changed]
     fragment, column = found.fragment, [] if protocol is None else [str(protocol)]
     return [fragment.spec, *column, found.verdict.value, fragment.title, fragment.status, ", ".join(added) or "-"]
 
@@ -145,5 +146,5 @@ def _extension_as_json(found: Fit) -> dict[str, object]:
         "reasons": list(found.reasons),
         "methods": list(found.methods),
         "definitions": list(found.definitions),
-        "changed": list(found.changed),
+        "changed": found.changed,
     }

@@ -20,7 +20,7 @@ def gate_record(gate: Gate, model: Model) -> Code:
 
 
 def _opening_value(expression: TypeExpr, path: tuple[str, ...], model: Model) -> str | None:
-    """The smallest value at `path` below `expression` that opens a gate: "true", "{}", or None for an array."""
+    """The smallest value at `path` below `expression` that opens a gate, if it is "true" or "{}"."""
     found = resolved(expression, model)
     if isinstance(found, Nullable):
         return _opening_value(found.inner, path, model)
@@ -30,7 +30,8 @@ def _opening_value(expression: TypeExpr, path: tuple[str, ...], model: Model) ->
         return _opening_value(field.type, path[1:], model)
     if isinstance(found, Scalar):
         return "true"
-    return None if isinstance(found, ListOf) else "{}"
+    needs_more = isinstance(definition, Struct) and any(field.required for field in definition.fields)
+    return None if isinstance(found, ListOf) or needs_more else "{}"
 
 
 class ProtocolView:

@@ -43,12 +43,15 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The effect of a fragment on a schema. `reasons` are messages: conflicts, superseded parts, parts left out."""
+    """The effect of a fragment on a schema. `reasons` are messages: conflicts, superseded parts, parts left out.
+
+    `changed` are definitions of the schema, with the properties and values that they gain.
+    """
 
     fragment: Fragment
     methods: tuple[str, ...]
     definitions: tuple[str, ...]
-    changed: tuple[str, ...]
+    changed: dict[str, list[str]]
     verdict: Verdict
     reasons: tuple[str, ...]
 
@@ -78,7 +81,7 @@ def fit(
         fragment=fragment,
         methods=tuple(sorted(methods)),
         definitions=tuple(sorted(merged.definitions)),
-        changed=tuple(sorted(merged.changed)),
+        changed=dict(sorted(merged.changed.items())),
         verdict=verdict,
         reasons=(*(found.message for found in reasons), *lost),
     )

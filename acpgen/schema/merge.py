@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,13 +27,14 @@ class Merged:
     """One fragment as it was merged into a schema; `report` takes pointers into the fragment.
 
     `definitions` and `gates` were added, the definitions in `changed` were changed, those in `missing` do not exist.
-    `superseded` are the parts that the schema has already, each with its origin there.
+    A changed definition has the new names in messages: properties, and values of members. `superseded` are the parts
+    that the schema has already, each with its origin there.
     """
 
     fragment: Fragment
     report: Report
     definitions: set[str] = field(default_factory=set)
-    changed: set[str] = field(default_factory=set)
+    changed: dict[str, list[str]] = field(default_factory=dict)
     gates: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     superseded: list[tuple[Part, str]] = field(default_factory=list)
@@ -41,6 +43,10 @@ class Merged:
     def is_superseded(self) -> bool:
         """True if the schema has all of the fragment already."""
         return bool(self.superseded) and not (self.definitions or self.changed or self.gates)
+
+    def change(self, definition: str, *added: str) -> None:
+        """Record a change of a definition, and the new names in messages that it brings."""
+        self.changed.setdefault(definition, []).extend(added)
 
     def targets(self) -> Iterator[tuple[str, Change]]:
         """The changes to definitions that exist."""
@@ -133,7 +139,7 @@ class Merger:
                 self._supersede(part, pointer)
             elif same_shape(present, change.replacement.expect):
                 self._put(pointer, change.replacement.result, part.source)
-                merged.changed.add(name)
+                merged.change(name)
             else:
                 # report the difference from the expected shape: the result differs on purpose
                 expected = Part(merged, join(at, "expect"), f"{what} as expected")
@@ -155,7 +161,7 @@ class Merger:
             self._conflict(part, target, node)
         else:
             self._put(join(target, "properties", wire), node, part.source)
-            part.merged.changed.add(name)
+            part.merged.change(name, wire)
             if isinstance(node, dict) and "default" in node:
                 document, at = part.source
                 self._defaults[target, wire] = (node["default"], (document, join(at, "default")))
@@ -175,7 +181,7 @@ class Merger:
                     merged.report.error("fragment-required", message, at=part.at, hint="add it under `properties`")
                 else:
                     self._append(join(pointer, "required"), wire, part.source)
-                    merged.changed.add(name)
+                    merged.change(name)
 
     def add_members(self, merged: Merged) -> None:
         """Add members to the unions and enumerations that exist."""
@@ -201,7 +207,8 @@ class Merger:
         if exclusion is not None and open_index is not None:
             moved = open_index + (open_index >= index)
             self._append(join(array, moved, "not", "anyOf"), exclusion, part.source)
-        part.merged.changed.add(name)
+        kind, text = union.identity(member)
+        part.merged.change(name, *([str(json.loads(text))] if kind == "value" else []))
 
     def _add_enum_value(self, merged: Merged, at: str, name: str, member: Any) -> None:
         """Add the constant of `member` to an enumeration that is written with the keyword `enum`."""
@@ -216,7 +223,7 @@ class Merger:
             self._supersede(part, join(pointer, "enum", values.index(value)))
         else:
             self._append(join(pointer, "enum"), value, (merged.fragment.document, join(at, "const")))
-            merged.changed.add(name)
+            merged.change(name, str(value))
 
     def add_gates(self, merged: Merged) -> None:
         """Add the gates of methods."""

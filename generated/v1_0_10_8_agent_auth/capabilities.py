@@ -156,7 +156,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     """A copy of `message` that advertises the methods that the class of `handler` overrides.
 
     What `message` advertises already is kept; `False` is not, as it is the default. A capability that has several
-    forms, or is a list, is left to you.
+    forms, is a list or needs properties is left to you.
 
         return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
     """

@@ -16,7 +16,6 @@ class RequestError(Exception):
     """A JSON-RPC error response (JSON-RPC 2.0, section 5.1).
 
     Without `code` and `message` it has those of its class. `data` is any JSON; `UNSET` leaves it out.
-    The other attributes are those of `types.Error`.
     """
 
     code: int = -32603

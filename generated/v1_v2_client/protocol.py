@@ -53,7 +53,8 @@ class Gate(NamedTuple):
     """The capability that the peer must advertise before a method may be called.
 
     It is open if one of `paths`, wire names below the message `advertised_in`, leads to `true`, to an object (even an
-    empty one) or to a non-empty array. `says_yes` is the smallest value that opens it; None for an array.
+    empty one) or to a non-empty array. `says_yes` is the smallest value that opens it; None where neither `true` nor
+    `{}` does, as the value is an array or needs properties.
     """
 
     advertised_in: Any
