@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks import codec, imports, remote, stdio
@@ -29,6 +30,8 @@ CHARTS = {
     "memory": ("Memory of an agent (MiB, less is better)", [("stdio", stdio.MEMORY)]),
 }
 ORDER = (OURS, PYTHON_SDK, TYPESCRIPT_SDK, BARE)
+ORDER_ONLY = {"start"}
+"""The charts with the contenders of `ORDER` alone: the README shows them. The table has the others."""
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -42,22 +45,28 @@ def draw(results: Results, folder: Path) -> list[Path]:
     for name, (title, wanted) in CHARTS.items():
         if found := [measure for key in wanted if (measure := results.find(*key))]:
             written.append(folder / f"{name}.svg")
-            _draw(title, found, written[-1])
+            shown = [_contenders(measure, ORDER if name in ORDER_ONLY else measure.values) for measure in found]
+            _draw(title, list(zip(found, shown, strict=True)), written[-1])
     return written
 
 
-def _draw(title: str, found: list[Measure], path: Path) -> None:
+def _contenders(measure: Measure, wanted: Iterable[str]) -> list[str]:
+    """The contenders of a measure that a chart shows, in the order of the bars."""
+    found = [who for who in wanted if who in measure.values]
+    return sorted(found, key=lambda who: ORDER.index(who) if who in ORDER else len(ORDER))
+
+
+def _draw(title: str, found: list[tuple[Measure, list[str]]], path: Path) -> None:
     """One panel a measure, one below the other, each with a bar a contender."""
     from matplotlib import pyplot
 
-    bars = [len(measure.values) for measure in found]
+    bars = [len(names) for _, names in found]
     height = sum(bars) * ROW + MARGIN * len(bars)
     figure, panels = pyplot.subplots(
         len(found), 1, figsize=(WIDTH, height), squeeze=False, height_ratios=bars, layout="constrained"
     )
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    for panel, measure in zip(panels[:, 0], found, strict=True):
-        names = sorted(measure.values, key=lambda who: (ORDER.index(who) if who in ORDER else len(ORDER)))
+    for panel, (measure, names) in zip(panels[:, 0], found, strict=True):
         values = [measure.median(who) for who in names]
         shown = panel.barh(
             [who.replace("`", "") for who in names],

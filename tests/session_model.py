@@ -49,7 +49,7 @@ def expected(events: list[Event], protocol: int) -> Json:
         **_session(about, updates, protocol),
         "usage": _usage([each for each in updates if each["sessionUpdate"] == "usage_update"]),
         **(
-            {"plan": plans[-1] if plans else None}
+            {"plan": plans[-1] if plans else None, "plans": {}}
             if protocol == 1
             else {
                 "plans": {each["plan"]["planId"]: each["plan"] for each in _tagged(updates, "plan_update")},
@@ -210,6 +210,7 @@ def _session(events: list[Event], updates: list[Json], protocol: int) -> Json:
     if protocol == 1:
         session["currentModeId"] = _last(options, "currentModeId", None)
         session["availableModes"] = _last(options, "availableModes", [])
+        session |= {"availableModels": [], "currentModelId": None}  # the base has no models
     return session
 
 

@@ -306,6 +306,25 @@ def test_pages_have_their_charts(page: Path, count: int) -> None:
     assert all((page.parent / path).is_file() for path in shown)
 
 
+@pytest.mark.full
+def test_the_chart_of_the_readme_has_only_what_a_visitor_compares(tmp_path: Path) -> None:
+    require(find_spec("matplotlib"), "matplotlib")
+    from benchmarks.charts import draw
+
+    start, throughput = (path.read_text(encoding="utf-8") for path in draw(results(), tmp_path)[:2])
+    committed = (REPOSITORY / "docs/benchmarks/start.svg").read_text(encoding="utf-8")
+    visible = {"acpgen", PYTHON_SDK, TYPESCRIPT_SDK, imports.BARE}
+    for chart in (start, committed):
+        names = {text for text in labels(chart) if text[0].isalpha()}
+        assert names == visible | {imports.WITH, stdio.START, "Start-up (ms, less is better)"}
+    assert labels(throughput) > {*visible, remote.ALONE}
+
+
+def labels(chart: str) -> set[str]:
+    """The texts are drawn as paths; matplotlib writes each into a comment."""
+    return set(re.findall("<!-- (.*?) -->", chart))
+
+
 SUMMARY = {
     ("stdio", "start to initialize response"): "start to first answer",
     ("stdio", "prompts, updates in one turn"): "prompts answered, ten updates each",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from acpgen.ir.options import Role
 from tests.command_line import Outcome, run_acpgen, tree
 from tests.project_support import negotiating_schema
+from tests.runtime_support import V1, V2
+from tests.support import Packages
 
 BOTH = ("--protocol", "1", "--protocol", "2")
 TWO = (*BOTH, "--no-runtime")
@@ -200,6 +205,24 @@ def test_a_package_gets_a_second_protocol_and_loses_it_again(folder: Folder) -> 
     folder.build(*one)
     assert tree(folder.path / "acp") == {**before, "v2/mine.py": b""}  # acpgen did not write it
     assert not (folder.path / "acp/v1").exists()
+
+
+@pytest.mark.parametrize("roles", [(Role.AGENT,), (Role.CLIENT,), tuple(Role)], ids=["agent", "client", "both"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_subpackage_has_all_names_of_a_package_of_its_protocol(
+    packages: Packages, roles: tuple[Role, ...], version: int
+) -> None:
+    alone = packages({1: V1, 2: V2}[version], roles=roles)
+    together = packages(V1, V2, roles=roles)
+    part = importlib.import_module(f"{together.__name__}.v{version}")
+    assert set(part.__all__) == set(alone.__all__)
+    shared = {"ConnectionClosed", "DecodeError", "UNSET", "advertise", "memory_transports"}
+    assert {name for name in shared if getattr(part, name) is not getattr(together, name)} == set()
+    assert set(public(part, "helpers")) == set(public(alone, "helpers"))
+
+
+def public(package: ModuleType, name: str) -> list[str]:
+    return list(importlib.import_module(f"{package.__name__}.{name}").__all__)
 
 
 # --- methods, extensions and show -------------------------------------------------------------------------------------

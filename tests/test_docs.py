@@ -16,6 +16,7 @@ import pytest
 import typer
 import yaml
 
+import acpgen
 from acpgen.cli.app import make_app
 from tests.documents import Block, blocks, environment_with_acpgen, play, section
 from tests.project_support import Project
@@ -208,6 +209,14 @@ def test_the_hook_is_the_command_that_is_tested(project: Project) -> None:
     assert said in red.stdout
 
 
-def test_the_configuration_names_the_hook() -> None:
+def test_the_configuration_is_the_hook_with_the_program_of_the_environment() -> None:
     (repository,) = yaml.safe_load(named_block(".pre-commit-config.yaml").text)["repos"]
-    assert [each["id"] for each in repository["hooks"]] == [hook()["id"]]
+    (local,) = repository["hooks"]
+    assert repository["repo"] == "local"
+    assert local == {**{key: value for key, value in hook().items() if key in local}, "language": "system"}
+    assert set(local) == set(hook()) - {"description"}
+
+
+def test_the_workflow_installs_acpgen_from_a_file_of_the_project() -> None:
+    (install,) = (step["run"] for step in workflow_steps() if step.get("name") == "Install acpgen")
+    assert install == f"pip install vendor/acpgen-{acpgen.__version__}-py3-none-any.whl"

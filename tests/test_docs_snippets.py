@@ -122,6 +122,7 @@ COOKBOOK = {
     "permission": ["tool_call", *2 * ["tool_call_update"]],
     "settings": ["current_mode_update"],
     "cancelling": [],
+    "blocking": ["agent_message_chunk"],
     "loading": ["agent_message_chunk"],
     "files": [],
 }

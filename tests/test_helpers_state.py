@@ -13,7 +13,7 @@ import re
 import shutil
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -25,6 +25,7 @@ from tests.support import REPOSITORY, Packages, import_folder, package_folder
 
 SEQUENCES = 300
 MANY_SEQUENCES = 5_000
+FINAL = ("completed", "failed", "cancelled")
 BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 
 
@@ -32,41 +33,71 @@ BOTH = pytest.mark.parametrize("sources", [V1, V2], ids=["v1", "v2"])
 
 
 class Screen:
-    """A user interface that draws again just what it is given; it has what the state was then."""
+    """A user interface that is drawn from the changes alone: it never looks at what they do not say."""
 
-    def __init__(self, acp: ModuleType) -> None:
-        self._acp = acp
-        self.drawn: dict[Any, Json] = {}
+    def __init__(self, acp: ModuleType, state: Any) -> None:
+        self._acp, self._state = acp, state
+        self._helpers = importlib.import_module(f"{acp.__name__}.helpers")
+        self.messages: dict[Any, list[Json]] = {}
+        self.texts: dict[Any, str] = {}
+        self.outputs: dict[Any, bytes] = {}
+        self.others: dict[Any, Json] = {}
         self.plans: dict[str, Json] = {}
+        self.attributes = {name: self._of(getattr(state, name)) for name in get_args(self._helpers.SessionAttribute)}
 
-    def draw(self, changed: Any) -> None:
-        if hasattr(changed, "plan_id"):
-            self.plans[changed.plan_id] = self._of(changed)
-        elif type(changed).__hash__ is not None:
-            self.drawn[changed] = copy.deepcopy(self._of(changed))
+    def draw(self, change: Any) -> None:
+        match type(change).__name__:
+            case "MessageChange":
+                drawn = ([], "") if change.is_whole else (self.messages[change.entry], self.texts[change.entry])
+                self.messages[change.entry] = drawn[0] + self._of(list(change.content))
+                self.texts[change.entry] = drawn[1] + change.text
+            case "TerminalChange":
+                drawn_output = b"" if change.is_whole else self.outputs[change.terminal]
+                self.outputs[change.terminal] = drawn_output + change.output
+                self.others[change.terminal] = copy.deepcopy(self._of(change.terminal))
+            case "ToolCallChange":
+                assert change.is_new == (change.call not in self.others)
+                before = self.others.get(change.call, {}).get("status")
+                assert change.has_ended == (change.call.status in FINAL and before not in FINAL)
+                self.others[change.call] = copy.deepcopy(self._of(change.call))
+            case "CompactionChange":
+                self.others[change.compaction] = copy.deepcopy(self._of(change.compaction))
+            case "PlanChange" if change.plan is None:
+                del self.plans[change.plan_id]
+            case "PlanChange":
+                self.plans[change.plan_id] = self._of(change.plan)
+            case "AttributesChange":
+                values = {name: self._of(getattr(self._state, name)) for name in change.names}
+                self.attributes |= copy.deepcopy(values)
+            case _:
+                assert type(change).__module__.endswith(".types")
 
     def _of(self, shown: Any) -> Json:
-        plain = as_json(self._acp, shown)
-        parts = ("entries", "usage", "plans", "terminals", "onChange")
-        return {name: value for name, value in plain.items() if name not in parts or not hasattr(shown, "on_change")}
+        return as_json(self._acp, shown)
 
-    def check(self, state: Any) -> None:
+    def check(self) -> None:
         """Fail where the state has something that is not as it was drawn."""
-        objects = [*state.entries, *getattr(state, "terminals", {}).values(), *([state.usage] if state.usage else [])]
-        for each in objects:
-            assert self.drawn[each] == self._of(each)
-        assert self.drawn[state] == self._of(state)
-        assert self.plans == {name: self._of(plan) for name, plan in getattr(state, "plans", {}).items()}
+        state = self._state
+        messages = [entry for entry in state.entries if isinstance(entry, self._helpers.Message)]
+        assert self.messages == {entry: self._of(entry.content) for entry in messages}
+        assert self.texts == {entry: entry.text for entry in messages}
+        terminals = getattr(state, "terminals", {}).values()
+        assert self.outputs == {terminal: bytes(terminal.output) for terminal in terminals}
+        others = [*(entry for entry in state.entries if entry not in messages), *terminals]
+        assert self.others == {each: self._of(each) for each in others}
+        plans = {**state.plans, **({"": state.plan} if getattr(state, "plan", None) else {})}
+        assert self.plans == {name: self._of(plan) for name, plan in plans.items()}
+        assert self.attributes == {name: self._of(getattr(state, name)) for name in self.attributes}
 
 
 def check(acp: ModuleType, events: list[Event]) -> None:
     """Fail where a state is not what the model expects, where a message was changed, or something was not reported."""
-    screen = Screen(acp)
-    state = new_state(acp, on_change=screen.draw)
-    screen.draw(state)
+    state = new_state(acp)
+    screen = Screen(acp, state)
+    state.on_change = screen.draw
     taken = [(event, feed(acp, state, event)) for event in events]
     assert seen(acp, state) == expected(events, acp.PROTOCOL_VERSION)
-    screen.check(state)
+    screen.check()
     for event, message in taken:
         assert acp.encode(message) == (event.params if event.result is None else event.result)
 

@@ -175,21 +175,153 @@ def test_a_plan_of_an_extension_can_be_removed(packages: Packages) -> None:
     assert state.plans == {}
 
 
-def test_what_is_reported_for_attributes_of_the_state(packages: Packages) -> None:
+def test_a_plan_of_protocol_2_and_the_state_are_reported_as_what_has_changed(packages: Packages) -> None:
     acp = packages(EXTENDED[2], options=OPEN)
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
+    got: list[Any] = []
     plan = update("plan_update", plan={"type": "markdown", "planId": "p1", "content": "# Plan"})
     removed = update("plan_removed", planId="p1")
-    got: list[Any] = []
-    state = after(acp, update("state_update", state="running"), plan, removed, on_change=got.append)
-    assert (got[0], acp.encode(got[1])["planId"], got[2]) == (state, "p1", state)
+    state = after(acp, update("state_update", state="running"), plan, removed, removed, on_change=got.append)
+    assert got[0] == helpers.AttributesChange(names=frozenset({"state"}))
+    assert (acp.encode(got[1].plan)["content"], got[1].plan_id) == ("# Plan", "p1")
+    assert got[2] == helpers.PlanChange(plan=None, plan_id="p1")
+    assert acp.encode(got[3]) == removed.params["update"]
     feed(acp, state, update("session_info_update", title="T"))
-    assert got[3:] == [state]
+    assert got[4:] == [helpers.AttributesChange(names=frozenset({"title"}))]
 
 
-def test_the_plan_of_protocol_1_is_reported_with_the_state(packages: Packages) -> None:
+# --- Changes ---------------------------------------------------------------------------------------------------------
+
+
+@V1_BASES
+def test_changes_of_protocol_1_name_what_is_new(packages: Packages, sources: SchemaChoice) -> None:
+    acp = packages(sources)
+    helpers = importlib.import_module(f"{acp.__name__}.helpers")
     got: list[Any] = []
-    state = after(packages(V1), update("plan", entries=[]), on_change=got.append)
-    assert got == [state]
+    modes = {"currentModeId": "ask", "availableModes": []}
+    after(
+        acp,
+        Event("session/new", None, {"sessionId": SESSION, "modes": modes}),
+        Event("session/prompt", {"sessionId": SESSION, "prompt": [text("Hi"), text("!")]}),
+        update("plan", entries=[]),
+        update("current_mode_update", currentModeId="go"),
+        update("available_commands_update", availableCommands=[]),
+        Event("session/set_mode", {"sessionId": SESSION, "modeId": "ask"}),
+        on_change=got.append,
+    )
+    opened, prompted, planned, *attributes = got
+    assert opened.names == {"available_modes", "current_mode_id"}
+    assert (prompted.text, prompted.is_whole, type(prompted.entry).__name__) == ("Hi!", True, "UserMessage")
+    assert (type(planned), planned.plan_id, acp.encode(planned.plan)["entries"]) == (helpers.PlanChange, "", [])
+    assert [each.names for each in attributes] == [{"current_mode_id"}, {"available_commands"}, {"current_mode_id"}]
+
+
+@PROTOCOLS
+def test_a_chat_prints_each_word_once(packages: Packages, protocol: int) -> None:
+    acp = packages({1: V1, 2: V2}[protocol])
+    words = ["It ", "is ", "42."]
+    printed: list[str] = []
+    state = after(
+        acp,
+        *(say("agent_message", word, messageId="m") for word in words),
+        on_change=lambda change: printed.append(change.text),
+    )
+    assert printed == words
+    assert state.entries[0].text == "".join(words)
+
+
+def test_a_message_of_protocol_2_is_whole_when_it_is_new_or_replaced(packages: Packages) -> None:
+    got: list[Any] = []
+    after(
+        packages(V2),
+        say("agent_message", "A", messageId="m"),
+        say("agent_message", "B", messageId="m"),
+        update("agent_message", messageId="m", _meta={"a": 1}),
+        update("agent_message", messageId="m", content=[text("C")]),
+        update("agent_message", messageId="m", content=None),
+        update("terminal_output_chunk", terminalId="t", data="aGk="),
+        update("terminal_output_chunk", terminalId="t", data="IQ=="),
+        update("terminal_update", terminalId="t", output={"data": "aGk="}),
+        on_change=got.append,
+    )
+    assert [(each.text, each.is_whole) for each in got[:5]] == [
+        *(("A", True), ("B", False), ("", False), ("C", True), ("", True)),
+    ]
+    assert [(each.output, each.is_whole) for each in got[5:]] == [(b"hi", True), (b"!", False), (b"hi", True)]
+
+
+@pytest.mark.every_python
+@PROTOCOLS
+def test_a_tool_call_starts_changes_and_ends(packages: Packages, protocol: int) -> None:
+    got: list[Any] = []
+    statuses = ["pending", "in_progress", "completed", "failed"]
+    after(
+        packages({1: V1, 2: V2}[protocol]),
+        *(update("tool_call_update", toolCallId="c", status=status) for status in statuses),
+        update("tool_call_update", toolCallId="short", status="failed"),
+        on_change=got.append,
+    )
+    assert [(each.call.id, each.is_new, each.has_ended) for each in got] == [
+        *(("c", True, False), ("c", False, False), ("c", False, True), ("c", False, False), ("short", True, True)),
+    ]
+
+
+@pytest.mark.every_python
+@PROTOCOLS
+def test_reading_the_text_after_each_chunk_reads_each_block_once(packages: Packages, protocol: int) -> None:
+    acp = packages({1: V1, 2: V2}[protocol])
+    reads = 0
+
+    class Counting(acp.ContentBlockText):  # type: ignore[misc, name-defined]
+        def __getattribute__(self, name: str) -> Any:
+            nonlocal reads
+            reads += name == "text"
+            return super().__getattribute__(name)
+
+    texts: list[str] = []
+    state = new_state(acp, on_change=lambda change: texts.append(change.entry.text))
+    kind = acp.SessionNotification if protocol == 1 else acp.UpdateSessionNotification
+    for _ in range(500):
+        chunk = acp.SessionUpdateAgentMessageChunk(message_id="m", content=Counting(text="x"))
+        state.update(kind(session_id=SESSION, update=chunk))
+    assert texts == ["x" * count for count in range(1, 501)]
+    assert reads <= 1_000
+
+
+def test_text_is_that_of_the_content_after_any_change(packages: Packages) -> None:
+    acp = packages(V2)
+    state = after(acp, update("agent_message", messageId="m", content=[text("A"), text("B")]))
+    (entry,) = state.entries
+    assert entry.text == "AB"
+    entry.content = [*entry.content, acp.ContentBlockText(text="C")]
+    assert entry.text == "ABC"
+    entry.content.clear()
+    assert entry.text == ""
+
+
+# --- Extensions ------------------------------------------------------------------------------------------------------
+
+
+def test_models_of_an_extension_are_kept(packages: Packages) -> None:
+    acp = packages(EXTENDED[1], options=OPEN)
+    models = {"currentModelId": "m1", "availableModels": [{"modelId": "m1", "name": "One"}]}
+    got: list[Any] = []
+    state = after(acp, Event("session/new", None, {"sessionId": SESSION, "models": models}), on_change=got.append)
+    assert ([model.name for model in state.available_models], state.current_model_id) == (["One"], "m1")
+    state.set_model(acp.SetSessionModelRequest(session_id=SESSION, model_id="m2"))
+    assert state.current_model_id == "m2"
+    assert [each.names for each in got] == [{"available_models", "current_model_id"}, {"current_model_id"}]
+
+
+def test_plans_of_an_extension_of_protocol_1_are_kept(packages: Packages) -> None:
+    acp = packages(EXTENDED[1], options=OPEN)
+    got: list[Any] = []
+    plan = {"type": "markdown", "planId": "p1", "content": "# Plan"}
+    state = after(acp, update("plan_update", plan=plan), on_change=got.append)
+    assert acp.encode(state.plans["p1"]) == plan
+    feed(acp, state, update("plan_removed", planId="p1"))
+    assert state.plans == {}
+    assert [(each.plan_id, each.plan is None) for each in got] == [("p1", False), ("p1", True)]
 
 
 # --- The documentation -----------------------------------------------------------------------------------------------
@@ -233,7 +365,9 @@ def test_the_example_of_the_docstring(packages: Packages, protocol: int) -> None
             await peer.ping()
             await opening
             assert {name: shown(state) for name, state in client.sessions.items()} == {SESSION: ["AgentMessage: Hello"]}
-            assert client.drawn == [client.sessions[SESSION], *client.sessions[SESSION].entries]
+            opened, said = client.drawn
+            assert type(opened).__name__ == "AttributesChange"
+            assert (said.entry, said.text) == (client.sessions[SESSION].entries[0], "Hello")
 
     run(main())
 

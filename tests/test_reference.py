@@ -173,6 +173,14 @@ def test_definitions_without_a_type_and_errors_are_there(both: Page) -> None:
     assert "MethodNotFoundError" in both.words("v2/errors/-32601")
 
 
+def test_tags_and_values_have_anchors(both: Page) -> None:
+    assert "agent_message_chunkSessionUpdateAgentMessageChunk" in both.words(
+        "v1/types/SessionUpdate.agent_message_chunk"
+    )
+    assert '"end_turn"' in both.words("v1/types/StopReason.end_turn")
+    assert "-32602" in both.words("v2/types/ErrorCode.-32602")
+
+
 def test_links_lead_somewhere_and_anchors_are_unique(both: Page) -> None:
     assert len(both.ids) == len(set(both.ids)) > 1500
     links = both.values("a", "href")

@@ -118,7 +118,24 @@ SEARCHES = (
     ),
     ("promptrequest.prompt", "PromptRequest.prompt v1 property", "v1/types/PromptRequest.prompt"),
     ("-32601", "MethodNotFoundError v1 error", "v1/errors/-32601"),
+    ("invalid params", "InvalidParamsError v1 error", "v1/errors/-32602"),
+    ("agent_message_chunk", "SessionUpdate.agent_message_chunk v1 tag", "v1/types/SessionUpdate.agent_message_chunk"),
+    ("end_turn", "StopReason.end_turn v1 value", "v1/types/StopReason.end_turn"),
+    ("allow_once", "PermissionOptionKind.allow_once v1 value", "v1/types/PermissionOptionKind.allow_once"),
+    ("Session New", "session/new v1 request", "v1/methods/session/new"),
+    ("tool call update", "ToolCallUpdate v1 class", "v1/types/ToolCallUpdate"),
 )
+
+
+def test_search_takes_words_underscores_and_camel_case_alike(visit: Any) -> None:
+    page = visit().page
+    found: list[list[str]] = []
+    for query in ("tool call", "tool_call", "toolCall", "TOOLCALL", "tool/call"):
+        page.fill("#query", query)
+        found.append(results(page))
+    assert "SessionUpdate.tool_call v1 tag" in found[0]
+    assert "ToolCallUpdate v1 class" in found[0]
+    assert [each[:3] for each in found] == [found[0][:3]] * 5
 
 
 def test_search_finds_types_methods_properties_and_errors(visit: Any) -> None:
@@ -179,6 +196,24 @@ def test_light_and_dark(visit: Any) -> None:
     assert light.page.evaluate(background) == colours[1]
     light.page.click("#theme")
     assert light.page.evaluate(background) == colours[0]
+
+
+BLACK, WHITE = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("is_chosen", [False, True], ids=["by the system", "chosen"])
+def test_paper_is_white_in_the_dark_theme_and_everything_on_it_is_open(visit: Any, is_chosen: bool) -> None:
+    page = visit(color_scheme="light" if is_chosen else "dark").page
+    if is_chosen:
+        page.click("#theme")
+    page.emulate_media(media="print")
+    colours = "(({ color, backgroundColor }) => [color, backgroundColor])(getComputedStyle(document.documentElement))"
+    assert page.evaluate(colours) == [BLACK, WHITE]
+    method = page.locator("[id='v1/methods/session/prompt']")
+    assert method.locator("pre", has_text="class Agent").first.is_visible()
+    assert "request from the client" in method.inner_text()  # in "Used by"
+    assert method.locator(".schema").first.is_hidden()
+    assert page.locator("#search").is_hidden()
 
 
 def test_a_phone_scrolls_down_and_not_aside(visit: Any) -> None:

@@ -376,6 +376,54 @@ def test_outputs_that_differ_in_their_types_have_to_be_named(folder: Folder) -> 
     assert "extra: dict[str, Any]" not in folder.text("Text", "--output", "one")
 
 
+# --- Values ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "meaning"),
+    [
+        ("agent_message_chunk", "a tag of SessionUpdate, the 'sessionUpdate' of SessionUpdateAgentMessageChunk"),
+        ("end_turn", "a value of StopReason"),
+        ("allow_once", "a value of PermissionOptionKind"),
+        ("Invalid params", "the error -32602, InvalidParamsError in Python"),
+        ("InvalidParamsError", "the error -32602, InvalidParamsError in Python"),
+    ],
+)
+def test_a_value_says_what_it_means_and_where_it_occurs(folder: Folder, value: str, meaning: str) -> None:
+    first, *rest = " ".join(folder.text(value).split()).split(" from: ACP v1, 2026-11-02 ")
+    assert first == f'"{value}": {meaning}'
+    assert rest[0]
+    carried = {"end_turn": "session/prompt, response from the agent: PromptResponse.stop_reason → StopReason"}
+    assert carried.get(value, "") in rest[0]
+
+
+def test_a_value_with_several_meanings_has_all_of_them(folder: Folder) -> None:
+    found = folder.entry("completed")
+    owners = ["CompactionStatus", "PlanEntryStatus", "ToolCallStatus"]
+    assert sorted(each["owner"] for each in found["occurrences"]) == owners
+    codes = json.loads(folder.run("--format", "json", "--", "-32602").stdout)["entries"][0]["occurrences"]
+    assert [(each["kind"], each["owner"]) for each in codes] == [
+        ("value", "ErrorCode"),
+        ("error", "InvalidParamsError"),
+    ]
+
+
+def test_a_name_that_is_a_method_and_a_value_shows_both(folder: Folder) -> None:
+    options = folder.schema(
+        GoRequest={"type": "object", "x-method": "go", "x-side": "agent"},
+        GoResponse={"type": "object", "x-method": "go", "x-side": "agent"},
+        Light={"oneOf": [{"const": "go"}, {"const": "stop"}]},
+        Lamp={"oneOf": [{"const": 7, "description": "Seven."}, {"const": 8}]},
+    )
+    method, value = folder.entries("go", *options)
+    assert (method["wire"], [each["owner"] for each in value["occurrences"]]) == ("go", ["Light"])
+    assert "Seven." in folder.text("7", *options)
+
+
+def test_a_value_is_suggested(folder: Folder) -> None:
+    assert "hint: did you mean 'end_turn'?" in folder.run("end_turns").stderr
+
+
 # --- Names that are nothing, and hostile ones ------------------------------------------------------------------------
 
 
@@ -387,7 +435,7 @@ def test_an_unknown_name_is_2_with_the_nearest(folder: Folder, name: str, near: 
     ran = folder.run(name)
     assert (ran.code, ran.stdout) == (2, "")
     assert ran.stderr.startswith(
-        f"error: {name!r} is no type and no method here [unknown-name]\n  hint: did you mean '{near}'"
+        f"error: {name!r} is no type, method or value here [unknown-name]\n  hint: did you mean '{near}'"
     )
 
 

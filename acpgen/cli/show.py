@@ -20,7 +20,8 @@ def show_command(
         str,
         typer.Argument(
             metavar="NAME",
-            help="A type, a definition, or a method by its name on the wire or its handler.",
+            help="A type, a definition, a method by its name on the wire or its handler, or a value that messages and "
+            "logs have: a tag, the value of an enumeration, an error.",
             show_default=False,
             autocompletion=completion.names,
         ),
@@ -30,12 +31,15 @@ def show_command(
 ) -> None:
     """Show a type or a method: its Python signature, its schema, its uses, its capability and its origin.
 
-    The schema is the composed one, with extensions. A name with several meanings shows all of them, of each protocol.
+    Of a value, show what it means, and the messages that carry it. The schema is the composed one, with extensions. A
+    name with several meanings shows all of them, of each protocol.
 
     **Examples**
 
     - `acpgen show session/new`
     - `acpgen show ContentBlock --protocol 2`
+    - `acpgen show end_turn`
+    - `acpgen show -- -32602`
     - `acpgen show InitializeResponse --extension auth-state --format json`
     """
     from acpgen.emit.signatures import Signatures

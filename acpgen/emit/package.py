@@ -163,13 +163,14 @@ def _version_folder(model: Model, roles: tuple[Role, ...], root: _Folder, errors
     codes = {each.code for each in model.errors.codes}
     known = Errors(object=None, codes=tuple(each for each in errors.codes if each.code in codes))
     above = {f".{module}": names for module, names in root.exports.items()}
-    exports = {"..errors": _error_names(known), **version_exports(model, roles)}
+    # those of the runtime, too: to go from a package of one version to this one changes the imports only
+    exports = {**above, "..errors": _error_names(known), **version_exports(model, roles)}
     return _Folder(
         path=f"{folder(model)}/",
         models=[model],
         modules=version_modules(model, roles, up=".."),
         exports=exports,
-        helpers=copy_helpers(model.protocol, roles, above | exports | known_exports(model)),
+        helpers=copy_helpers(model.protocol, roles, exports | known_exports(model)),
     )
 
 

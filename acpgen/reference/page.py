@@ -29,7 +29,8 @@ _POLICY = ("default-src 'none'", "img-src data:", "base-uri 'none'", "form-actio
 class ProtocolView:
     """The methods and types of a protocol, and their anchors, which are permanent.
 
-    Anchors are `vN/methods/WIRE`, `vN/types/NAME`, `vN/types/NAME.PROPERTY` and `vN/errors/CODE`.
+    Anchors are `vN/methods/WIRE`, `vN/types/NAME`, `vN/types/NAME.PROPERTY`, `vN/types/NAME.VALUE` for a tag of a union
+    or the value of an enum, and `vN/errors/CODE`.
     """
 
     def __init__(self, compiled: Compiled, *, is_single: bool) -> None:
@@ -50,7 +51,7 @@ class ProtocolView:
         self.places = {hint: anchor for anchor, each in anchors for hint in (each.params, each.result)}
 
     def anchor(self, name: str, wire: str | None = None) -> str:
-        """The anchor of the type `name`, or of its property `wire`."""
+        """The anchor of the type `name`, or of its property, tag or value `wire`."""
         return f"{self.id}/types/{quote(name)}" + ("" if wire is None else f".{quote(wire, safe='')}")
 
     def type_target(self, name: str) -> str | None:

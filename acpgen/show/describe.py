@@ -40,6 +40,7 @@ from acpgen.schema.compose import Composed
 from acpgen.schema.document import resolve
 from acpgen.schema.walk import definition_pointer, schema_map
 from acpgen.show.example_values import Example, example_of
+from acpgen.show.values import ValueEntry, find_value, known_values
 from acpgen.text import cut, did_you_mean
 
 
@@ -150,7 +151,7 @@ class MethodEntry:
     gate: GateEntry | None
 
 
-Description: TypeAlias = TypeEntry | MethodEntry
+Description: TypeAlias = TypeEntry | MethodEntry | ValueEntry
 
 
 class Describer:
@@ -165,7 +166,7 @@ class Describer:
         self._definitions = schema_map(composed.root, "$defs")
 
     def describe(self, name: str) -> list[Description]:
-        """All meanings of `name`: a type by its Python or schema name, and methods by wire name or handler.
+        """All meanings of `name`: a type by its Python or schema name, methods by wire name or handler, and values.
 
         Raises `InputError` with the nearest name if there are none.
         """
@@ -176,10 +177,12 @@ class Describer:
         elif name in self._definitions:
             found.append(self._untyped(name))
         found += [self._method(method) for method in self._model.methods if name in (method.wire, method.name)]
+        if (value_entry := find_value(name, self._model, self._usage)) is not None:
+            found.append(value_entry)
         if not found:
             methods = (each for method in self._model.methods for each in (method.wire, method.name))
-            near = did_you_mean(name, {*self._model.by_name, *self._definitions, *methods})
-            message, listing = f"{cut(name)!r} is no type and no method here", "`acpgen methods` lists the methods"
+            near = did_you_mean(name, {*self._model.by_name, *self._definitions, *methods, *known_values(self._model)})
+            message, listing = f"{cut(name)!r} is no type, method or value here", "`acpgen methods` lists the methods"
             raise input_error("unknown-name", message, hint=near or listing)
         return found
 

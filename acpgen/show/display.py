@@ -10,8 +10,9 @@ from typing import Any
 from acpgen.diagnostics import Location
 from acpgen.emit.source import wrapped
 from acpgen.ir.model import EnumMember
-from acpgen.ir.usage import Step
+from acpgen.ir.usage import Carrier, Step
 from acpgen.show.describe import Description, FieldEntry, MemberEntry, MethodEntry, Origin, SchemaEntry, TypeEntry
+from acpgen.show.values import Occurrence, ValueEntry
 from acpgen.text import WIDTH, fit, printable
 
 LINES = 1000
@@ -24,9 +25,17 @@ _VALUES = frozenset({"const", "default", "enum", "examples"})
 
 def render_text(entries: Sequence[Description]) -> str:
     """The entries, one after the other."""
-    return "\n\n\n".join(
-        "\n".join(_safe(_type(each) if isinstance(each, TypeEntry) else _method(each))) for each in entries
-    )
+    return "\n\n\n".join("\n".join(_safe(_lines(each))) for each in entries)
+
+
+def _lines(entry: Description) -> Iterator[str]:
+    match entry:
+        case TypeEntry():
+            return _type(entry)
+        case MethodEntry():
+            return _method(entry)
+        case ValueEntry():
+            return _value_of(entry)
 
 
 def _safe(lines: Iterable[str]) -> Iterator[str]:
@@ -66,6 +75,26 @@ def _method(entry: MethodEntry) -> Iterator[str]:
         yield from _section(f"Python, {signature.module}", signature.code.split("\n"))
     for schema in entry.schema:
         yield from _schema(schema)
+
+
+def _value_of(entry: ValueEntry) -> Iterator[str]:
+    for number, each in enumerate(entry.occurrences):
+        if number:
+            yield ""
+        yield from fit(f"{json.dumps(entry.value, ensure_ascii=False)}: {_meaning(each)}")
+        yield f"  from: {entry.origin}"
+        yield from _prose(each.doc)
+        yield from _section("Used by", map(_carrier, each.messages))
+
+
+def _meaning(place: Occurrence) -> str:
+    match place.kind:
+        case "tag":
+            return f"a tag of {place.owner}, the {place.key!r} of {place.selects}"
+        case "error":
+            return f"the error {place.code}, {place.owner} in Python"
+        case _:
+            return f"a value of {place.owner}"
 
 
 def _peers(roles: Sequence[str]) -> str:
@@ -150,12 +179,15 @@ def _uses(entry: TypeEntry) -> Iterator[str]:
     ):
         if names:
             yield f"{kind}: {', '.join(names)}"
-    for carrier in uses.messages:
-        gate = f", needs {carrier.gate}" if carrier.gate is not None else ""
-        way = " → ".join(map(_step, carrier.way))
-        yield f"{carrier.method}, {carrier.part} from the {carrier.sender}{gate}: {way}"
+    yield from map(_carrier, uses.messages)
     if entry.signature is not None and not uses.messages:
         yield "no message carries it"
+
+
+def _carrier(carrier: Carrier) -> str:
+    gate = f", needs {carrier.gate}" if carrier.gate is not None else ""
+    way = " → ".join(map(_step, carrier.way))
+    return f"{carrier.method}, {carrier.part} from the {carrier.sender}{gate}: {way}"
 
 
 def _step(step: Step) -> str:

@@ -31,24 +31,28 @@
   menu.addEventListener("click", () => setMenu(menu.getAttribute("aria-expanded") !== "true"));
   nav.addEventListener("click", (event) => event.target.closest("a") && setMenu(false));
 
-  // Search in what the page has: types, methods, properties and errors.
+  // Search in what the page has: types, methods, properties, values and errors. Names are compared by their words:
+  // `tool_call`, `ToolCall`, `tool/call` and "tool call" are the same.
+  const words = (name) =>
+    name.replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, "$1 $2").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+  const joined = (text) => text.replaceAll(" ", "");
   const entries = [...document.querySelectorAll("[data-name]")].map((node) => {
-    const { name, other = "", kind, of = "" } = node.dataset;
-    return { node, name, kind, of, names: [name, other].map((each) => each.toLowerCase()) };
+    const { name, other = "", text = "", kind, of = "" } = node.dataset;
+    const names = [name, name.split("/").pop(), other, text];
+    return { node, name, kind, of, names: names.map(words), full: words(`${of} ${name}`), fullOther: words(`${of} ${other}`) };
   });
   const protocols = new Set(entries.map((each) => each.node.id.split("/")[0])).size;
 
   const rankOfName = (name, text) => {
-    if (name === text || name.endsWith(`/${text}`)) return 0;
+    if (name === text || joined(name) === joined(text)) return 0;
     if (name.startsWith(text)) return 1;
-    const at = name.indexOf(text);
-    if (at < 0) return Infinity;
-    return name[at - 1] === "/" ? 1 : /[^a-z0-9]/.test(name[at - 1]) ? 2 : 3;
+    if (` ${name}`.includes(` ${text}`)) return 2;
+    return joined(name).includes(joined(text)) ? 3 : Infinity;
   };
-  const rank = (entry, text) => {
-    const names = text.includes(".") ? entry.names.map((name) => `${entry.of.toLowerCase()}.${name}`) : entry.names;
-    const best = Math.min(...names.map((name) => rankOfName(name, text)));
-    return best + (entry.kind === "property" ? 0.5 : entry.node.id.includes("/methods/") ? 0 : 0.25);
+  const KINDS = { property: 0.5, tag: 0.4, value: 0.4, request: 0, notification: 0 };
+  const rank = (entry, text, isFull) => {
+    const names = isFull ? [entry.full, entry.fullOther] : entry.names;
+    return Math.min(...names.map((name) => rankOfName(name, text))) + (KINDS[entry.kind] ?? 0.25);
   };
   const item = (entry) => {
     const link = document.createElement("a");
@@ -63,13 +67,14 @@
     return line;
   };
   const search = () => {
-    const text = query.value.trim().toLowerCase();
-    const ranked = text ? entries.map((entry) => [rank(entry, text), entry]).filter(([best]) => best < Infinity) : [];
+    const text = words(query.value);
+    const ranks = text ? entries.map((entry) => [rank(entry, text, query.value.includes(".")), entry]) : [];
+    const ranked = ranks.filter(([best]) => best < Infinity);
     ranked.sort(([one, a], [two, b]) => one - two || a.name.length - b.name.length);
     results.replaceChildren(...ranked.slice(0, 50).map(([, entry]) => item(entry)));
     results.hidden = !ranked.length;
-    find("search").classList.toggle("empty", Boolean(text) && !ranked.length);
-    count.textContent = text ? `${ranked.length || "No"} result${ranked.length === 1 ? "" : "s"}` : "";
+    find("search").classList.toggle("empty", Boolean(query.value.trim()) && !ranked.length);
+    count.textContent = query.value.trim() ? `${ranked.length || "No"} result${ranked.length === 1 ? "" : "s"}` : "";
   };
   const close = () => {
     query.value = "";

@@ -9,16 +9,23 @@ from .permissions import (
     permission_answer, permission_cancelled, permission_options,
     select_permission, select_permission_option,
 )
-from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
-from .session_state import SessionChange, SessionEntry, SessionState, ToolCall
+from .session_entries import (
+    AgentMessage, AttributesChange,
+    Compaction, CompactionChange,
+    Message, MessageChange,
+    PlanChange,
+    Thought, ToolCallChange,
+    Usage, UserMessage,
+)
+from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
 
 __all__ = [
-    "AgentMessage",
-    "Compaction",
-    "Message",
-    "PermissionAnswer",
-    "SessionChange", "SessionEntry", "SessionState",
-    "Thought", "ToolCall",
+    "AgentMessage", "AttributesChange",
+    "Compaction", "CompactionChange",
+    "Message", "MessageChange",
+    "PermissionAnswer", "PlanChange",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
+    "Thought", "ToolCall", "ToolCallChange",
     "Usage", "UserMessage",
     "audio",
     "image",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from .._base import UNSET, UnsetType
 from ..types import (
@@ -15,7 +15,6 @@ from ..types import (
     RequestPermissionRequest,
     SessionConfigOption,
     SessionMode,
-    SessionModeState,
     SessionNotification,
     SessionUpdate,
     SessionUpdateAgentMessageChunk,
@@ -25,39 +24,79 @@ from ..types import (
     SessionUpdateToolCallUpdate,
     SessionUpdateUserMessageChunk,
     SetSessionModeRequest,
-    ToolCallUpdate,
 )
 from .session_entries import (
     AgentMessage,
+    AttributesChange,
     Compaction,
+    CompactionChange,
+    MessageChange,
+    Plan,
+    PlanChange,
     SessionBase,
     Thought,
     ToolCall,
-    Usage,
+    ToolCallChange,
     UserMessage,
     patch,
 )
 
-__all__ = ["SessionChange", "SessionEntry", "SessionState", "ToolCall"]
+__all__ = ["SessionAttribute", "SessionChange", "SessionEntry", "SessionState", "ToolCall"]
 
 
 SessionEntry: TypeAlias = UserMessage | AgentMessage | Thought | ToolCall | Compaction
 """An entry of the transcript."""
-SessionChange: TypeAlias = "SessionEntry | Usage | SessionState | SessionUpdate"
-"""The argument of `on_change`: the object that has changed, which is the state itself where only its attributes have.
-
-For an update that changes nothing here, such as one that the package does not know, it is the update.
+SessionAttribute: TypeAlias = Literal[
+    "available_commands",
+    "available_models",
+    "available_modes",
+    "config_options",
+    "current_mode_id",
+    "current_model_id",
+    "meta",
+    "title",
+    "updated_at",
+    "usage",
+]
+"""An attribute of a `SessionState` that `AttributesChange` names."""
+SessionChange: TypeAlias = (
+    MessageChange
+    | ToolCallChange[ToolCall]
+    | PlanChange[SessionUpdatePlan | Plan]
+    | CompactionChange
+    | AttributesChange[SessionAttribute]
+    | SessionUpdate
+)
+"""The argument of `on_change`. An update that changes nothing here, such as one that the package does not know, is
+passed on as it is.
 """
+_OF_RESULTS = ("available_models", "available_modes", "config_options", "current_mode_id", "current_model_id")
 
 
 _M = TypeVar("_M", UserMessage, AgentMessage, Thought)
 
 
 class _SessionResult(Protocol):
-    """The result of a request that opens a session or sets an option. `modes` is read if it is there, too."""
+    """The result of a request that opens a session or sets an option. It may have `modes` and `models`, too."""
 
     @property
     def config_options(self) -> list[SessionConfigOption] | UnsetType | None: ...
+
+
+class _Model(Protocol):
+    """A model that the user can choose. A protocol, as only the extension session-model has a class for it."""
+
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+class _ModelChoice(Protocol):
+    """The params of `session/set_model`."""
+
+    @property
+    def model_id(self) -> str: ...
 
 
 @dataclass(eq=False)
@@ -74,7 +113,7 @@ class SessionState(SessionBase):
 
     Pass in what the handlers get, and results as soon as they are there; nothing that a peer sends raises. `entries` is
     the transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays
-    the same object while it changes, and `on_change` is called with it after each change.
+    the same object while it changes. After each message, `on_change` is called with what the message has changed.
 
     Chunks with an equal message id are one message. A chunk without an id continues the last entry, if that is a
     message of its kind, and begins a message otherwise. A `tool_call` and a `tool_call_update` change the fields that
@@ -87,8 +126,13 @@ class SessionState(SessionBase):
     on_change: Callable[[SessionChange], object] | None = field(default=None, kw_only=True, repr=False)
     entries: list[SessionEntry] = field(init=False, default_factory=list[SessionEntry])
     plan: SessionUpdatePlan | None = field(init=False, default=None)
+    """The plan without an id; those of the extension plan-operations are in `plans`."""
+    plans: dict[str, Plan] = field(init=False, default_factory=dict[str, Plan])
     available_modes: list[SessionMode] = field(init=False, default_factory=list[SessionMode])
     current_mode_id: str | None = field(init=False, default=None)
+    available_models: list[_Model] = field(init=False, default_factory=list[_Model])
+    """With the extension session-model."""
+    current_model_id: str | None = field(init=False, default=None)
     _prompted: UserMessage | None = field(init=False, default=None, repr=False)
 
     @property
@@ -104,7 +148,7 @@ class SessionState(SessionBase):
     def ask(self, params: RequestPermissionRequest) -> None:
         """Apply what the params of `session/request_permission` tell about the tool call."""
         if params.session_id == self.session_id:
-            self._report(self._patch_tool_call(params.tool_call))
+            self._report(self._patch_tool_call(ToolCall, params.tool_call, null_clears=False))
 
     def prompt(self, params: PromptRequest) -> None:
         """Append the message of a `session/prompt`, before it is sent: agents need not report it.
@@ -113,20 +157,24 @@ class SessionState(SessionBase):
         """
         self._prompted = UserMessage(content=list(params.prompt))
         self.entries.append(self._prompted)
-        self._report(self._prompted)
+        self._report(MessageChange(entry=self._prompted, content=tuple(params.prompt), is_whole=True))
 
     def apply(self, result: _SessionResult) -> None:
         """Apply the result of `session/new`, `load`, `resume`, `fork` or `set_config_option`."""
-        patch(self, result, "config_options")
-        modes = getattr(result, "modes", UNSET)
-        if isinstance(modes, SessionModeState):
-            patch(self, modes, "available_modes", "current_mode_id")
-        self._report(self)
+        names: set[SessionAttribute] = set()
+        for part in (result, getattr(result, "modes", None), getattr(result, "models", None)):
+            names |= patch(self, part, *_OF_RESULTS)
+        self._report(AttributesChange(names=frozenset(names)))
 
     def set_mode(self, params: SetSessionModeRequest) -> None:
         """Apply the params of a `session/set_mode` that has succeeded: its result is empty."""
         self.current_mode_id = params.mode_id
-        self._report(self)
+        self._report(AttributesChange(names=frozenset({"current_mode_id"})))
+
+    def set_model(self, params: _ModelChoice) -> None:
+        """Apply the params of a `session/set_model` that has succeeded, with the extension session-model."""
+        self.current_model_id = params.model_id
+        self._report(AttributesChange(names=frozenset({"current_model_id"})))
 
     def _changed_by(self, update: SessionUpdate) -> SessionChange:
         match update:
@@ -137,18 +185,16 @@ class SessionState(SessionBase):
             case SessionUpdateAgentThoughtChunk():
                 return self._append(Thought, update)
             case SessionUpdateToolCall() | SessionUpdateToolCallUpdate():
-                return self._patch_tool_call(update)
+                return self._patch_tool_call(ToolCall, update, null_clears=False)
             case SessionUpdatePlan():
                 self.plan = update
-                return self
+                return PlanChange(plan=update)
             case _:
-                changed: SessionChange = self._apply_to_session(update)
-                return changed
+                change: SessionChange = self._apply_to_session(update)
+                return change
 
-    def _append(self, kind: type[_M], chunk: ContentChunk) -> _M:
-        message = self._message(kind, getattr(chunk, "message_id", UNSET))
-        message.content.append(chunk.content)
-        return message
+    def _append(self, kind: type[_M], chunk: ContentChunk) -> MessageChange:
+        return self._add(self._message(kind, getattr(chunk, "message_id", UNSET)), chunk.content)
 
     def _message(self, kind: type[_M], message_id: object) -> _M:
         if isinstance(message_id, str):
@@ -159,6 +205,3 @@ class SessionState(SessionBase):
         message = kind()
         self.entries.append(message)
         return message
-
-    def _patch_tool_call(self, update: SessionUpdateToolCall | ToolCallUpdate) -> ToolCall:
-        return patch(self._entry(ToolCall, update.tool_call_id), update, null_clears=False)

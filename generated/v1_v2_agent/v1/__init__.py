@@ -6,6 +6,11 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
+from .._base import UNSET, UnsetType
+from .._decode import DecodeError, Drop
+from ..capabilities import CapabilityError, advertise
+from ..connection import Connection
+from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from ..errors import (
     AuthenticationRequiredError,
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -13,6 +18,10 @@ from ..errors import (
     ParseError,
     RequestCancelledError, RequestError, ResourceNotFoundError,
 )
+from ..options import ConnectionOptions
+from ..protocol import Gate, Method
+from ..stdio import run_agent, serve_agent
+from ..transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
@@ -74,17 +83,18 @@ __all__ = [
     "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodTerminal", "AuthenticateRequest",
     "AuthenticateResponse", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandInput",
     "BlobResourceContents", "BooleanConfigOptionCapabilities",
-    "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "ClientCapabilities",
+    "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "CapabilityError", "ClientCapabilities",
     "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse", "CompactionCapabilities",
-    "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "ContentBlock", "ContentBlockAudio",
-    "ContentBlockImage", "ContentBlockResource", "ContentBlockResourceLink", "ContentBlockText", "ContentChunk", "Cost",
-    "CreateElicitationRequest", "CreateElicitationRequestForm", "CreateElicitationRequestFormRequest",
-    "CreateElicitationRequestFormSession", "CreateElicitationRequestOther", "CreateElicitationRequestOtherRequest",
-    "CreateElicitationRequestOtherSession", "CreateElicitationRequestUrl", "CreateElicitationRequestUrlRequest",
-    "CreateElicitationRequestUrlSession", "CreateElicitationResponse", "CreateElicitationResponseAccept",
-    "CreateElicitationResponseCancel", "CreateElicitationResponseDecline", "CreateElicitationResponseOther",
-    "CreateTerminalRequest", "CreateTerminalResponse",
-    "DeleteSessionRequest", "DeleteSessionResponse",
+    "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "Connection", "ConnectionClosed",
+    "ConnectionOptions", "ContentBlock", "ContentBlockAudio", "ContentBlockImage", "ContentBlockResource",
+    "ContentBlockResourceLink", "ContentBlockText", "ContentChunk", "Cost", "CreateElicitationRequest",
+    "CreateElicitationRequestForm", "CreateElicitationRequestFormRequest", "CreateElicitationRequestFormSession",
+    "CreateElicitationRequestOther", "CreateElicitationRequestOtherRequest", "CreateElicitationRequestOtherSession",
+    "CreateElicitationRequestUrl", "CreateElicitationRequestUrlRequest", "CreateElicitationRequestUrlSession",
+    "CreateElicitationResponse", "CreateElicitationResponseAccept", "CreateElicitationResponseCancel",
+    "CreateElicitationResponseDecline", "CreateElicitationResponseOther", "CreateTerminalRequest",
+    "CreateTerminalResponse",
+    "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
     "ElicitationCapabilities", "ElicitationContentValue", "ElicitationFormCapabilities", "ElicitationId",
     "ElicitationPropertySchema", "ElicitationPropertySchemaArray", "ElicitationPropertySchemaBoolean",
     "ElicitationPropertySchemaInteger", "ElicitationPropertySchemaNumber", "ElicitationPropertySchemaOther",
@@ -92,17 +102,20 @@ __all__ = [
     "ElicitationSessionScope", "ElicitationUrlCapabilities", "EmbeddedResourceResource", "EnumOption", "EnvVariable",
     "Error", "ErrorCode", "ExtNotification", "ExtRequest", "ExtResponse",
     "FileSystemCapabilities",
+    "Gate",
     "HttpHeader",
     "Implementation", "InitializeRequest", "InitializeResponse", "InternalError", "InvalidParamsError",
     "InvalidRequestError",
     "KillTerminalRequest", "KillTerminalResponse",
     "ListSessionsRequest", "ListSessionsResponse", "LoadSessionRequest", "LoadSessionResponse", "LogoutCapabilities",
     "LogoutRequest", "LogoutResponse",
-    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MessageId",
-    "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther", "MultiSelectItemsString",
+    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MemoryTransport", "MessageId",
+    "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther",
+    "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeCapabilities", "NoticeSeverity",
-    "PROTOCOL_VERSION", "ParseError", "PermissionOption", "PermissionOptionId", "PermissionOptionKind", "PlanEntry",
-    "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest", "PromptResponse", "ProtocolVersion",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
+    "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest", "PromptResponse",
+    "ProtocolVersion",
     "ReadTextFileRequest", "ReadTextFileResponse", "ReleaseTerminalRequest", "ReleaseTerminalResponse", "RemoteClient",
     "RequestCancelledError", "RequestError", "RequestId", "RequestPermissionOutcome",
     "RequestPermissionOutcomeCancelled", "RequestPermissionOutcomeSelected", "RequestPermissionRequest",
@@ -118,13 +131,19 @@ __all__ = [
     "SessionUpdateCurrentModeUpdate", "SessionUpdateNotice", "SessionUpdatePlan", "SessionUpdateSessionInfoUpdate",
     "SessionUpdateToolCall", "SessionUpdateToolCallUpdate", "SessionUpdateUsageUpdate", "SessionUpdateUserMessageChunk",
     "SetSessionConfigOptionRequest", "SetSessionConfigOptionRequestBoolean", "SetSessionConfigOptionRequestValueId",
-    "SetSessionConfigOptionResponse", "SetSessionModeRequest", "SetSessionModeResponse", "StopReason", "StringFormat",
+    "SetSessionConfigOptionResponse", "SetSessionModeRequest", "SetSessionModeResponse", "StopReason",
+    "StreamTransport", "StringFormat",
     "TerminalExitStatus", "TerminalId", "TerminalOutputRequest", "TerminalOutputResponse", "TextResourceContents",
     "TitledMultiSelectItems", "ToolCallContent", "ToolCallContentContent", "ToolCallContentDiff",
     "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus", "ToolCallUpdate", "ToolKind",
-    "UnstructuredCommandInput",
+    "Transport",
+    "UNSET", "UnsetType", "UnstructuredCommandInput",
     "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "WriteTextFileRequest", "WriteTextFileResponse",
-    "decode",
+    "advertise",
+    "decode", "dispatch_notification", "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent",
 ]
 # fmt: on

@@ -6,6 +6,11 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
+from .._base import UNSET, UnsetType
+from .._decode import DecodeError, Drop
+from ..capabilities import CapabilityError, advertise
+from ..connection import Connection
+from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from ..errors import (
     AuthenticationRequiredError,
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -13,6 +18,11 @@ from ..errors import (
     ParseError,
     RequestCancelledError, RequestError, ResourceNotFoundError,
 )
+from ..options import ConnectionOptions
+from ..protocol import Gate, Method
+from ..spawn import AgentConnection, AgentProcess, connect, spawn_agent
+from ..stdio import run_agent, serve_agent
+from ..transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .agent import Agent, RemoteClient
 from .client import Client, RemoteAgent
 from .codec import decode, encode
@@ -73,21 +83,23 @@ from .types import (
 )
 
 __all__ = [
-    "AGENT_METHODS", "Agent", "AgentAuthCapabilities", "AgentCapabilities", "Annotations", "AuthCapabilities",
-    "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodOther", "AuthMethodTerminal", "AuthenticateRequest",
-    "AuthenticateResponse", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandInput",
+    "AGENT_METHODS", "Agent", "AgentAuthCapabilities", "AgentCapabilities", "AgentConnection", "AgentProcess",
+    "Annotations", "AuthCapabilities", "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodOther",
+    "AuthMethodTerminal", "AuthenticateRequest", "AuthenticateResponse", "AuthenticationRequiredError",
+    "AvailableCommand", "AvailableCommandInput",
     "BlobResourceContents", "BooleanConfigOptionCapabilities",
-    "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "Client", "ClientCapabilities",
-    "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse", "CompactionCapabilities",
-    "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "ContentBlock", "ContentBlockAudio",
-    "ContentBlockImage", "ContentBlockOther", "ContentBlockResource", "ContentBlockResourceLink", "ContentBlockText",
-    "ContentChunk", "Cost", "CreateElicitationRequest", "CreateElicitationRequestForm",
-    "CreateElicitationRequestFormRequest", "CreateElicitationRequestFormSession", "CreateElicitationRequestOther",
-    "CreateElicitationRequestOtherRequest", "CreateElicitationRequestOtherSession", "CreateElicitationRequestUrl",
-    "CreateElicitationRequestUrlRequest", "CreateElicitationRequestUrlSession", "CreateElicitationResponse",
-    "CreateElicitationResponseAccept", "CreateElicitationResponseCancel", "CreateElicitationResponseDecline",
-    "CreateElicitationResponseOther", "CreateTerminalRequest", "CreateTerminalResponse",
-    "DeleteSessionRequest", "DeleteSessionResponse",
+    "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "CapabilityError", "Client",
+    "ClientCapabilities", "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse",
+    "CompactionCapabilities", "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "Connection",
+    "ConnectionClosed", "ConnectionOptions", "ContentBlock", "ContentBlockAudio", "ContentBlockImage",
+    "ContentBlockOther", "ContentBlockResource", "ContentBlockResourceLink", "ContentBlockText", "ContentChunk", "Cost",
+    "CreateElicitationRequest", "CreateElicitationRequestForm", "CreateElicitationRequestFormRequest",
+    "CreateElicitationRequestFormSession", "CreateElicitationRequestOther", "CreateElicitationRequestOtherRequest",
+    "CreateElicitationRequestOtherSession", "CreateElicitationRequestUrl", "CreateElicitationRequestUrlRequest",
+    "CreateElicitationRequestUrlSession", "CreateElicitationResponse", "CreateElicitationResponseAccept",
+    "CreateElicitationResponseCancel", "CreateElicitationResponseDecline", "CreateElicitationResponseOther",
+    "CreateTerminalRequest", "CreateTerminalResponse",
+    "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "Drop",
     "ElicitationCapabilities", "ElicitationContentValue", "ElicitationFormCapabilities", "ElicitationId",
     "ElicitationPropertySchema", "ElicitationPropertySchemaArray", "ElicitationPropertySchemaBoolean",
     "ElicitationPropertySchemaInteger", "ElicitationPropertySchemaNumber", "ElicitationPropertySchemaOther",
@@ -95,17 +107,20 @@ __all__ = [
     "ElicitationSessionScope", "ElicitationUrlCapabilities", "EmbeddedResourceResource", "EnumOption", "EnvVariable",
     "Error", "ErrorCode", "ExtNotification", "ExtRequest", "ExtResponse",
     "FileSystemCapabilities",
+    "Gate",
     "HttpHeader",
     "Implementation", "InitializeRequest", "InitializeResponse", "InternalError", "InvalidParamsError",
     "InvalidRequestError",
     "KillTerminalRequest", "KillTerminalResponse",
     "ListSessionsRequest", "ListSessionsResponse", "LoadSessionRequest", "LoadSessionResponse", "LogoutCapabilities",
     "LogoutRequest", "LogoutResponse",
-    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerOther", "McpServerSse", "McpServerStdio", "MessageId",
-    "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther", "MultiSelectItemsString",
+    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerOther", "McpServerSse", "McpServerStdio",
+    "MemoryTransport", "MessageId", "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems",
+    "MultiSelectItemsOther", "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeCapabilities", "NoticeSeverity",
-    "PROTOCOL_VERSION", "ParseError", "PermissionOption", "PermissionOptionId", "PermissionOptionKind", "PlanEntry",
-    "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest", "PromptResponse", "ProtocolVersion",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
+    "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptCapabilities", "PromptRequest", "PromptResponse",
+    "ProtocolVersion",
     "ReadTextFileRequest", "ReadTextFileResponse", "ReleaseTerminalRequest", "ReleaseTerminalResponse", "RemoteAgent",
     "RemoteClient", "RequestCancelledError", "RequestError", "RequestId", "RequestPermissionOutcome",
     "RequestPermissionOutcomeCancelled", "RequestPermissionOutcomeOther", "RequestPermissionOutcomeSelected",
@@ -124,14 +139,19 @@ __all__ = [
     "SessionUpdateUsageUpdate", "SessionUpdateUserMessageChunk", "SetSessionConfigOptionRequest",
     "SetSessionConfigOptionRequestBoolean", "SetSessionConfigOptionRequestOther",
     "SetSessionConfigOptionRequestValueId", "SetSessionConfigOptionResponse", "SetSessionModeRequest",
-    "SetSessionModeResponse", "StopReason", "StringFormat",
+    "SetSessionModeResponse", "StopReason", "StreamTransport", "StringFormat",
     "TerminalExitStatus", "TerminalId", "TerminalOutputRequest", "TerminalOutputResponse", "TextResourceContents",
     "TitledMultiSelectItems", "ToolCallContent", "ToolCallContentContent", "ToolCallContentDiff",
     "ToolCallContentOther", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus",
-    "ToolCallUpdate", "ToolKind",
-    "UnstructuredCommandInput",
+    "ToolCallUpdate", "ToolKind", "Transport",
+    "UNSET", "UnsetType", "UnstructuredCommandInput",
     "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "WriteTextFileRequest", "WriteTextFileResponse",
-    "decode",
+    "advertise",
+    "connect",
+    "decode", "dispatch_notification", "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent", "spawn_agent",
 ]
 # fmt: on

@@ -6,6 +6,11 @@ From ACP v2, 2026-11-02.
 """
 
 # fmt: off
+from .._base import UNSET, UnsetType
+from .._decode import DecodeError, Drop
+from ..capabilities import CapabilityError, advertise
+from ..connection import Connection
+from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from ..errors import (
     AuthenticationRequiredError,
     InternalError, InvalidParamsError, InvalidRequestError,
@@ -14,6 +19,11 @@ from ..errors import (
     RequestCancelledError, RequestError, ResourceNotFoundError,
     UnsupportedProtocolVersionError,
 )
+from ..options import ConnectionOptions
+from ..protocol import Gate, Method
+from ..spawn import AgentConnection, AgentProcess, connect, spawn_agent
+from ..stdio import run_agent, serve_agent
+from ..transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
 from .agent import Agent, RemoteClient
 from .client import Client, RemoteAgent
 from .codec import decode, encode
@@ -80,41 +90,43 @@ from .types import (
 )
 
 __all__ = [
-    "AGENT_METHODS", "AbsolutePath", "Agent", "AgentAuthCapabilities", "AgentCapabilities", "Annotations", "AuthMethod",
-    "AuthMethodAgent", "AuthMethodId", "AuthMethodOther", "AuthMethodTerminal", "AuthenticationRequiredError",
-    "AvailableCommand", "AvailableCommandCommand", "AvailableCommandInput", "AvailableCommandInputOther",
-    "AvailableCommandInputText", "AvailableCommandOther",
+    "AGENT_METHODS", "AbsolutePath", "Agent", "AgentAuthCapabilities", "AgentCapabilities", "AgentConnection",
+    "AgentProcess", "Annotations", "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodOther",
+    "AuthMethodTerminal", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandCommand",
+    "AvailableCommandInput", "AvailableCommandInputOther", "AvailableCommandInputText", "AvailableCommandOther",
     "BackgroundWork", "BackgroundWorkOther", "BackgroundWorkTerminal", "BackgroundWorkToolCall", "BlobResourceContents",
     "CLIENT_METHODS", "CancelRequestNotification", "CancelSessionNotification", "CancelTerminalRequest",
-    "CancelTerminalResponse", "CancelToolCallRequest", "CancelToolCallResponse", "Client", "ClientAuthCapabilities",
-    "ClientCapabilities", "CloseSessionRequest", "CloseSessionResponse", "CompactionId", "CompactionStatus",
-    "CompleteElicitationNotification", "ContentBlock", "ContentBlockAudio", "ContentBlockImage", "ContentBlockOther",
-    "ContentBlockResource", "ContentBlockResourceLink", "ContentBlockText", "ContentChunk", "Cost",
-    "CreateElicitationRequest", "CreateElicitationRequestForm", "CreateElicitationRequestFormRequest",
-    "CreateElicitationRequestFormSession", "CreateElicitationRequestOther", "CreateElicitationRequestOtherRequest",
-    "CreateElicitationRequestOtherSession", "CreateElicitationRequestUrl", "CreateElicitationRequestUrlRequest",
-    "CreateElicitationRequestUrlSession", "CreateElicitationResponse", "CreateElicitationResponseAccept",
-    "CreateElicitationResponseCancel", "CreateElicitationResponseDecline", "CreateElicitationResponseOther",
-    "DeleteSessionRequest", "DeleteSessionResponse", "DiffChange", "DiffChangeAdd", "DiffChangeCopy",
+    "CancelTerminalResponse", "CancelToolCallRequest", "CancelToolCallResponse", "CapabilityError", "Client",
+    "ClientAuthCapabilities", "ClientCapabilities", "CloseSessionRequest", "CloseSessionResponse", "CompactionId",
+    "CompactionStatus", "CompleteElicitationNotification", "Connection", "ConnectionClosed", "ConnectionOptions",
+    "ContentBlock", "ContentBlockAudio", "ContentBlockImage", "ContentBlockOther", "ContentBlockResource",
+    "ContentBlockResourceLink", "ContentBlockText", "ContentChunk", "Cost", "CreateElicitationRequest",
+    "CreateElicitationRequestForm", "CreateElicitationRequestFormRequest", "CreateElicitationRequestFormSession",
+    "CreateElicitationRequestOther", "CreateElicitationRequestOtherRequest", "CreateElicitationRequestOtherSession",
+    "CreateElicitationRequestUrl", "CreateElicitationRequestUrlRequest", "CreateElicitationRequestUrlSession",
+    "CreateElicitationResponse", "CreateElicitationResponseAccept", "CreateElicitationResponseCancel",
+    "CreateElicitationResponseDecline", "CreateElicitationResponseOther",
+    "DecodeError", "DeleteSessionRequest", "DeleteSessionResponse", "DiffChange", "DiffChangeAdd", "DiffChangeCopy",
     "DiffChangeDelete", "DiffChangeModify", "DiffChangeMove", "DiffChangeOther", "DiffFileType", "DiffPatch",
-    "DiffPatchFormat", "DiffPathChange", "DiffPathPairChange",
+    "DiffPatchFormat", "DiffPathChange", "DiffPathPairChange", "Drop",
     "ElicitationCapabilities", "ElicitationContentValue", "ElicitationFormCapabilities", "ElicitationId",
     "ElicitationPropertySchema", "ElicitationPropertySchemaArray", "ElicitationPropertySchemaBoolean",
     "ElicitationPropertySchemaInteger", "ElicitationPropertySchemaNumber", "ElicitationPropertySchemaOther",
     "ElicitationPropertySchemaString", "ElicitationRequestScope", "ElicitationSchema", "ElicitationSchemaType",
     "ElicitationSessionScope", "ElicitationUrlCapabilities", "EmbeddedResourceResource", "EnumOption", "EnvVariable",
     "Error", "ErrorCode", "ErrorData", "ExtNotification", "ExtRequest", "ExtResponse",
+    "Gate",
     "HttpHeader",
     "Icon", "IconTheme", "Implementation", "InitializeRequest", "InitializeResponse", "InternalError",
     "InvalidParamsError", "InvalidRequestError",
     "ListSessionsRequest", "ListSessionsResponse", "LoginAuthRequest", "LoginAuthResponse", "LogoutAuthRequest",
     "LogoutAuthResponse",
     "McpCapabilities", "McpHttpCapabilities", "McpServer", "McpServerHttp", "McpServerOther", "McpServerStdio",
-    "McpStdioCapabilities", "MediaType", "MessageId", "MethodNotFoundError", "MultiSelectItems",
-    "MultiSelectItemsOther", "MultiSelectItemsString",
+    "McpStdioCapabilities", "MediaType", "MemoryTransport", "MessageId", "MessageTooLarge", "Method",
+    "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther", "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeSeverity",
-    "PROTOCOL_VERSION", "ParseError", "PermissionOption", "PermissionOptionId", "PermissionOptionKind", "PlanEntry",
-    "PlanEntryPriority", "PlanEntryStatus", "PlanId", "PlanUpdateContent", "PlanUpdateContentItems",
+    "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
+    "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PlanId", "PlanUpdateContent", "PlanUpdateContentItems",
     "PlanUpdateContentOther", "PromptAudioCapabilities", "PromptCapabilities", "PromptEmbeddedContextCapabilities",
     "PromptImageCapabilities", "PromptRequest", "PromptResponse", "ProtocolVersion",
     "RemoteAgent", "RemoteClient", "ReplayFrom", "ReplayFromOther", "ReplayFromStart", "RequestCancelledError",
@@ -139,14 +151,20 @@ __all__ = [
     "SessionUpdateTerminalUpdate", "SessionUpdateToolCallContentChunk", "SessionUpdateToolCallUpdate",
     "SessionUpdateUsageUpdate", "SessionUpdateUserMessage", "SessionUpdateUserMessageChunk",
     "SetSessionConfigOptionRequest", "SetSessionConfigOptionRequestBoolean", "SetSessionConfigOptionRequestId",
-    "SetSessionConfigOptionRequestOther", "SetSessionConfigOptionResponse", "StringFormat",
+    "SetSessionConfigOptionRequestOther", "SetSessionConfigOptionResponse", "StreamTransport", "StringFormat",
     "TerminalAuthCapabilities", "TerminalCancelCapabilities", "TerminalCapabilities", "TerminalExitStatus",
     "TerminalId", "TerminalOutput", "TerminalSize", "TextResourceContents", "TitledMultiSelectItems",
     "ToolCallCancelCapabilities", "ToolCallCapabilities", "ToolCallContent", "ToolCallContentContent",
     "ToolCallContentDiff", "ToolCallContentOther", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation",
-    "ToolCallStatus", "ToolCallUpdate", "ToolKind",
-    "UnsupportedProtocolVersionError", "UnsupportedProtocolVersionErrorData", "UpdateSessionNotification",
-    "decode",
+    "ToolCallStatus", "ToolCallUpdate", "ToolKind", "Transport",
+    "UNSET", "UnsetType", "UnsupportedProtocolVersionError", "UnsupportedProtocolVersionErrorData",
+    "UpdateSessionNotification",
+    "advertise",
+    "connect",
+    "decode", "dispatch_notification", "dispatch_request",
     "encode",
+    "memory_transports",
+    "run_agent",
+    "serve_agent", "spawn_agent",
 ]
 # fmt: on

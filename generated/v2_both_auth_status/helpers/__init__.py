@@ -13,9 +13,19 @@ from .permissions import (
     select_permission, select_permission_option,
 )
 from .plan_entries import plan_entry
-from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
+from .session_entries import (
+    AgentMessage, AttributesChange,
+    Compaction, CompactionChange,
+    Message, MessageChange,
+    PlanChange,
+    Thought, ToolCallChange,
+    Usage, UserMessage,
+)
 from .session_info import title
-from .session_state import SessionChange, SessionEntry, SessionState, Terminal, ToolCall
+from .session_state import (
+    SessionAttribute, SessionChange, SessionEntry, SessionState,
+    Terminal, TerminalChange, ToolCall,
+)
 from .session_usage import usage
 from .states import idle, requires_action, running
 from .tool_calls import RunningToolCall, tool_call
@@ -30,13 +40,13 @@ from .updates import (
 )
 
 __all__ = [
-    "AgentMessage",
-    "Compaction",
-    "Message",
-    "PermissionAnswer",
+    "AgentMessage", "AttributesChange",
+    "Compaction", "CompactionChange",
+    "Message", "MessageChange",
+    "PermissionAnswer", "PlanChange",
     "RunningToolCall",
-    "SessionChange", "SessionEntry", "SessionState",
-    "Terminal", "Thought", "ToolCall", "TurnAgent", "Turns",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
+    "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "command", "commands", "config_options",

@@ -1,11 +1,11 @@
-"""The parts of a session that every version of the protocol has, and the one rule by which an update changes them."""
+"""The parts of a session that every version of the protocol has, how an update changes them, and what it reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from .._base import UNSET
 from ..types import (
@@ -19,31 +19,43 @@ from ..types import (
     ToolKind,
 )
 
-__all__ = ["AgentMessage", "Compaction", "Message", "Thought", "Usage", "UserMessage"]
+__all__ = [
+    "AgentMessage",
+    "AttributesChange",
+    "Compaction",
+    "CompactionChange",
+    "Message",
+    "MessageChange",
+    "PlanChange",
+    "Thought",
+    "ToolCallChange",
+    "Usage",
+    "UserMessage",
+]
 
-T = TypeVar("T")
 
-
-def patch(target: T, update: object, *names: str, null_clears: bool = True) -> T:
-    """Change the fields of a dataclass that an update has, too: all of them, or those in `names`. Returns `target`.
+def patch(target: object, update: object, *names: str, null_clears: bool = True) -> set[Any]:
+    """Change the fields of a dataclass that an update has, too: all of them, or those in `names`. Returns their names.
 
     A field that is absent from the update keeps its value; null sets it to its default, or keeps it with `null_clears`
     off; any other value replaces it. `meta` is merged by key instead, and null under a key removes the key. A field can
     have its own function "read" in `metadata`, for a value that has another form in updates.
     """
+    changed: set[Any] = set()
     for each in fields(cast("Any", target)):
         value: Any = getattr(update, each.name, UNSET)
-        if value is UNSET or each.name == "id" or (names and each.name not in names):
+        is_asked = not names or each.name in names
+        if value is UNSET or each.name == "id" or not is_asked or (value is None and not null_clears):
             continue
+        changed.add(each.name)
         if value is None:
-            if null_clears:
-                setattr(target, each.name, _default(each))
+            setattr(target, each.name, _default(each))
         elif each.name == "meta":
             _merge(getattr(target, each.name), value)
         else:
             read: Callable[[Any], Any] = each.metadata.get("read", copy)  # a copy: chunks are appended to lists
             setattr(target, each.name, read(value))
-    return target
+    return changed
 
 
 def _default(each: Field[Any]) -> Any:
@@ -79,11 +91,22 @@ class Message(_Entry):
 
     content: list[ContentBlock] = field(default_factory=list[ContentBlock])
     """The blocks as they came: a streamed text has one for each chunk."""
+    _joined: tuple[list[ContentBlock], int, str] | None = field(init=False, repr=False, default=None)
+    """The list of which text was read, how many of its blocks, and their text."""
 
     @property
     def text(self) -> str:
-        """The text of all blocks that are text, joined."""
-        return "".join(block.text for block in self.content if isinstance(block, ContentBlockText))
+        """The text of all blocks that are text, joined. Reads only the blocks that are new since the last time."""
+        blocks, count, text = self._joined or (self.content, 0, "")
+        if blocks is not self.content or count > len(blocks):
+            count, text = 0, ""
+        text += _text(self.content[count:])
+        self._joined = (self.content, len(self.content), text)
+        return text
+
+
+def _text(blocks: Iterable[ContentBlock]) -> str:
+    return "".join(block.text for block in blocks if isinstance(block, ContentBlockText))
 
 
 class UserMessage(Message):
@@ -121,6 +144,68 @@ class Compaction(_Entry):
     error: str | None = None
 
 
+# --- Changes ---------------------------------------------------------------------------------------------------------
+
+C = TypeVar("C", bound=ToolCall)
+N = TypeVar("N", bound=str)
+P = TypeVar("P")
+
+AnyMessage: TypeAlias = UserMessage | AgentMessage | Thought
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageChange:
+    """A message is new, goes on, or was replaced."""
+
+    entry: AnyMessage
+    content: tuple[ContentBlock, ...]
+    """The blocks that are new."""
+    is_whole: bool
+    """True if `content` is all that the message has now; otherwise it continues what was there."""
+
+    @property
+    def text(self) -> str:
+        """The text that is new."""
+        return _text(self.content)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCallChange(Generic[C]):
+    """A tool call is new, has changed, or has ended; a short one is new and has ended at once."""
+
+    call: C
+    is_new: bool = False
+    has_ended: bool = False
+    """True if this change has made its status final."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionChange:
+    """A compaction is new or has changed."""
+
+    compaction: Compaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanChange(Generic[P]):
+    """A plan is new, was replaced, or was removed."""
+
+    plan: P | None
+    """The plan as it is now; None if it was removed."""
+    plan_id: str = ""
+    """Its id; empty for the one plan of a session in protocol 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributesChange(Generic[N]):
+    """Attributes of the `SessionState` that were set, by their names."""
+
+    names: frozenset[N]
+
+
+_FINAL = ("completed", "failed", "cancelled")
+
+
 # --- The session -----------------------------------------------------------------------------------------------------
 
 
@@ -140,6 +225,13 @@ class Usage:
     used: int = 0
     size: int = 0
     cost: _Cost | None = None
+
+
+class Plan(Protocol):
+    """A plan with an id. A protocol, as protocol 1 has no class for it without an extension."""
+
+    @property
+    def plan_id(self) -> str: ...
 
 
 _FIELDS = {
@@ -164,6 +256,8 @@ class SessionBase:
     updated_at: str | None = field(init=False, default=None)
     meta: dict[str, Any] = field(init=False, default_factory=dict[str, Any])
     usage: Usage | None = field(init=False, default=None)
+    plans: dict[str, Any] = field(init=False, default_factory=dict[str, Any])
+    """The plans that have an id, by it."""
     _known: dict[tuple[type, str], Any] = field(init=False, repr=False, default_factory=dict[tuple[type, str], Any])
     """The entries that have an id, by class and id: found without a search of the transcript."""
 
@@ -176,27 +270,46 @@ class SessionBase:
         self.entries.append(made)
         return made
 
+    def _add(self, entry: AnyMessage, content: ContentBlock) -> MessageChange:
+        entry.content.append(content)
+        return MessageChange(entry=entry, content=(content,), is_whole=len(entry.content) == 1)
+
+    def _patch_tool_call(self, kind: type[C], update: Any, *, null_clears: bool = True) -> ToolCallChange[C]:
+        is_new = (kind, update.tool_call_id) not in self._known
+        call = self._entry(kind, update.tool_call_id)
+        was_final = call.status in _FINAL
+        patch(call, update, null_clears=null_clears)
+        return ToolCallChange(call=call, is_new=is_new, has_ended=call.status in _FINAL and not was_final)
+
     def _apply_to_session(self, update: Any) -> Any:
-        """Apply an update that is not of a message or tool call. Returns what it has changed, or itself if unknown.
+        """Apply an update that is not of a message or tool call. Returns the change, or the update if it is unknown.
 
         It is recognised by tag and attributes: not every release has a class for it, and unknown updates have the tag
         alone.
         """
         match update.session_update:
             case "usage_update" if hasattr(update, "used"):
-                self.usage = patch(self.usage or Usage(), update)
-                return self.usage
+                self.usage = self.usage or Usage()
+                patch(self.usage, update)
+                return AttributesChange[Any](names=frozenset({"usage"}))
             case "compaction_update" if hasattr(update, "compaction_id"):
-                return patch(self._entry(Compaction, update.compaction_id), update)
+                compaction = self._entry(Compaction, update.compaction_id)
+                patch(compaction, update)
+                return CompactionChange(compaction=compaction)
             case "compaction_summary_chunk" if hasattr(update, "compaction_id"):
                 compaction = self._entry(Compaction, update.compaction_id)
                 compaction.summary.append(update.content)
-                return compaction
+                return CompactionChange(compaction=compaction)
+            case "plan_update" if hasattr(update, "plan") and hasattr(update.plan, "plan_id"):
+                self.plans[update.plan.plan_id] = update.plan
+                return PlanChange[Any](plan=update.plan, plan_id=update.plan.plan_id)
+            case "plan_removed" if hasattr(update, "plan_id") and self.plans.pop(update.plan_id, None) is not None:
+                return PlanChange[Any](plan=None, plan_id=update.plan_id)
             case tag if any(hasattr(update, name) for name in _FIELDS.get(tag, ())):
-                return patch(self, update, *_FIELDS[tag])
+                return AttributesChange[Any](names=frozenset(patch(self, update, *_FIELDS[tag])))
             case _:
                 return update
 
-    def _report(self, changed: object) -> None:
+    def _report(self, change: object) -> None:
         if self.on_change is not None:
-            self.on_change(changed)
+            self.on_change(change)

@@ -13,9 +13,16 @@ from .permissions import (
     select_permission, select_permission_option,
 )
 from .plan_entries import plan_entry
-from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
+from .session_entries import (
+    AgentMessage, AttributesChange,
+    Compaction, CompactionChange,
+    Message, MessageChange,
+    PlanChange,
+    Thought, ToolCallChange,
+    Usage, UserMessage,
+)
 from .session_info import title
-from .session_state import SessionChange, SessionEntry, SessionState, ToolCall
+from .session_state import SessionAttribute, SessionChange, SessionEntry, SessionState, ToolCall
 from .session_usage import usage
 from .tool_calls import RunningToolCall, tool_call
 from .turn_agent import TurnAgent
@@ -23,13 +30,13 @@ from .turns import Turns
 from .updates import agent_message, agent_thought, command, commands, config_options, mode, plan, user_message
 
 __all__ = [
-    "AgentMessage",
-    "Compaction",
-    "Message",
-    "PermissionAnswer",
+    "AgentMessage", "AttributesChange",
+    "Compaction", "CompactionChange",
+    "Message", "MessageChange",
+    "PermissionAnswer", "PlanChange",
     "RunningToolCall",
-    "SessionChange", "SessionEntry", "SessionState",
-    "Thought", "ToolCall", "TurnAgent", "Turns",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
+    "Thought", "ToolCall", "ToolCallChange", "TurnAgent", "Turns",
     "Usage", "UserMessage",
     "agent_message", "agent_thought", "ask_permission", "audio",
     "command", "commands", "config_options",

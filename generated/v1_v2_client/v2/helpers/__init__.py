@@ -9,16 +9,26 @@ from .permissions import (
     permission_answer, permission_cancelled, permission_options,
     select_permission, select_permission_option,
 )
-from .session_entries import AgentMessage, Compaction, Message, Thought, Usage, UserMessage
-from .session_state import SessionChange, SessionEntry, SessionState, Terminal, ToolCall
+from .session_entries import (
+    AgentMessage, AttributesChange,
+    Compaction, CompactionChange,
+    Message, MessageChange,
+    PlanChange,
+    Thought, ToolCallChange,
+    Usage, UserMessage,
+)
+from .session_state import (
+    SessionAttribute, SessionChange, SessionEntry, SessionState,
+    Terminal, TerminalChange, ToolCall,
+)
 
 __all__ = [
-    "AgentMessage",
-    "Compaction",
-    "Message",
-    "PermissionAnswer",
-    "SessionChange", "SessionEntry", "SessionState",
-    "Terminal", "Thought", "ToolCall",
+    "AgentMessage", "AttributesChange",
+    "Compaction", "CompactionChange",
+    "Message", "MessageChange",
+    "PermissionAnswer", "PlanChange",
+    "SessionAttribute", "SessionChange", "SessionEntry", "SessionState",
+    "Terminal", "TerminalChange", "Thought", "ToolCall", "ToolCallChange",
     "Usage", "UserMessage",
     "audio",
     "image",

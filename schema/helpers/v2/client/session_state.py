@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from .._base import UnsetType
 from ..types import (
@@ -19,7 +19,6 @@ from ..types import (
     SessionUpdateAgentMessageChunk,
     SessionUpdateAgentThought,
     SessionUpdateAgentThoughtChunk,
-    SessionUpdatePlanUpdate,
     SessionUpdateStateUpdate,
     SessionUpdateStateUpdateIdleNone,
     SessionUpdateTerminalOutputChunk,
@@ -35,10 +34,30 @@ from ..types import (
     ToolCallCapabilities,
     UpdateSessionNotification,
 )
-from .session_entries import AgentMessage, Compaction, SessionBase, Thought, Usage, UserMessage, patch
+from .session_entries import (
+    AgentMessage,
+    AttributesChange,
+    Compaction,
+    CompactionChange,
+    MessageChange,
+    PlanChange,
+    SessionBase,
+    Thought,
+    ToolCallChange,
+    UserMessage,
+    patch,
+)
 from .session_entries import ToolCall as AnyToolCall
 
-__all__ = ["SessionChange", "SessionEntry", "SessionState", "Terminal", "ToolCall"]
+__all__ = [
+    "SessionAttribute",
+    "SessionChange",
+    "SessionEntry",
+    "SessionState",
+    "Terminal",
+    "TerminalChange",
+    "ToolCall",
+]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -74,11 +93,37 @@ class Terminal:
 
 SessionEntry: TypeAlias = UserMessage | AgentMessage | Thought | ToolCall | Compaction
 """An entry of the transcript."""
-SessionChange: TypeAlias = "SessionEntry | Terminal | PlanUpdateContent | Usage | SessionState | SessionUpdate"
-"""The argument of `on_change`: the object that has changed, which is the state itself where only its attributes have.
 
-For an update that changes nothing here, such as one that the package does not know, it is the update.
+
+@dataclass(frozen=True, kw_only=True)
+class TerminalChange:
+    """A terminal is new, has new output, or has changed otherwise."""
+
+    terminal: Terminal
+    output: bytes
+    """The output that is new."""
+    is_whole: bool
+    """True if `output` is all that the terminal has now; otherwise it continues what was there."""
+
+
+SessionAttribute: TypeAlias = Literal[
+    "available_commands", "config_options", "meta", "state", "title", "updated_at", "usage"
+]
+"""An attribute of a `SessionState` that `AttributesChange` names."""
+SessionChange: TypeAlias = (
+    MessageChange
+    | ToolCallChange[ToolCall]
+    | TerminalChange
+    | PlanChange[PlanUpdateContent]
+    | CompactionChange
+    | AttributesChange[SessionAttribute]
+    | SessionUpdate
+)
+"""The argument of `on_change`. An update that changes nothing here, such as one that the package does not know, is
+passed on as it is.
 """
+
+_M = TypeVar("_M", UserMessage, AgentMessage, Thought)
 
 
 class _SessionResult(Protocol):
@@ -102,7 +147,7 @@ class SessionState(SessionBase):
 
     Pass in what the handlers get, and results as soon as they are there; nothing that a peer sends raises. `entries` is
     the transcript: messages, thoughts, tool calls and compactions in the order in which they first appeared. Each stays
-    the same object while it changes, and `on_change` is called with it after each change.
+    the same object while it changes. After each message, `on_change` is called with what the message has changed.
 
     An update of something new makes it. A field that is absent from an update keeps its value, null clears it, any
     other value replaces it, and chunks append; `meta` is merged by key. Messages of one class
@@ -133,67 +178,74 @@ class SessionState(SessionBase):
     def ask(self, params: RequestPermissionRequest) -> None:
         """Apply what the params of `session/request_permission` tell about a tool call, if they are about one."""
         if params.session_id == self.session_id and isinstance(params.subject, RequestPermissionSubjectToolCall):
-            call = params.subject.tool_call
-            self._report(patch(self._entry(ToolCall, call.tool_call_id), call))
+            self._report(self._patch_tool_call(ToolCall, params.subject.tool_call))
 
     def apply(self, result: _SessionResult) -> None:
         """Apply the result of `session/new`, `resume`, `fork` or `set_config_option`."""
-        patch(self, result, "config_options", "available_commands")
+        names: set[SessionAttribute] = patch(self, result, "config_options", "available_commands")
         if isinstance(result, NewSessionResponse) and self.state is None:
             self.state = SessionUpdateStateUpdateIdleNone()  # by the protocol, a new session is idle
-        self._report(self)
+            names.add("state")
+        self._report(AttributesChange(names=frozenset(names)))
 
     def _changed_by(self, update: SessionUpdate) -> SessionChange:
         if isinstance(update, SessionUpdateStateUpdate):
             self.state = update
-            return self
+            return AttributesChange[SessionAttribute](names=frozenset({"state"}))
         match update:
             case SessionUpdateUserMessage():
-                return patch(self._entry(UserMessage, update.message_id), update)
+                return self._patch_message(UserMessage, update)
             case SessionUpdateAgentMessage():
-                return patch(self._entry(AgentMessage, update.message_id), update)
+                return self._patch_message(AgentMessage, update)
             case SessionUpdateAgentThought():
-                return patch(self._entry(Thought, update.message_id), update)
+                return self._patch_message(Thought, update)
             case SessionUpdateToolCallUpdate():
-                return patch(self._entry(ToolCall, update.tool_call_id), update)
+                return self._patch_tool_call(ToolCall, update)
             case SessionUpdateTerminalUpdate():
-                return patch(self._terminal(update.terminal_id), update)
-            case SessionUpdatePlanUpdate(plan=plan):
-                self.plans[plan.plan_id] = plan
-                return plan
+                return self._patch_terminal(update)
             case _:
                 return self._append(update)
 
     def _append(self, update: SessionUpdate) -> SessionChange:
-        entry: SessionEntry
         match update:
             case SessionUpdateUserMessageChunk():
-                entry = self._entry(UserMessage, update.message_id)
+                return self._add(self._entry(UserMessage, update.message_id), update.content)
             case SessionUpdateAgentMessageChunk():
-                entry = self._entry(AgentMessage, update.message_id)
+                return self._add(self._entry(AgentMessage, update.message_id), update.content)
             case SessionUpdateAgentThoughtChunk():
-                entry = self._entry(Thought, update.message_id)
+                return self._add(self._entry(Thought, update.message_id), update.content)
             case SessionUpdateToolCallContentChunk():
+                is_new = (ToolCall, update.tool_call_id) not in self._known
                 call = self._entry(ToolCall, update.tool_call_id)
                 call.content.append(update.content)
-                return call
+                return ToolCallChange(call=call, is_new=is_new)
             case SessionUpdateTerminalOutputChunk():
                 terminal = self._terminal(update.terminal_id)
-                terminal.output += _bytes(update)
-                return terminal
+                output = _bytes(update)
+                terminal.output += output
+                return _terminal_change(terminal, output)
             case _:
-                return self._apply_rest(update)
-        entry.content.append(update.content)
-        return entry
+                change: SessionChange = self._apply_to_session(update)
+                return change
 
-    def _apply_rest(self, update: SessionUpdate) -> SessionChange:
-        plan_id = getattr(update, "plan_id", "")  # not every release has a class for the removal
-        if update.session_update == "plan_removed" and self.plans.pop(plan_id, None) is not None:
-            return self
-        changed: SessionChange = self._apply_to_session(update)
-        return changed
+    def _patch_message(
+        self,
+        kind: type[_M],
+        update: SessionUpdateUserMessage | SessionUpdateAgentMessage | SessionUpdateAgentThought,
+    ) -> MessageChange:
+        entry = self._entry(kind, update.message_id)
+        content = tuple(entry.content) if "content" in patch(entry, update) else ()
+        return MessageChange(entry=entry, content=content, is_whole=len(content) == len(entry.content))
+
+    def _patch_terminal(self, update: SessionUpdateTerminalUpdate) -> TerminalChange:
+        terminal = self._terminal(update.terminal_id)
+        return _terminal_change(terminal, terminal.output if "output" in patch(terminal, update) else b"")
 
     def _terminal(self, terminal_id: str) -> Terminal:
         if terminal_id not in self.terminals:
             self.terminals[terminal_id] = Terminal(id=terminal_id)
         return self.terminals[terminal_id]
+
+
+def _terminal_change(terminal: Terminal, output: bytes | bytearray) -> TerminalChange:
+    return TerminalChange(terminal=terminal, output=bytes(output), is_whole=len(output) == len(terminal.output))

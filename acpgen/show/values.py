@@ -1,0 +1,66 @@
+"""What messages and logs carry in place of names: tags of unions, values of enums, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from acpgen.ir.model import Enum, Model, TaggedUnion
+from acpgen.ir.usage import Carrier, TypeUsage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """A place that gives a value its meaning.
+
+    `kind` is "tag", "value" or "error", and `owner` the union, enum or exception. A tag is the value of the property
+    `key`, and stands for the class `selects`; an error has a `code`. `messages` carry the type.
+    """
+
+    kind: str
+    owner: str
+    key: str | None = None
+    selects: str | None = None
+    code: int | None = None
+    doc: str
+    messages: tuple[Carrier, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueEntry:
+    """A value, with all places that give it a meaning. `origin` is the base schema."""
+
+    value: str
+    origin: str
+    occurrences: tuple[Occurrence, ...]
+
+
+def find_value(text: str, model: Model, usage: TypeUsage) -> ValueEntry | None:
+    """The value that a message or a log has as `text`; None if the model has none."""
+    found = [place for value, place in _places(model) if value == text]
+    if not found:
+        return None
+    carried = (
+        each if each.kind == "error" else replace(each, messages=usage.of(each.owner).messages) for each in found
+    )
+    return ValueEntry(value=text, origin=model.origin, occurrences=tuple(carried))
+
+
+def known_values(model: Model) -> set[str]:
+    """All that `find_value` finds."""
+    return {value for value, _ in _places(model)}
+
+
+def _places(model: Model) -> Iterator[tuple[str, Occurrence]]:
+    for definition in model.definitions:
+        owner = definition.name
+        if isinstance(definition, TaggedUnion):
+            for each in definition.variants:
+                tag = Occurrence(kind="tag", owner=owner, key=definition.tag, selects=each.target, doc=each.doc)
+                yield each.tag, tag
+        elif isinstance(definition, Enum):
+            for member in definition.members:
+                yield str(member.value), Occurrence(kind="value", owner=owner, doc=member.doc)
+    for error in model.errors.codes:
+        place = Occurrence(kind="error", owner=error.name, code=error.code, doc=error.doc or error.title)
+        yield from ((name, place) for name in (str(error.code), error.title, error.name))
