@@ -49,11 +49,10 @@ def test_where_none_fits_the_error_says_what_each_fits(tmp_path: Path, command: 
     assert "session-archive@2026-11-02 fits v1/2026-11-02" in ran.stderr
 
 
-@pytest.mark.parametrize("name", ["auth-methods", "logout"])
-def test_an_extension_that_the_schema_has_now_is_to_be_left_out(tmp_path: Path, name: str) -> None:
-    ran = run_acpgen("build", "--out", "acp", "--extension", name, cwd=tmp_path)
+def test_an_extension_that_the_schema_has_now_is_to_be_left_out(tmp_path: Path) -> None:
+    ran = run_acpgen("build", "--out", "acp", "--extension", "logout", cwd=tmp_path)
     assert ran.code == 2
-    message = f"error: the extension '{name}' is part of ACP v1, 2026-11-02 now, in another form [extension-landed]"
+    message = "error: the extension 'logout' is part of ACP v1, 2026-11-02 now, in another form [extension-landed]"
     assert ran.stderr == f"{message}\n  hint: leave it out\n"
 
 
