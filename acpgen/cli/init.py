@@ -27,7 +27,7 @@ def init_command(
     protocol: parameters.Protocol = None,
     release: parameters.Release = None,
     extension: parameters.Extension = None,
-    remote: Annotated[bool, parameters.option("remote")] = False,
+    remote: Annotated[bool, parameters.option("remote", show_default=False)] = False,
 ) -> None:
     """Write a new project that runs: a package with the vendored code, tests, and instructions.
 
