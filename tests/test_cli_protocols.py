@@ -142,7 +142,7 @@ def test_an_extension_of_one_protocol(folder: Folder, spec: str, hint: str, expe
     [
         ("./third.json", ["'./third.json' fits none of the protocols 1 and 2 [unknown-extension]", "`protocols`"]),
         ("nothing", ["no extension 'nothing' for protocol 1", "no extension 'nothing' for protocol 2"]),
-        ("logout", ["[no-fitting-revision]", "no extension 'logout' for protocol 2"]),
+        ("logout", ["[extension-landed]", "no extension 'logout' for protocol 2"]),
         ("./missing.json", ["[file-unreadable]"]),
         ("./one.json", ["[fragment-format]"]),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -272,7 +273,13 @@ def test_a_conflict_of_two_fragments_names_both() -> None:
     assert "two@1" in found.message
     assert "one, 1" in found.message
     assert '{"type":"null"}' in found.message
-    assert found.hint == "leave out the extension two or one, or try another revision: one@2"
+    assert found.hint == "edit two.json: the two sides are at two.json:11:10 and one.json:11:10"
+
+
+def test_a_conflict_in_a_file_of_the_user_names_both_sides() -> None:
+    (found,) = errors_of(put(fragment("two", defs={"Circle": {"type": "null"}})))
+    assert found.hint is not None
+    assert re.fullmatch(r"edit two\.json: the two sides are at two\.json:\d+:\d+ and base\.json:\d+:\d+", found.hint)
 
 
 def test_shapes_in_messages_are_cut() -> None:

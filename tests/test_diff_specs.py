@@ -73,12 +73,41 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["", "acpgen.lock"])
 def test_a_package_is_what_it_was_built_from(package: Path, name: str) -> None:
-    found = data("v1/0.10.8", package / name, cwd=package.parent)
+    found = data("v1/0.10.8", package / name, "--old-extension", "logout", cwd=package.parent)
     added = {each["method"] for each in found["findings"] if each["rule"] == "method-added"}
-    assert added == {"logout", "getAuthState"}
+    assert added == {"getAuthState"}
     assert "logout, 2026-02-02" in found["new"]
     same = ("--old-extension", "logout", "--old-extension", "auth-state@2026-03-07")
     assert data("v1/0.10.8", package / name, *same, cwd=package.parent)["findings"] == []
+
+
+def test_the_extensions_of_a_package_are_those_of_the_other_side_too(package: Path) -> None:
+    for specs in ((package, "v1/0.10.8"), ("v1/0.10.8", package)):
+        assert data(*specs, cwd=package.parent)["findings"] == []
+    ran = diff(package, "v1/2026-11-02", "--format", "json", cwd=package.parent)
+    found = json.loads(ran.stdout)
+    assert "auth-state, 2026-03-07" in found["new"]
+    assert "method-removed" not in {each["rule"] for each in found["findings"]}
+    assert "note: the extension logout@2026-02-02 of the package is part of v1/2026-11-02 now" in ran.stderr
+    only = data(package, "v1/0.10.8", "--new-extension", "logout", cwd=package.parent)["findings"]
+    assert {each["method"] for each in only if each["rule"] == "method-removed"} == {"getAuthState"}
+
+
+def test_an_extension_that_does_not_fit_the_other_side_is_left_out(home: Path) -> None:
+    fragment = {"fragment": 1, "revision": "1", "title": "t", "status": "vendor", "protocols": [1]}
+    change = {"Thing": {"properties": {"mine": TEXT}}}
+    write(home / "mine.json", {**fragment, "id": "mine", "changes": change})
+    write(home / "more.json", {**fragment, "id": "more", "requires": ["mine"], "$defs": {"More": thing(a=TEXT)}})
+    write(home / "other.json", {**fragment, "id": "other", "$defs": {"Other": thing(a=TEXT)}})
+    names = ("mine.json", "more.json", "other.json")
+    write(home / "base.json", {**SMALL, "$defs": {**SMALL["$defs"], "Thing": thing()}})
+    build_package(home / "acp", "--schema", "base.json", *(f"--extension=./{name}" for name in names), "--no-runtime")
+    sources = [f"--source={name}" for name in ("base.json", *names)]
+    ran = diff("acp", "old.json", *sources, cwd=home)
+    assert ran.code == 0
+    assert "warning: the extension mine@1 of the package is left out of old.json: mine, 1 changes" in ran.stderr
+    assert "more@1 of the package is left out of old.json: it needs an extension that is left out" in ran.stderr
+    assert "Other" not in ran.stdout
 
 
 def test_an_extension_that_both_have_makes_no_difference(package: Path) -> None:
@@ -108,7 +137,7 @@ def test_a_package_of_a_file_needs_that_file(home: Path) -> None:
         assert "[manifest-input]" in said
         assert "--source" in said
     found = rules("acp", "new.json", "--source", "old.json", "--source", "acme.json", cwd=home)
-    assert found == {"field-added-optional", "type-removed"}
+    assert found == {"field-added-optional"}
     text = '[tool.acpgen]\nout = "acp"\nschema = "old.json"\nextensions = ["./acme.json"]\n'
     (home / "pyproject.toml").write_text(text, encoding="utf-8")
     try:

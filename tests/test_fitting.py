@@ -43,10 +43,17 @@ def test_so_it_does_for_each_side_of_a_comparison(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("build", "--out", "acp"), ("methods",), ("show", "Plan")])
 def test_where_none_fits_the_error_says_what_each_fits(tmp_path: Path, command: tuple[str, ...]) -> None:
-    ran = run_acpgen(*command, "--extension", "auth-methods", cwd=tmp_path)
+    ran = run_acpgen(*command, "--release", "0.10.8", "--extension", "session-archive", cwd=tmp_path)
     assert ran.code == 2
-    assert "error: no revision of the extension 'auth-methods' fits ACP v1, 2026-11-02" in ran.stderr
-    assert "auth-methods@2026-01-14 fits v1/0.10.8" in ran.stderr
+    assert "error: no revision of the extension 'session-archive' fits ACP v1, 0.10.8" in ran.stderr
+    assert "session-archive@2026-11-02 fits v1/2026-11-02" in ran.stderr
+
+
+def test_an_extension_that_the_schema_has_now_is_to_be_left_out(tmp_path: Path) -> None:
+    ran = run_acpgen("build", "--out", "acp", "--extension", "logout", cwd=tmp_path)
+    assert ran.code == 2
+    message = "error: the extension 'logout' is part of ACP v1, 2026-11-02 now, in another form [extension-landed]"
+    assert ran.stderr == f"{message}\n  hint: leave it out\n"
 
 
 def test_a_revision_that_is_named_is_taken_as_it_is(tmp_path: Path) -> None:

@@ -69,7 +69,8 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Projects:
         if not folder.exists():
             options = [f"--protocol={protocol}" for protocol in protocols]
             ran = run_acpgen("init", folder, "--role", role, *options, cwd=home)
-            assert (ran.code, ran.stdout, ran.stderr) == (0, "", "")
+            assert (ran.code, ran.stdout, ran.stderr.count("\n")) == (0, "", 1)
+            assert re.search(r"/my-\w+: \d+ files written; next, run `python -m unittest` in it, and read", ran.stderr)
         return folder
 
     return get
@@ -152,7 +153,7 @@ def test_the_vendored_code_is_what_a_build_compiles(projects: Projects) -> None:
 def test_extensions_are_vendored_too(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_bytes((REPOSITORY / "examples/vendor_extension/acme-notes.json").read_bytes())
     ran = run_acpgen("init", "here/My.Notes-Agent", "-e", "./notes.json", "-e", "auth-state", cwd=tmp_path)
-    assert (ran.code, ran.stderr) == (0, "")
+    assert ran.code == 0, ran.stderr
     project = tmp_path / "here" / "My.Notes-Agent"
     assert b"class AddNoteRequest" in tree(project)["src/my_notes_agent/acp/types.py"]
     config = read_toml((project / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["acpgen"]

@@ -98,7 +98,8 @@ def _run(
     for output, built in builds:
         if dry_run:
             _print_plan(built, output if len(builds) > 1 else None)
-        _print_result(built, output, verbose=verbose, dry_run=dry_run)
+        if form is DiagnosticFormat.TEXT:
+            _print_result(built, output, verbose=verbose, dry_run=dry_run)
     return 0
 
 
@@ -131,9 +132,20 @@ def _print_result(built: Built, output: Output, *, verbose: bool, dry_run: bool)
         for change in changes if not dry_run else ():
             print(f"{change.kind.value} {printable(str(out / change.path))}", file=sys.stderr)
         _print_timings(built.timings)
-    if verbose or sys.stderr.isatty():
-        what = f"{len(changes)} files {'would change' if dry_run else 'changed'}" if changes else "up to date"
-        print(f"{printable(str(out))}: {what}", file=sys.stderr)
+    if verbose or sys.stderr.isatty() or (changes and not dry_run):
+        print(f"{printable(str(out))}: {_outcome(built, output, dry_run=dry_run)}", file=sys.stderr)
+
+
+def _outcome(built: Built, output: Output, *, dry_run: bool) -> str:
+    """The work of a build, and the next step of the user, in one line."""
+    if not (changes := _changes(built)):
+        return "up to date"
+    if dry_run:
+        return f"{len(changes)} files would change"
+    if built.old is not None:
+        return f"{len(changes)} files changed; next, run your tests, and commit the package"
+    classes = " and ".join(role.value.title() for role in output.options.roles)
+    return f"{len(changes)} files written; next, import {classes} from the package, and commit it"
 
 
 def _print_timings(timings: Timings) -> None:

@@ -118,7 +118,8 @@ def diff_command(
 
     OLD and NEW are schema files, bundled releases, packages that acpgen wrote, or one of these in a revision of git.
     The protocols of two packages with several are compared one by one; any other schema is compared with the protocol
-    that it has.
+    that it has. A side that is no package gets the extensions of the other side's package, unless it has extensions of
+    its own.
 
     Each finding has two verdicts. *wire*, for each sender: **ok**, **loses** (accepted, but a part is dropped or
     misread), **breaks** (rejected). *source*, for code that is written for OLD: **ok**, **risk** (breaks some code,
@@ -133,9 +134,8 @@ def diff_command(
     """
     from acpgen.diff.formats import failures, render
 
-    both = extension or []
-    extensions = [*both, *(old_extension or [])], [*both, *(new_extension or [])]
-    comparisons = _compared((old, new), protocol, extensions=extensions, sources=source or [])
+    own = old_extension or [], new_extension or []
+    comparisons = _compared((old, new), protocol, extensions=extension or [], own=own, sources=source or [])
     print_data(render(comparisons, form.value, everything=everything))
     if reasons := failures(comparisons.values(), [each.value for each in fail_on or []]):
         print("\n".join(reasons), file=sys.stderr)
@@ -146,7 +146,8 @@ def _compared(
     specs: tuple[str, str],
     protocol: int | None,
     *,
-    extensions: tuple[Sequence[str], Sequence[str]],
+    extensions: Sequence[str],
+    own: tuple[Sequence[str], Sequence[str]],
     sources: Sequence[str],
 ) -> dict[int, Comparison]:
     """Compile the schemas of two specs, print the diagnostics, and compare the models, by protocol."""
@@ -154,7 +155,7 @@ def _compared(
     from acpgen.sources.revisions import read_files, resolve_both
 
     files = read_files(sources, optional=_candidates(specs))
-    subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, files=files)
+    subjects = resolve_both(*specs, protocol=protocol, extensions=extensions, own=own, files=files)
     found = {number: _compared_models(pair) for number, pair in subjects.pairs.items()}
     found |= {number: only_old(number, specs) for number in subjects.only_old}
     found |= {number: only_new(number, specs) for number in subjects.only_new}
@@ -167,6 +168,7 @@ def _compared_models(pair: tuple[Subject, Subject]) -> Comparison:
     from acpgen.pipeline import compile_protocol
 
     # a package keeps its options
+    print_diagnostics([*pair[0].notes, *pair[1].notes])
     fallback = next((each.options for each in pair if each.options is not None), Options())
     old, new = (compile_protocol(each.loaded, each.options or fallback) for each in pair)
     print_diagnostics([*old.diagnostics, *new.diagnostics], notes=False)

@@ -27,7 +27,7 @@ def init_command(
     protocol: parameters.Protocol = None,
     release: parameters.Release = None,
     extension: parameters.Extension = None,
-    remote: Annotated[bool, parameters.option("remote")] = False,
+    remote: Annotated[bool, parameters.option("remote", show_default=False)] = False,
 ) -> None:
     """Write a new project that runs: a package with the vendored code, tests, and instructions.
 
@@ -47,5 +47,6 @@ def init_command(
     plan, diagnostics = plan_project(Project(folder=folder, role=role, sources=sources, remote=remote))
     print_diagnostics(diagnostics, notes=False)
     apply(plan)
-    if sys.stderr.isatty():
-        print(f"{printable(str(folder))}: {len(plan.files)} files; README.md says how to run it", file=sys.stderr)
+    where = printable(folder.as_posix())
+    next_step = f"next, run `python -m unittest` in it, and read {where}/README.md"
+    print(f"{where}: {len(plan.files)} files written; {next_step}", file=sys.stderr)

@@ -84,14 +84,15 @@ def plan(files: Mapping[str, str], *, folder: StrPath, head: Mapping[str, object
     generate. Only `apply` refuses a folder that is not writable: `check` must work on a read-only disk.
     """
     check_files(files)
-    check_folder(folder)
-    try:
-        check_apart(folder)
-    except OSError as error:
-        raise unreadable(folder, error) from error
     package = dict(sorted(files.items()))
     package[LOCK_NAME] = render_manifest(head, files, names)
-    return compare(folder, package)
+    found = compare(folder, package)
+    if not found.problems:
+        try:
+            check_apart(folder)
+        except OSError as error:
+            raise unreadable(folder, error) from error
+    return found
 
 
 def compare(folder: StrPath, package: Mapping[str, str]) -> Plan:

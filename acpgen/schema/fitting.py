@@ -120,15 +120,30 @@ def choose_fragment(spec: str, base: Document, *, protocol: int, facts: Facts) -
     revisions = [each for each in reversed(fragments) if each.id == spec]
     if not revisions:
         return locate_fragment(spec, protocol)
-    fits = [fit(base, each, protocol=protocol, facts=facts, others=fragments) for each in revisions]
-    for wanted in (Verdict.APPLIES, Verdict.SUPERSEDED):
-        for found in fits:
-            if found.verdict is wanted:
-                return locate_fragment(found.fragment.spec, protocol)
-    raise _none_fits(spec, base, revisions, fragments)
+    found = best_fit(revisions, base, protocol=protocol, facts=facts, others=fragments)
+    if not found.verdict.fits:
+        raise _none_fits(spec, base, revisions, fragments)
+    return locate_fragment(found.fragment.spec, protocol)
+
+
+def best_fit(
+    revisions: Sequence[Fragment], base: Document, *, protocol: int, facts: Facts, others: Sequence[Fragment]
+) -> Fit:
+    """The fit of the first of `revisions` that applies, or else is superseded; of the first, if there is none."""
+    fits = [fit(base, each, protocol=protocol, facts=facts, others=others) for each in revisions]
+    best = (found for wanted in (Verdict.APPLIES, Verdict.SUPERSEDED) for found in fits if found.verdict is wanted)
+    return next(best, fits[0])
+
+
+def has_landed(fragment: Fragment, base: Document) -> bool:
+    """Whether all definitions of `fragment` are part of a schema, maybe in another form."""
+    return bool(fragment.definitions) and fragment.definitions.keys() <= schema_map(base.root, "$defs").keys()
 
 
 def _none_fits(name: str, base: Document, revisions: Sequence[Fragment], others: Sequence[Fragment]) -> InputError:
+    if all(has_landed(each, base) for each in revisions):
+        message = f"the extension {name!r} is part of {base.origin} now, in another form"
+        return input_error("extension-landed", message, hint="leave it out")
     known = ", ".join(f"{each.spec} fits {' and '.join(_releases(each, others)) or 'none'}" for each in revisions)
     return input_error(
         "no-fitting-revision",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -236,8 +236,7 @@ class Merger:
             elif known == gate:
                 self._supersede(part, known.pointer)
             else:
-                document, _ = self.origins.find(known.pointer)
-                self._disagree(part, document, place="", difference=f"{gate} against {known}")
+                self._disagree(part, known.pointer, shown="", difference=f"{gate} against {known}")
 
     def grow_defaults(self) -> None:
         """Add new properties with defaults to the default literals."""
@@ -268,22 +267,27 @@ class Merger:
             self._conflict(part, pointer, wanted)
 
     def _conflict(self, part: Part, pointer: str, wanted: Any) -> None:
-        document, place = self.origins.find(pointer)
         found = difference(wanted, resolve(self.root, pointer))
-        self._disagree(part, document, place=f" ({place})", difference=found)
+        self._disagree(part, pointer, shown=f" ({self.origins.find(pointer)[1]})", difference=found)
 
-    def _disagree(self, part: Part, document: Document, *, place: str, difference: str) -> None:
+    def _disagree(self, part: Part, pointer: str, *, shown: str, difference: str) -> None:
         fragment = part.merged.fragment
-        part.merged.report.error(
-            "fragment-conflict",
-            f"{fragment.spec} and {document.origin}{place} disagree on {part.name}: {difference}",
-            at=part.at,
-            hint=self._way_out(fragment, document),
-        )
-
-    def _way_out(self, fragment: Fragment, document: Document) -> str:
+        document, place = self.origins.find(pointer)
         known = [merged.fragment for merged in self.admitted]
         rivals = [fragment, *(each for each in known if each.document is document and each is not fragment)]
+        sides = f"{fragment.document.location(part.at)} and {document.location(place)}"
+        own = [each.document.label for each in rivals if not self._is_bundled(each)]
+        part.merged.report.error(
+            "fragment-conflict",
+            f"{fragment.spec} and {document.origin}{shown} disagree on {part.name}: {difference}",
+            at=part.at,
+            hint=f"edit {' or '.join(own)}: the two sides are at {sides}" if own else self._way_out(rivals),
+        )
+
+    def _is_bundled(self, fragment: Fragment) -> bool:
+        return fragment.revision in bundled.revisions_of(fragment.id, self.protocol)
+
+    def _way_out(self, rivals: Sequence[Fragment]) -> str:
         others = [
             f"{each.id}@{revision}"
             for each in rivals

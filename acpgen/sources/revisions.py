@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import acpgen
 from acpgen.config import DEFAULT_PROTOCOL
-from acpgen.diagnostics import InputError, Report, input_error
+from acpgen.diagnostics import Diagnostic, InputError, Report, input_error
 from acpgen.ir.model import Options, Role
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
@@ -22,6 +22,7 @@ from acpgen.schema.bundled import Release, find_release, known_facts, list_relea
 from acpgen.schema.document import Document, parse_document, read_bytes
 from acpgen.schema.fitting import choose_fragment
 from acpgen.schema.fragment import Fragment, load_fragment, load_fragments
+from acpgen.sources.carrying import carry_over
 from acpgen.sources.git import read_in_revision
 from acpgen.text import cut, digest
 
@@ -57,13 +58,14 @@ Files = Mapping[str, File]
 class Subject:
     """The meaning of a spec: the input to compile, and its options, which only the manifest of a package has.
 
-    `is_subpackage`: it is one of several protocols of a package.
+    `is_subpackage`: it is one of several protocols of a package. `notes` are about the extensions of the other side.
     """
 
     spec: str
     loaded: Loaded
-    options: Options | None
+    options: Options | None = None
     is_subpackage: bool = False
+    notes: Sequence[Diagnostic] = ()
 
     @property
     def title(self) -> str:
@@ -135,11 +137,13 @@ def resolve_both(
     new: str,
     *,
     protocol: int | None = None,
-    extensions: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    extensions: Sequence[str] = (),
+    own: tuple[Sequence[str], Sequence[str]] = ((), ()),
     files: Files | None = None,
 ) -> Subjects:
-    """Resolve two specs, each with its `extensions` on top. Packages of several protocols make several pairs.
+    """Resolve two specs. Packages of several protocols make several pairs.
 
+    Both sides get `extensions`, and each its `own`; one that is no package and has none gets those of the other side.
     `protocol` is that of schema files; its default is the protocol of the other side. `files` are the inputs of
     packages that are not bundled. Raises `InputError` for everything that does not exist, cannot be read, or is not
     valid.
@@ -151,9 +155,10 @@ def resolve_both(
     before, after = ({number if isinstance(each, File) else each.protocol: each for each in side} for side in found)
     chosen = _common(specs, before, after)
     sides = ([pair[0] for pair in chosen.values()], [pair[1] for pair in chosen.values()])
+    others = ([None if more else each for each in side] for side, more in zip(sides[::-1], own, strict=True))
     olds, news = _all(
-        partial(_resolve, spec, side, protocol=number, extensions=more, files=files or {})
-        for spec, side, more in zip(specs, sides, extensions, strict=True)
+        partial(_resolve, spec, side, other, protocol=number, extensions=[*extensions, *more], files=files or {})
+        for spec, side, other, more in zip(specs, sides, others, own, strict=True)
     )
     is_one = min(len(before), len(after)) == 1
     return Subjects(
@@ -188,20 +193,27 @@ def _all(calls: Iterable[Callable[[], T]]) -> list[T]:
 
 
 def _resolve(
-    spec: str, parts: Sequence[Found], *, protocol: int, extensions: Sequence[str], files: Files
+    spec: str,
+    parts: Sequence[Found],
+    others: Sequence[Found | None],
+    *,
+    protocol: int,
+    extensions: Sequence[str],
+    files: Files,
 ) -> list[Subject]:
-    """The subjects of one side, each with the extensions that fit it."""
+    """The subjects of one side, each with the extensions that fit it, and those of the package among `others`."""
     loaded = [_load(each, protocol, files) for each in parts]
     fitting = _fitting(loaded, extensions)
-    return [
-        Subject(
-            spec=spec,
-            loaded=_extended(each, fitting[each.protocol]),
-            options=part.options if isinstance(part, _Package) else None,
-            is_subpackage=isinstance(part, _Package) and not part.is_only,
-        )
-        for part, each in zip(parts, loaded, strict=True)
-    ]
+    subjects: list[Subject] = []
+    for part, other, each in zip(parts, others, loaded, strict=True):
+        subject = Subject(spec=spec, loaded=_extended(each, fitting[each.protocol]))
+        if isinstance(part, _Package):
+            subject = replace(subject, options=part.options, is_subpackage=not part.is_only)
+        elif isinstance(other, _Package):
+            carried, notes = carry_over(_built_from(other, files).fragments, subject.loaded, spec=spec)
+            subject = replace(subject, loaded=carried, notes=notes)
+        subjects.append(subject)
+    return subjects
 
 
 def _load(found: Found, protocol: int, files: Files) -> Loaded:
