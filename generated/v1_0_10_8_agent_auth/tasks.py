@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from .dispatch import ConnectionClosed
-from .log import PROGRAM_ENDS, PeerLog, logger
+from .log import PROGRAM_ENDS, log_failure, logger
 
 
 def is_running(task: asyncio.Task[Any] | None) -> bool:
@@ -23,9 +23,8 @@ def is_running(task: asyncio.Task[Any] | None) -> bool:
 class Tasks:
     """Tasks that end together; each has `seconds` to clean up, and is abandoned after that."""
 
-    def __init__(self, seconds: float, log: PeerLog) -> None:
+    def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._log = log
         self._running: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -43,7 +42,7 @@ class Tasks:
         error = None if task.cancelled() else task.exception()
         # asyncio itself raises an interrupt (Ctrl-C on Python 3.10)
         if error is not None and not isinstance(error, (ConnectionClosed, *PROGRAM_ENDS)):
-            self._log.failed("a task of the connection", error)
+            log_failure("a task of the connection", error)
 
     async def end(self) -> None:
         """Cancel all tasks, and wait for them."""
@@ -70,4 +69,4 @@ class Tasks:
         elif step.cancelled():
             logger.error("%s failed: it was cancelled", what)
         elif (error := step.exception()) is not None:
-            self._log.failed(what, error)
+            log_failure(what, error)

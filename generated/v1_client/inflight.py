@@ -13,7 +13,7 @@ from ._decode import excerpt
 from .dispatch import UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
 from .link import Link, call_hook
-from .log import PROGRAM_ENDS, logger
+from .log import PROGRAM_ENDS, log_handler_failure, logger
 from .negotiation import LocalSide
 from .tasks import is_running
 
@@ -145,7 +145,7 @@ class InFlight:
         except BaseException as error:
             if not is_running(task):
                 raise
-            self._link.log.handler_failed(excerpt(method), error, is_closed=self._link.reason is not None)
+            log_handler_failure(excerpt(method), error, is_closed=self._link.reason is not None)
             return self._error_line(number, method, InternalError()), False
 
     async def _result(self, number: Any, method: str, params: Any) -> bytes:

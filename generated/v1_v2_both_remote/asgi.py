@@ -4,7 +4,7 @@
 
     app = asgi_app(EchoAgent, hosts=["agent.example.com"])
 
-Any ASGI server on asyncio runs it. hypercorn and granian have both transports; uvicorn has WebSocket only.
+Any ASGI server on asyncio runs it. hypercorn and granian have HTTP/2; uvicorn has HTTP/1.1 only.
 Source: RFD "Streamable HTTP & WebSocket Transport".
 """
 
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final, ParamSpec, TypeVar
 
 from .asgi_http import HttpRequests, Receive, Send, cancel
 from .envelope import CONNECTION_HEADER
-from .hosting import Authorize, Headers, Refusal, RemoteLimits, RequestCheck, Scope, Server, client_identity
+from .hosting import Authorize, Gone, Headers, Refusal, RemoteLimits, RequestCheck, Scope, Server, client_identity
+from .log import logger
 from .options import ConnectionOptions
 from .stdio import AnyFactory
 from .streamable import SocketTransport
@@ -25,6 +26,9 @@ from .streamable import SocketTransport
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
 
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def asgi_app(
@@ -35,11 +39,11 @@ def asgi_app(
     origins: Collection[str] = (),
     authorize: Authorize | None = None,
     subprotocols: Collection[str] = (),
-    allow_http1: bool = False,
+    require_http2: bool = False,
     limits: RemoteLimits | None = None,
     options: ConnectionOptions | None = None,
 ) -> AsgiApp:
-    """An ASGI application that serves an agent on one path: POST, GET and DELETE over HTTP/2, and WebSocket.
+    """An ASGI application that serves an agent on one path: POST, GET and DELETE over HTTP, and WebSocket.
 
     `factory` makes an agent for each connection; a mapping by version serves several versions of the protocol.
 
@@ -47,15 +51,16 @@ def asgi_app(
     without port, that the header Host may have: a page whose name was made to lead to this machine has another one (DNS
     rebinding). `origins` are those of the pages that may connect ("https://editor.example.com"). "*" allows all.
 
-    `authorize` gets the ASGI scope of each request, and returns who has sent it, which must be hashable, or None. It
-    may be a coroutine function. A connection belongs to the one who opened it; `client_identity` tells the agent.
+    `authorize` gets the ASGI scope of each request, and returns the identity of its sender, such as a name, or None to
+    refuse it. It may be a coroutine function. The identity must be hashable, and no bool, so that a predicate does not
+    let everybody pass. A connection belongs to the identity that opened it; `client_identity` tells the agent.
 
-    The first of `subprotocols` that a WebSocket client offers is accepted. `allow_http1` also takes HTTP/1.1: for a
-    proxy in front that speaks HTTP/2 with the clients.
+    The first of `subprotocols` that a WebSocket client offers is accepted. `require_http2` refuses requests over
+    HTTP/1.1 with status 505, but for WebSockets: the RFD requires HTTP/2, but many clients do not have it.
     """
     return AsgiApp(
         Server(factory, limits or RemoteLimits(), options or ConnectionOptions()),
-        RequestCheck(path, hosts, origins, authorize, allow_http1=allow_http1),
+        RequestCheck(path, hosts, origins, authorize, require_http2=require_http2),
         tuple(subprotocols),
     )
 
@@ -72,12 +77,10 @@ class AsgiApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, a WebSocket or the lifespan of the server."""
         match scope["type"]:
-            case "http":
-                with contextlib.suppress(OSError):  # from `send`: the client has gone
-                    await self._requests.handle(scope, receive, send)
-            case "websocket":
-                with contextlib.suppress(OSError):
-                    await self._websocket(scope, receive, send)
+            case "http" | "websocket" as kind:
+                handle = self._requests.handle if kind == "http" else self._websocket
+                with contextlib.suppress(Gone):
+                    await handle(scope, _raising_gone(receive), _raising_gone(send))
             case "lifespan":
                 await self._lifespan(receive, send)
             case other:
@@ -127,6 +130,19 @@ class AsgiApp:
         finally:
             serving.cancel()
             await cancel(receiving)
+
+
+def _raising_gone(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """`receive` or `send` of the server, which raises `Gone`. Each server has exceptions of its own."""
+
+    async def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await call(*args, **kwargs)
+        except Exception as error:
+            logger.debug("the server fails to receive or send", exc_info=error)
+            raise Gone from error
+
+    return called
 
 
 async def _refuse_socket(scope: Scope, send: Send, refusal: Refusal) -> None:

@@ -35,7 +35,7 @@ class HttpRequests:
         self._checks = checks
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request. Raises what `send` raises."""
+        """Handle a request. Raises `Gone`."""
         headers, incoming = Headers(scope), _Incoming(receive)
         try:
             request = _Request(await self._checks.check(scope, headers), headers, incoming, send)
@@ -51,8 +51,6 @@ class HttpRequests:
             text = b"" if scope["method"] == "HEAD" else refusal.text.encode()
             kind = (b"content-type", b"text/plain; charset=utf-8")
             await self._respond(send, refusal.status, text, kind, *refusal.headers)
-        except Gone:
-            pass
 
     async def _post(self, request: _Request) -> None:
         headers = request.headers

@@ -37,7 +37,7 @@ from .errors import InternalError, InvalidRequestError, RequestError
 from .inflight import InFlight
 from .limits import head
 from .link import Link
-from .log import PROGRAM_ENDS, logger
+from .log import PROGRAM_ENDS, log_handler_failure, log_mistake, logger
 from .negotiation import Answered, Candidates, LocalSide, Proposal
 from .options import ConnectionOptions
 from .tasks import is_running
@@ -151,7 +151,6 @@ class Connection:
             for handler in self._side.handlers:
                 await link.tasks.run_step("connection_closed", handler.connection_closed(reason))
         finally:
-            link.log.close()
             await link.tasks.run_step("closing the transport", link.transport.close())
 
     # --- Requests and notifications of this side -----------------------------------------------------------------
@@ -300,7 +299,7 @@ class Connection:
             refusal = InvalidRequestError(f"Invalid request: {error}")
             await self._link.refuse(refusal, number if kind == "request" else None, start=error.start[:_MAX_START])
             return
-        self._link.log.warn("a response is too large: %s", error)
+        log_mistake("a response is too large: %s", error)
         _reject(future, InternalError(f"the response is too large: {error}"))
         self._yield_to_tasks()
 
@@ -345,11 +344,11 @@ class Connection:
             else:
                 keys = ", ".join(islice(response, 5))
                 text = "no request is pending for a response: its id is %s, it has: %s"
-                self._link.log.warn(text, excerpt(number), keys)
+                log_mistake(text, excerpt(number), keys)
             return
         self._link.unaddressed = 0
         if response.get("jsonrpc") != "2.0" or ("result" in response) is (response.get("error") is not None):
-            self._link.log.warn("the peer sent a malformed response: its id is %s", number)
+            log_mistake("the peer sent a malformed response: its id is %s", number)
             _reject(future, InternalError("the peer sent a malformed response", data=response))
         elif "result" in response:
             future.set_result(response["result"])
@@ -368,7 +367,7 @@ class Connection:
         try:
             await dispatch_notification(self._side.handler, method, params, on_drop=self.options.on_drop)
         except UnfitParams as error:
-            link.log.warn("the params of the notification %s do not fit: %s", method, error.reason)
+            log_mistake("the params of the notification %s do not fit: %s", method, error.reason)
             self._in_flight.report_invalid(method, params, error)
         except asyncio.CancelledError:
             if link.write_ended.is_set():
@@ -379,7 +378,7 @@ class Connection:
         except BaseException as error:
             if not is_running(handled.reader):
                 raise
-            link.log.handler_failed(f"the notification {excerpt(method)}", error, is_closed=link.reason is not None)
+            log_handler_failure(f"the notification {excerpt(method)}", error, is_closed=link.reason is not None)
         finally:
             handled.reader = None
 

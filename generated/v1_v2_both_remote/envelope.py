@@ -89,4 +89,4 @@ def is_id(value: Any) -> bool:
 
 def fits_header(name: str) -> bool:
     """True if a header can hold this id of a session; the messages of another one have no stream of their own."""
-    return name.isascii() and name.isprintable()
+    return name.isascii() and name.isprintable() and name == name.strip()  # blanks around a value are no part of it

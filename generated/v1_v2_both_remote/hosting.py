@@ -9,8 +9,16 @@ import contextlib
 import inspect
 import re
 import secrets
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Generator, Hashable, MutableMapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Hashable,
+    Iterator,
+    MutableMapping,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from http import HTTPStatus
@@ -26,13 +34,15 @@ from .streams import Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] | None]"
-"""Returns who sends a request, from its ASGI scope; None refuses it."""
+"""Returns the identity of the sender of a request, from its ASGI scope; None refuses it."""
 
 T = TypeVar("T", bound=ServerTransport)
 
 _GRACE: Final = 1.0
 """The seconds after `finish_seconds` in which a connection whose client has gone should have begun its clean-up."""
 METHODS: Final = ("POST", "GET", "DELETE")
+_BLANKS: Final = b" \t"
+"""What may stand around the value of a header."""
 _HOST: Final = re.compile(r"([^:]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 client_identity: ContextVar[Hashable] = ContextVar("client_identity", default=None)
@@ -110,12 +120,12 @@ class Headers:
         found = self._all.get(name.encode(), [])
         if len(found) > 1:
             raise Refusal(HTTPStatus.BAD_REQUEST, f"More than one header {name}")
-        return found[0].decode("latin-1").strip() if found else None
+        return found[0].strip(_BLANKS).decode("latin-1") if found else None
 
     def media_types(self, name: str) -> list[bytes]:
         """The media types of a header, without their parameters."""
         values = b",".join(self._all.get(name.encode(), []))
-        return [each.split(b";")[0].strip().lower() for each in values.split(b",")]
+        return [each.split(b";")[0].strip(_BLANKS).lower() for each in values.split(b",")]
 
 
 class RequestCheck:
@@ -128,13 +138,13 @@ class RequestCheck:
         origins: Collection[str],
         authorize: Authorize | None,
         *,
-        allow_http1: bool,
+        require_http2: bool,
     ) -> None:
         self._path = path
         self._hosts = {host.lower() for host in hosts}
         self._origins = set(origins)
         self._authorize = authorize
-        self._allow_http1 = allow_http1
+        self._require_http2 = require_http2
 
     async def check(self, scope: Scope, headers: Headers) -> Hashable:
         """Returns who sends the request. Raises `Refusal`."""
@@ -149,7 +159,7 @@ class RequestCheck:
         if scope["method"] not in METHODS:
             allowed = (b"allow", ", ".join(METHODS).encode())
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "", allowed)
-        if scope["http_version"].startswith(("0", "1")) and not self._allow_http1:
+        if self._require_http2 and scope["http_version"].startswith(("0", "1")):
             raise Refusal(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/2 is required")
 
     def _check_source(self, headers: Headers) -> None:
@@ -172,7 +182,25 @@ class RequestCheck:
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR) from None
         if identity is None:
             raise Refusal(HTTPStatus.UNAUTHORIZED, "", (b"www-authenticate", b"Bearer"))
+        if _is_mistaken(identity):
+            text = "authorize must return an identity, such as the name of a user, or None to refuse: it returned a %s"
+            logger.error(text, type(identity).__name__)
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR)
         return identity
+
+
+def _is_mistaken(found: object) -> bool:
+    """True for what a predicate returns, for what was not awaited or called, and for what yields."""
+    return isinstance(found, (bool, Awaitable, Iterator, AsyncIterator)) or callable(found)
+
+
+def _is_same(one: Hashable, other: Hashable) -> bool:
+    """Compare two identities. Raises `Refusal` if they cannot be compared."""
+    try:
+        return bool(one == other)
+    except Exception:
+        logger.exception("an identity cannot be compared with another one")
+        raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR) from None
 
 
 class Server:
@@ -183,7 +211,6 @@ class Server:
         self.limits = limits
         self.options = keep_objects(options)
         self._entries: dict[str, Entry[Any]] = {}
-        self._by_identity: Counter[Hashable] = Counter()
         self._readers: set[Stream] = set()
         self._watcher: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -200,11 +227,11 @@ class Server:
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "The server is closing")
         if len(self._entries) >= self.limits.max_connections:
             raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections")
-        if self._by_identity[identity] >= self.limits.max_connections_per_identity:
+        same = sum(_is_same(each.identity, identity) for each in self._entries.values())
+        if same >= self.limits.max_connections_per_identity:
             raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many connections")
         entry = Entry(secrets.token_hex(16), transport, identity)
         self._entries[entry.key] = entry
-        self._by_identity[identity] += 1
         if self._watcher is None:
             self._watcher = asyncio.create_task(self._watch())
         return entry
@@ -214,7 +241,7 @@ class Server:
         if key is None:
             raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
         entry = self._entries.get(key)
-        if entry is None or entry.identity != identity or not isinstance(entry.transport, HttpTransport):
+        if entry is None or not isinstance(entry.transport, HttpTransport) or not _is_same(entry.identity, identity):
             raise unknown_connection()
         if entry.transport.inbox.is_ended:
             raise unknown_connection()
@@ -244,9 +271,6 @@ class Server:
     def discard(self, entry: Entry[Any]) -> None:
         """Forget a connection."""
         if self._entries.pop(entry.key, None) is not None:
-            self._by_identity[entry.identity] -= 1
-            if not self._by_identity[entry.identity]:
-                del self._by_identity[entry.identity]
             self._stop_watching()
 
     async def close(self) -> None:
@@ -262,6 +286,12 @@ class Server:
             _cancel(entry)
         if self._tasks:
             await asyncio.wait(self._tasks)
+        readers = [stream.reader for stream in self._readers if stream.reader is not None]
+        if readers:
+            await asyncio.wait(readers, timeout=self.options.finish_seconds)
+            for reader in readers:
+                reader.cancel()
+            await asyncio.wait(readers)
 
     # --- Clients that are slow or have gone ------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from .dispatch import ConnectionClosed
 from .errors import InternalError, ParseError, RequestError
 from .limits import MAX_DEPTH, is_light, is_too_deep, measure, weigh
-from .log import PROGRAM_ENDS, PeerLog, logger, one_line
+from .log import PROGRAM_ENDS, log_mistake, logger, one_line
 from .options import ConnectionOptions
 from .tasks import Tasks
 from .transport import MAX_START, MessageTooLarge, Transport
@@ -32,8 +32,7 @@ class Link:
         self.options = options
         self.transport = transport
         self.flush: Callable[[], None] = getattr(transport, "flush", _nothing_to_flush)
-        self.log = PeerLog()
-        self.tasks = Tasks(options.cleanup_seconds, self.log)
+        self.tasks = Tasks(options.cleanup_seconds)
         self.pending: dict[int, asyncio.Future[Any]] = {}
         self.reason: ConnectionClosed | None = None
         self.read_ended = asyncio.Event()
@@ -106,9 +105,9 @@ class Link:
     async def refuse(self, error: RequestError, number: object = None, *, start: bytes = b"") -> None:
         """Respond to a message that cannot be handled; `start` is the start of a line that was not parsed."""
         if start:
-            self.log.warn("the peer sent a line that cannot be handled: %s; it starts with: %s", error, start)
+            log_mistake("the peer sent a line that cannot be handled: %s; it starts with: %s", error, start)
         else:
-            self.log.warn("the peer sent a message that cannot be handled: %s", error)
+            log_mistake("the peer sent a message that cannot be handled: %s", error)
         if number is None:
             self.unaddressed += 1
             if self.unaddressed > _MAX_UNADDRESSED:

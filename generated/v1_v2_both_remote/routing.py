@@ -171,6 +171,8 @@ class Sessions:
     def _end(self, name: str) -> None:
         if (session := self._by_name.pop(name, None)) is not None:
             session.is_over = True
+            if session.stream is not None:
+                session.stream.end()  # after the response, which is about to be put on it
         self._ended[name] = None
         if len(self._ended) > self._limit:
             del self._ended[next(iter(self._ended))]

@@ -120,8 +120,6 @@ class HttpTransport(ServerTransport):
             await stream.move_to(self._stream)  # nobody could read it any more
             stream = self._stream
         await stream.put(message)
-        if stream is not self._stream and session is not None and session.is_over:
-            stream.end()
 
     def _answers_handshake(self, line: bytes, message: Mapping[str, Any]) -> bool:
         if self._handshake is None or "method" in message:

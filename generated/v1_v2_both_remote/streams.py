@@ -20,7 +20,7 @@ class Stream:
     """Messages that wait for the GET request of the client: as events, in their order.
 
     `put` waits while more than `limit` bytes are unread. `stuck_since` is the time of the event loop since which the
-    client has taken nothing although something waits for it; None if nothing does.
+    client has taken nothing although something waits for it, such as the end; None if nothing does.
     """
 
     def __init__(self, limit: int) -> None:
@@ -54,6 +54,7 @@ class Stream:
                 self._add(message)
         finally:
             self._waiting -= 1
+            self._changed.set()  # the end may wait for this message
 
     def put_at_once(self, message: bytes) -> bool:
         """Add a message if that is possible without waiting; returns whether it was."""
@@ -66,14 +67,17 @@ class Stream:
         self._messages.append(message)
         self._bytes += len(message)
         self._burst += 1
+        self._stick()
+        self._changed.set()
+
+    def _stick(self) -> None:
         if self.stuck_since is None:
             self.stuck_since = asyncio.get_running_loop().time()
-        self._changed.set()
 
     async def take(self) -> bytes | None:
         """Wait for messages; returns some of them as events, or a comment that is due; None at the end."""
         while not self._messages:
-            if self.is_ended:
+            if self.is_ended and not self._waiting:
                 return None
             if self._needs_comment:
                 self._needs_comment = False
@@ -102,7 +106,9 @@ class Stream:
 
     def taken(self) -> None:
         """The client has taken what `take` returned."""
-        self.stuck_since = asyncio.get_running_loop().time() if self._messages else None
+        self.stuck_since = None
+        if self._messages or self.is_ended:
+            self._stick()
 
     def keep_alive(self) -> None:
         """Let an idle stream send a comment."""
@@ -122,8 +128,9 @@ class Stream:
                 await asyncio.sleep(0)  # there is room: those that wait go on
 
     def end(self) -> None:
-        """End the stream after the messages that it has."""
+        """End the stream after the messages that it has, and those that wait for room."""
         self.is_ended = True
+        self._stick()
         self._changed.set()
         self._room.set()
 

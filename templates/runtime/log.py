@@ -83,7 +83,8 @@ def _admit(record: logging.LogRecord) -> bool:
 
 def _has_room(record: logging.LogRecord, error: BaseException | None) -> bool:
     """Count a record; False if there were too many of its kind: from the same line, by an error of the same line."""
-    raised = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__ if error else None)]
+    frames = traceback.walk_tb(None if error is None else error.__traceback__)
+    raised = [(frame.f_code.co_filename, line) for frame, line in frames]
     quota = _quotas.setdefault((record.pathname, record.lineno, *raised[-1:]), _Quota(record.created))
     if not 0 <= record.created - quota.start < _SECONDS:
         if quota.count > _MAX_RECORDS:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-logger: Final = logging.getLogger("acp.turns")
+logger: Final = logging.getLogger("acp")
 
 
 class _Join(asyncio.Future[None]):
