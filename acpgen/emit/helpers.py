@@ -21,8 +21,10 @@ from acpgen.schema.data import data_folder
 FOLDER = "helpers"
 """The subpackage that holds the helpers."""
 
-_IMPORTED_TWICE = re.compile(r"from (\.+\w+) import ([\w, ]+)\nfrom \1 import (\([\w\s,]+\)|[\w, ]+)")
-"""Two imports from one module: where `known` is `types`, its names belong to the import after it."""
+_IMPORTED_TWICE = re.compile(
+    r"^from (\.+types) import ((?:\w+, )*\w+)\nfrom \1 import (\([\w\s,]+\)|(?:\w+, )*\w+)$", re.MULTILINE
+)
+"""Two imports from `types`: where `known` is the same module, its names belong to the import after it."""
 _PACKAGE_LEVEL = 2
 """The number of dots in an import from the package, as helpers write it: they lie in a subpackage."""
 

@@ -34,6 +34,23 @@ class _Field:
     type_hint: Code
 
 
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A class of a role: its module, its first lines, and the signatures of its methods by name."""
+
+    module: str
+    head: str
+    methods: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Declarations:
+    """The classes of a role: the base of handlers, and the stub of the peer."""
+
+    base: _Declared
+    stub: _Declared
+
+
 class Signatures:
     """The declarations of the package of one model; `folder` is the subpackage in one of several ("v1/")."""
 
@@ -56,13 +73,9 @@ class Signatures:
         """The handlers and the stubs of a method, each in its class."""
         found = []
         for role in method.handlers:
-            for module, class_name in (
-                (role, RoleView(role, self._model).base),
-                (role.peer, RoleView(role.peer, self._model).stub),
-            ):
-                source, classes = self._roles[module]
-                code = _cut(source, classes[class_name], only=method.name)
-                found.append(Signature(f"{self._folder}{module.value}.py", _formatted(code)))
+            for declared in (self._roles[role].base, self._roles[role.peer].stub):
+                code = _formatted("\n".join([declared.head, declared.methods[method.name]]))
+                found.append(Signature(f"{self._folder}{declared.module}.py", code))
         return found
 
     def _type_source(self, definition: Definition) -> str:
@@ -87,28 +100,41 @@ class Signatures:
         )
 
     @cached_property
-    def _roles(self) -> dict[Role, tuple[str, dict[str, ast.ClassDef]]]:
-        """The module of each role with its classes."""
+    def _roles(self) -> dict[Role, _Declarations]:
+        """The classes of each role."""
         template = self._environment.get_template("role.py.jinja")
-        sources = {role: template.render(role=RoleView(role, self._model)) for role in Role}
-        return {
-            role: (source, {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)})
-            for role, source in sources.items()
-        }
+        found: dict[Role, _Declarations] = {}
+        for role in Role:
+            view = RoleView(role, self._model)
+            source = template.render(role=view)
+            classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
+            lines = source.splitlines()
+            base, stub = (_declared(role.value, lines, classes[name]) for name in (view.base, view.stub))
+            found[role] = _Declarations(base, stub)
+        return found
 
 
-def _cut(source: str, node: ast.ClassDef, *, only: str | None = None) -> str:
-    """The class with its attributes and the signatures of its methods, or only that of the method `only`."""
+def _declared(module: str, lines: list[str], node: ast.ClassDef) -> _Declared:
+    methods = [part for part in node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return _Declared(module, _class_head(lines, node), {part.name: "\n".join(_head(part, lines)) for part in methods})
+
+
+def _class_head(lines: list[str], node: ast.ClassDef) -> str:
+    return "\n".join(lines[first_line(node) - 1 : node.body[0].lineno - 1])
+
+
+def _cut(source: str, node: ast.ClassDef) -> str:
+    """The class with its attributes and the signatures of its methods."""
     lines = source.splitlines()
-    body = [line for part in node.body for line in _head(part, lines, only)]
-    return "\n".join([*lines[first_line(node) - 1 : node.body[0].lineno - 1], *(body or ["    ..."])])
+    body = [line for part in node.body for line in _head(part, lines)]
+    return "\n".join([_class_head(lines, node), *(body or ["    ..."])])
 
 
-def _head(part: ast.stmt, lines: list[str], only: str | None) -> Iterator[str]:
+def _head(part: ast.stmt, lines: list[str]) -> Iterator[str]:
     match part:
-        case ast.AnnAssign() if only is None:
+        case ast.AnnAssign():
             yield from lines[part.lineno - 1 : part.end_lineno]
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if only in (None, name):
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
             head = lines[part.lineno - 1 : part.body[0].lineno - 1]
             yield from [*head[:-1], f"{head[-1]} ..."]
 

@@ -80,6 +80,12 @@ class TypeUsage:
         self._model = model
         self._coverage = Coverage(model.by_name)
         self._from = {each.name: tuple(self._edges(each)) for each in model.definitions}
+        self._gates = {method.wire: str(method.gate) for method in model.methods if method.gate is not None}
+        self._messages = [(message, tuple(references(each))) for message, each in messages(model)]
+        self._roots = defaultdict[str, list[int]](list)
+        for number, (_, roots) in enumerate(self._messages):
+            for root in roots:
+                self._roots[root].append(number)
         self._to: defaultdict[str, list[_Edge]] = defaultdict(list)
         for edges in self._from.values():
             for edge in edges:
@@ -115,7 +121,7 @@ class TypeUsage:
         """The messages that carry each definition, with the effect of a misfit: REFUSED if any path refuses it."""
         found: dict[str, dict[MessageType, Misfit]] = {}
         # a loop, not recursion: definitions may form a chain longer than Python's stack
-        todo = [(message, name, Misfit.REFUSED) for message, each in messages(self._model) for name in references(each)]
+        todo = [(message, name, Misfit.REFUSED) for message, roots in self._messages for name in roots]
         while todo:
             message, name, misfit = todo.pop()
             known = found.setdefault(name, {})
@@ -138,17 +144,15 @@ class TypeUsage:
 
     def _carriers(self, name: str) -> Iterator[Carrier]:
         paths = self._paths(name)
-        gates = {method.wire: str(method.gate) for method in self._model.methods if method.gate is not None}
-        for message, expression in messages(self._model):
-            found = [paths[root] for root in references(expression) if root in paths]
-            if found:
-                yield Carrier(
-                    method=message.method,
-                    part=message.part,
-                    sender=message.sender,
-                    way=_shortened((*min(found, key=len), Step(name))),
-                    gate=gates.get(message.method),
-                )
+        for number in sorted({number for root in paths for number in self._roots[root]}):
+            message, roots = self._messages[number]
+            yield Carrier(
+                method=message.method,
+                part=message.part,
+                sender=message.sender,
+                way=_shortened((*min((paths[root] for root in roots if root in paths), key=len), Step(name))),
+                gate=self._gates.get(message.method),
+            )
 
     def _paths(self, name: str) -> Mapping[str, tuple[Step, ...]]:
         """The shortest path to the type `name` from each type of a message that reaches it."""
@@ -159,8 +163,7 @@ class TypeUsage:
                 if edge.step.type not in edges:
                     edges[edge.step.type] = edge
                     queue.append(edge.step.type)
-        roots = {root for _, expression in messages(self._model) for root in references(expression)}
-        return {root: tuple(_follow(root, edges)) for root in roots if root in edges}
+        return {root: tuple(_follow(root, edges)) for root in edges if root in self._roots}
 
 
 def _follow(start: str, edges: Mapping[str, _Edge | None]) -> Iterator[Step]:

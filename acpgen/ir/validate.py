@@ -38,8 +38,11 @@ from acpgen.ir.relations import Coverage
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
 
-MAX_MEMBERS = 400
-"""The most members of a union: Python parses `A | B | …` recursively. Published unions have about twenty."""
+MAX_MEMBERS = 200
+"""The most members of a union: Python parses `A | B | …` recursively, and members without a tag are compared in pairs.
+
+Published unions have about twenty.
+"""
 
 MAX_VALUES = 10_000
 """The most values of an enum: black takes half a millisecond for each. Published enums have about ten."""

@@ -56,11 +56,11 @@ def code(text: str, target: Target = lambda _: None) -> Markup:
 
 def prose(text: str, target: Target) -> Markup:
     """The paragraphs of a description. Of Markdown, it knows list items and code, which is a link if it is a name."""
-    shown = Markup("")
+    shown = list[Markup]()
     for line in filter(None, wrapped(text, _ENDLESS)):
         is_item = line.startswith(("- ", "* "))
         parts = re.split(r"`([^`]+)`", line[2:] if is_item else line)
         texts = [link(part, target(part) if at % 2 else None) for at, part in enumerate(parts)]
         texts[1::2] = [Markup("<code>{}</code>").format(each) for each in texts[1::2]]
-        shown += Markup('<p class="{}">{}</p>').format("item" if is_item else "text", Markup("").join(texts))
-    return shown
+        shown.append(Markup('<p class="{}">{}</p>').format("item" if is_item else "text", Markup("").join(texts)))
+    return Markup("").join(shown)

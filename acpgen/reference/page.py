@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -39,6 +40,12 @@ class ProtocolView:
         signatures = Signatures(compiled.model, folder="" if is_single else f"{self.id}/")
         describer = Describer(compiled.composed, compiled.model, signatures)
         self.types: dict[str, TypeEntry] = {each.name: each for each in describer.types()}
+        self.openers = defaultdict[str, list[tuple[str, str]]](list)
+        """The properties that open the gate of a method, each with its type, by the wire name of the method."""
+        for entry in self.types.values():
+            for field in entry.fields:
+                for wire in field.opens:
+                    self.openers[wire].append((entry.name, field.wire))
         self.methods: dict[str, MethodEntry] = {}
         for each in describer.methods():
             anchor = f"{self.id}/methods/{quote(each.wire)}"

@@ -474,30 +474,58 @@ Candidate: TypeAlias = tuple[str, Callable[[Any], T], frozenset[str]]
 _NO_KEYS: frozenset[str] = frozenset()
 
 
+_opened: ContextVar[bool] = ContextVar("_opened", default=False)
+"""True if a value was read, since it was last set to False, that the schema does not list: see `opened`."""
+
+
+def opened(value: T) -> T:
+    """`value`, after a report that the schema does not list its tag, or itself: the package is more open."""
+    _opened.set(True)
+    return value
+
+
+def open_choice(value: Any, known: Mapping[Any, T], read: Callable[[Any], T]) -> T:
+    """A constant of an enum, or any other value that `read` reads."""
+    found = read(value)
+    return found if found in known else opened(found)
+
+
 def first_fit(
     value: Any, expected: str, candidates: tuple[Candidate[T], ...], tagged: Callable[[Any], T] | None = None
 ) -> T:
     """The result of the first member that takes `value`; `tagged`, the member of its tag, is tried before all others.
 
-    Drops of a member that fails are discarded.
+    A member that takes it as the schema is written goes before one that is more open. Drops of others are discarded.
     """
     raw: Any = value
     reasons: list[DecodeError] = []
     records = _records.get()
     known = len(records) if records is not None else 0
+    was_opened = _opened.get()
+    open_fit: tuple[T, list[_Record]] | None = None
     for name, read, required in (("its tag says", tagged, _NO_KEYS), *candidates) if tagged else candidates:
         if required and isinstance(value, dict) and not required <= raw.keys():
             absent = ", ".join(sorted(required - raw.keys()))
             reasons.append(DecodeError(f"an object with {absent}", "one without", member=name))
             continue
+        _opened.set(False)
         try:
-            return read(value)
+            result = read(value)
+            if not _opened.get():
+                _opened.set(was_opened)
+                return result
+            open_fit = open_fit or (result, records[known:] if records else [])
         except DecodeError as error:
             error.member = name
             reasons.append(error)
-            if records is not None:
-                del records[known:]
-    raise unfit(expected, value, tuple(reasons))
+        if records is not None:
+            del records[known:]
+    if open_fit is None:
+        _opened.set(was_opened)
+        raise unfit(expected, value, tuple(reasons))
+    if records is not None:
+        records += open_fit[1]
+    return opened(open_fit[0])
 
 
 def unknown_tag(union: str, tag: str, raw: dict[str, Any], known: Mapping[Any, Any]) -> DecodeError:

@@ -25,6 +25,7 @@ from ._decode import (
     boolean,
     bounded,
     constant_at,
+    constants,
     first_fit,
     integer,
     json_object,
@@ -38,10 +39,12 @@ from ._decode import (
     null,
     nullable_at,
     number,
+    open_choice,
     reporting_drops,
     string,
     string_at,
     unfit,
+    unknown_tag,
     valid_items,
 )
 
@@ -856,7 +859,7 @@ def decode_create_elicitation_request(raw: Any) -> types.CreateElicitationReques
 def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSchema)
-    result.type = lenient_or(data, "type", string, "object") if "type" in data else "object"
+    result.type = lenient_or(data, "type", decode_elicitation_schema_type, "object") if "type" in data else "object"
     result.title = lenient(data, "title", string) if "title" in data else UNSET
     result.properties = (
         at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
@@ -884,6 +887,13 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+_ELICITATION_SCHEMA_TYPE_VALUES: Final[dict[Any, types.ElicitationSchemaType]] = constants("object")
+
+
+def decode_elicitation_schema_type(raw: Any) -> types.ElicitationSchemaType:
+    return open_choice(raw, _ELICITATION_SCHEMA_TYPE_VALUES, string)
+
+
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
@@ -893,7 +903,7 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
     result.min_length = nullable_at(data, "minLength", integer_from_0) if "minLength" in data else UNSET
     result.max_length = nullable_at(data, "maxLength", integer_from_0) if "maxLength" in data else UNSET
     result.pattern = nullable_at(data, "pattern", string) if "pattern" in data else UNSET
-    result.format = nullable_at(data, "format", string) if "format" in data else UNSET
+    result.format = nullable_at(data, "format", decode_string_format) if "format" in data else UNSET
     result.default = lenient(data, "default", string) if "default" in data else UNSET
     result.enum = nullable_at(data, "enum", lambda value: array(value, string)) if "enum" in data else UNSET
     result.one_of = (
@@ -1069,6 +1079,13 @@ def decode_elicitation_property_schema(raw: Any) -> types.ElicitationPropertySch
     except (KeyError, TypeError):
         return decode_elicitation_property_schema_other(data)
     return read(data)
+
+
+_STRING_FORMAT_VALUES: Final[dict[Any, types.StringFormat]] = constants("email", "uri", "date", "date-time")
+
+
+def decode_string_format(raw: Any) -> types.StringFormat:
+    return open_choice(raw, _STRING_FORMAT_VALUES, string)
 
 
 def decode_enum_option(raw: Any) -> types.EnumOption:
@@ -2646,21 +2663,6 @@ def encode_mcp_server_sse(value: types.McpServerSse) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
-    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("http", "sse"):
-        raise unfit("McpServerOther, from which this object is excluded", raw)
-    result = new(types.McpServerOther)
-    result.type = string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"type"}}
-    return result
-
-
-@codec_of(types.McpServerOther, decode_mcp_server_other)
-def encode_mcp_server_other(value: types.McpServerOther) -> dict[str, Any]:
-    return {**value.extra, "type": value.type}
-
-
 def decode_mcp_server_stdio(raw: Any) -> types.McpServerStdio:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.McpServerStdio)
@@ -2689,7 +2691,6 @@ _MCP_SERVER_TAGS: Final[dict[str, Callable[[Any], types.McpServer]]] = {
 }
 _MCP_SERVER_CANDIDATES: Final[tuple[Candidate[types.McpServer], ...]] = (
     ("McpServerStdio", decode_mcp_server_stdio, frozenset({"name", "command", "args", "env"})),
-    ("McpServerOther", decode_mcp_server_other, frozenset({"type"})),
 )
 
 
@@ -2871,30 +2872,6 @@ def encode_set_session_config_option_request_value_id(
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_set_session_config_option_request_other(raw: Any) -> types.SetSessionConfigOptionRequestOther:
-    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("type") in ("boolean",):
-        raise unfit("SetSessionConfigOptionRequestOther, from which this object is excluded", raw)
-    result = new(types.SetSessionConfigOptionRequestOther)
-    result.session_id = string_at(data, "sessionId")
-    result.config_id = string_at(data, "configId")
-    result.meta = lenient(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.type = string_at(data, "type")
-    result.extra = {name: item for name, item in data.items() if name not in {"sessionId", "configId", "_meta", "type"}}
-    return result
-
-
-@codec_of(types.SetSessionConfigOptionRequestOther, decode_set_session_config_option_request_other)
-def encode_set_session_config_option_request_other(value: types.SetSessionConfigOptionRequestOther) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        **value.extra,
-        "sessionId": value.session_id,
-        "configId": value.config_id,
-        "type": value.type,
-    }
-    return data if value.meta is UNSET else {**data, "_meta": value.meta}
-
-
 _SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Callable[[Any], types.SetSessionConfigOptionRequest]]] = {
     "boolean": decode_set_session_config_option_request_boolean,
 }
@@ -2904,7 +2881,6 @@ _SET_SESSION_CONFIG_OPTION_REQUEST_CANDIDATES: Final[tuple[Candidate[types.SetSe
         decode_set_session_config_option_request_value_id,
         frozenset({"sessionId", "configId", "value"}),
     ),
-    ("SetSessionConfigOptionRequestOther", decode_set_session_config_option_request_other, frozenset({"type"})),
 )
 
 
@@ -3002,21 +2978,6 @@ def encode_request_permission_outcome_selected(value: types.RequestPermissionOut
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermissionOutcomeOther:
-    data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
-    if data.get("outcome") in ("cancelled", "selected"):
-        raise unfit("RequestPermissionOutcomeOther, from which this object is excluded", raw)
-    result = new(types.RequestPermissionOutcomeOther)
-    result.outcome = string_at(data, "outcome")
-    result.extra = {name: item for name, item in data.items() if name not in {"outcome"}}
-    return result
-
-
-@codec_of(types.RequestPermissionOutcomeOther, decode_request_permission_outcome_other)
-def encode_request_permission_outcome_other(value: types.RequestPermissionOutcomeOther) -> dict[str, Any]:
-    return {**value.extra, "outcome": value.outcome}
-
-
 _REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Callable[[Any], types.RequestPermissionOutcome]]] = {
     "cancelled": decode_request_permission_outcome_cancelled,
     "selected": decode_request_permission_outcome_selected,
@@ -3028,7 +2989,7 @@ def decode_request_permission_outcome(raw: Any) -> types.RequestPermissionOutcom
     try:
         read = _REQUEST_PERMISSION_OUTCOME_TAGS[data["outcome"]]
     except (KeyError, TypeError):
-        return decode_request_permission_outcome_other(data)
+        raise unknown_tag("RequestPermissionOutcome", "outcome", data, _REQUEST_PERMISSION_OUTCOME_TAGS) from None
     return read(data)
 
 
@@ -3270,9 +3231,9 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
     types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
     types.CreateElicitationRequest: decode_create_elicitation_request,
-    types.ElicitationSchemaType: string,
+    types.ElicitationSchemaType: decode_elicitation_schema_type,
     types.ElicitationPropertySchema: decode_elicitation_property_schema,
-    types.StringFormat: string,
+    types.StringFormat: decode_string_format,
     types.MultiSelectItems: decode_multi_select_items,
     types.ProtocolVersion: decode_protocol_version,
     types.AuthMethod: decode_auth_method,

@@ -1966,15 +1966,6 @@ class McpServerSse(Struct):
     """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class McpServerOther(Struct):
-    """A member of `McpServer` with a tag that this package does not know; all its properties are kept."""
-
-    type: str
-    """The unknown tag."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
 class McpServerStdio(Struct):
     """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
 
@@ -1990,7 +1981,7 @@ class McpServerStdio(Struct):
     """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio | McpServerOther
+McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
 """How to reach one MCP server, whose tools and context the agent can draw on while answering prompts."""
 
 
@@ -2116,26 +2107,7 @@ class SetSessionConfigOptionRequestValueId(Struct):
     """ID of the choice to select."""
 
 
-class SetSessionConfigOptionRequestOther(Struct):
-    """A member of `SetSessionConfigOptionRequest` with a tag that this package does not know; all its properties are
-    kept.
-    """
-
-    session_id: SessionId
-    """Which session's option changes."""
-    config_id: SessionConfigId
-    """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
-    type: str
-    """The unknown tag."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-SetSessionConfigOptionRequest: TypeAlias = (
-    SetSessionConfigOptionRequestBoolean | SetSessionConfigOptionRequestValueId | SetSessionConfigOptionRequestOther
-)
+SetSessionConfigOptionRequest: TypeAlias = SetSessionConfigOptionRequestBoolean | SetSessionConfigOptionRequestValueId
 """Params of `session/set_config_option`: the session, the option, and its new value."""
 
 
@@ -2198,20 +2170,7 @@ class RequestPermissionOutcomeSelected(Struct):
     """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class RequestPermissionOutcomeOther(Struct):
-    """A member of `RequestPermissionOutcome` with a tag that this package does not know; all its properties are
-    kept.
-    """
-
-    outcome: str
-    """The unknown tag."""
-    extra: dict[str, Any] = made(factory=lambda: {})
-    """The properties of the object that the schema does not name, unchanged."""
-
-
-RequestPermissionOutcome: TypeAlias = (
-    RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected | RequestPermissionOutcomeOther
-)
+RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | RequestPermissionOutcomeSelected
 """How a permission request ended. Only a `selected` outcome can allow the operation, and even then the chosen option
 may be a rejection.
 """

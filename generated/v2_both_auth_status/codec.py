@@ -25,6 +25,7 @@ from ._decode import (
     boolean,
     bounded,
     constant_at,
+    constants,
     first_fit,
     integer,
     json_object,
@@ -40,6 +41,7 @@ from ._decode import (
     null,
     nullable_at,
     number,
+    open_choice,
     reporting_drops,
     string,
     string_at,
@@ -1049,7 +1051,7 @@ def decode_create_elicitation_request(raw: Any) -> types.CreateElicitationReques
 def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSchema)
-    result.type = string_at(data, "type")
+    result.type = at(data, "type", decode_elicitation_schema_type)
     result.title = lenient(data, "title", string) if "title" in data else UNSET
     result.properties = at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
     result.required = nullable_at(data, "required", lambda value: array(value, string)) if "required" in data else UNSET
@@ -1071,6 +1073,13 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
     if value.description is not UNSET:
         data["description"] = value.description
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
+
+
+_ELICITATION_SCHEMA_TYPE_VALUES: Final[dict[Any, types.ElicitationSchemaType]] = constants("object")
+
+
+def decode_elicitation_schema_type(raw: Any) -> types.ElicitationSchemaType:
+    return open_choice(raw, _ELICITATION_SCHEMA_TYPE_VALUES, string)
 
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
@@ -4103,7 +4112,7 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
     types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
     types.CreateElicitationRequest: decode_create_elicitation_request,
-    types.ElicitationSchemaType: string,
+    types.ElicitationSchemaType: decode_elicitation_schema_type,
     types.ElicitationPropertySchema: decode_elicitation_property_schema,
     types.StringFormat: string,
     types.MultiSelectItems: decode_multi_select_items,

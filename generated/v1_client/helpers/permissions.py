@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ..known import PermissionOptionKind
 from ..types import (
     PermissionOption,
-    PermissionOptionKind,
     RequestPermissionOutcomeCancelled,
     RequestPermissionOutcomeSelected,
     RequestPermissionRequest,

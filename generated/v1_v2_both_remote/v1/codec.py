@@ -25,6 +25,7 @@ from .._decode import (
     boolean,
     bounded,
     constant_at,
+    constants,
     first_fit,
     integer,
     json_object,
@@ -38,6 +39,7 @@ from .._decode import (
     null,
     nullable_at,
     number,
+    open_choice,
     reporting_drops,
     string,
     string_at,
@@ -856,7 +858,7 @@ def decode_create_elicitation_request(raw: Any) -> types.CreateElicitationReques
 def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationSchema)
-    result.type = lenient_or(data, "type", string, "object") if "type" in data else "object"
+    result.type = lenient_or(data, "type", decode_elicitation_schema_type, "object") if "type" in data else "object"
     result.title = lenient(data, "title", string) if "title" in data else UNSET
     result.properties = (
         at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
@@ -884,6 +886,13 @@ def encode_elicitation_schema(value: types.ElicitationSchema) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+_ELICITATION_SCHEMA_TYPE_VALUES: Final[dict[Any, types.ElicitationSchemaType]] = constants("object")
+
+
+def decode_elicitation_schema_type(raw: Any) -> types.ElicitationSchemaType:
+    return open_choice(raw, _ELICITATION_SCHEMA_TYPE_VALUES, string)
+
+
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
     data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ElicitationPropertySchemaString)
@@ -893,7 +902,7 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
     result.min_length = nullable_at(data, "minLength", integer_from_0) if "minLength" in data else UNSET
     result.max_length = nullable_at(data, "maxLength", integer_from_0) if "maxLength" in data else UNSET
     result.pattern = nullable_at(data, "pattern", string) if "pattern" in data else UNSET
-    result.format = nullable_at(data, "format", string) if "format" in data else UNSET
+    result.format = nullable_at(data, "format", decode_string_format) if "format" in data else UNSET
     result.default = lenient(data, "default", string) if "default" in data else UNSET
     result.enum = nullable_at(data, "enum", lambda value: array(value, string)) if "enum" in data else UNSET
     result.one_of = (
@@ -1069,6 +1078,13 @@ def decode_elicitation_property_schema(raw: Any) -> types.ElicitationPropertySch
     except (KeyError, TypeError):
         return decode_elicitation_property_schema_other(data)
     return read(data)
+
+
+_STRING_FORMAT_VALUES: Final[dict[Any, types.StringFormat]] = constants("email", "uri", "date", "date-time")
+
+
+def decode_string_format(raw: Any) -> types.StringFormat:
+    return open_choice(raw, _STRING_FORMAT_VALUES, string)
 
 
 def decode_enum_option(raw: Any) -> types.EnumOption:
@@ -3270,9 +3286,9 @@ _DECODERS: Final[dict[Any, Callable[[Any], Any]]] = {
     types.CreateElicitationRequestUrl: decode_create_elicitation_request_url,
     types.CreateElicitationRequestOther: decode_create_elicitation_request_other,
     types.CreateElicitationRequest: decode_create_elicitation_request,
-    types.ElicitationSchemaType: string,
+    types.ElicitationSchemaType: decode_elicitation_schema_type,
     types.ElicitationPropertySchema: decode_elicitation_property_schema,
-    types.StringFormat: string,
+    types.StringFormat: decode_string_format,
     types.MultiSelectItems: decode_multi_select_items,
     types.ProtocolVersion: decode_protocol_version,
     types.AuthMethod: decode_auth_method,

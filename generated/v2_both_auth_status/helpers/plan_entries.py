@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from ..types import PlanEntry, PlanEntryPriority, PlanEntryStatus
+from ..known import PlanEntryPriority, PlanEntryStatus
+from ..types import PlanEntry
 
 __all__ = ["plan_entry"]
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from ..._base import UNSET
 from ..agent import RemoteClient
+from ..known import ToolCallStatus
 from ..types import (
     PermissionOption,
     RequestPermissionRequest,
@@ -17,7 +18,6 @@ from ..types import (
     SessionUpdateToolCall,
     SessionUpdateToolCallUpdate,
     ToolCallContent,
-    ToolCallStatus,
     ToolCallUpdate,
 )
 from .permissions import PermissionAnswer, permission_answer, permission_options

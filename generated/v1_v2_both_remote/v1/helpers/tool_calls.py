@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ..._base import UNSET, UnsetType
 from ..agent import RemoteClient
+from ..known import ToolCallStatus, ToolKind
 from ..types import (
     ContentBlock,
     PermissionOption,
@@ -21,9 +22,7 @@ from ..types import (
     SessionUpdateToolCallUpdate,
     ToolCallContent,
     ToolCallLocation,
-    ToolCallStatus,
     ToolCallUpdate,
-    ToolKind,
 )
 from .call_messages import CANCELLED, appended, ask_permission, first_update
 from .content import tool_content

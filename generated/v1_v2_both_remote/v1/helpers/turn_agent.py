@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from ..agent import Agent, RemoteClient
-from ..types import CancelNotification, PromptRequest, PromptResponse, StopReason
+from ..known import StopReason
+from ..types import CancelNotification, PromptRequest, PromptResponse
 from .turns import Turns
 
 __all__ = ["TurnAgent"]

@@ -9,7 +9,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from ..types import PromptRequest, PromptResponse, StopReason
+from ..known import StopReason
+from ..types import PromptRequest, PromptResponse
 from .turn_queue import TurnQueue
 
 __all__ = ["Turns"]

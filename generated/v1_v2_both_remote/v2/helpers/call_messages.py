@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from ..agent import RemoteClient
 from ...dispatch import ConnectionClosed
+from ..known import ToolCallStatus
 from ..types import (
     PermissionOption,
     RequestPermissionRequest,
@@ -22,7 +23,6 @@ from ..types import (
     SessionUpdateToolCallContentChunk,
     SessionUpdateToolCallUpdate,
     ToolCallContent,
-    ToolCallStatus,
     ToolCallUpdate,
 )
 from .permissions import PermissionAnswer, permission_answer, permission_options

@@ -10,8 +10,8 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from ..agent import RemoteClient
-from ..known import ToolCallStatus
 from ..dispatch import ConnectionClosed
+from ..known import ToolCallStatus
 from ..types import (
     PermissionOption,
     RequestPermissionRequest,
