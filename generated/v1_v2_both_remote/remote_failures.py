@@ -87,4 +87,5 @@ def _reason(error: BaseException) -> str | None:
             return "the server did not answer in time"
         case OSError(errno=int(number)):
             return os.strerror(number)
-    return None
+        case _:
+            return None
