@@ -39,6 +39,7 @@ ADDED = {
         "streams.py",
         "remote.py",
         "remote_http.py",
+        "remote_failures.py",
         "remote_post.py",
         "remote_socket.py",
         "sessions.py",

@@ -36,11 +36,8 @@ _GROUP_SECONDS: Final = 0.05
 _POLL_SECONDS: Final = 0.02
 _MAX_POLL_SECONDS: Final = 0.25
 
+_OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{\s*"jsonrpc")|\{\s*["}])')  # in the group: surely a message
 _MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "result", "error"})
-_MESSAGE: Final = re.compile(rb'\s*(?:\[\s*\{\s*["}]|\{\s*"(?:%s)")' % "|".join(_MEMBERS).encode())
-_OBJECT: Final = re.compile(rb'\s*\{\s*["}]')
-_MAX_LOG_LINE: Final = 2**16
-"""The most bytes of an object that is parsed to find out whether it is a message."""
 
 
 async def start_process(
@@ -344,20 +341,13 @@ class ProcessTransport:
 
 
 def _is_message(line: bytes) -> bool:
-    """True for an array of objects, and for an object unless it is short and has no member of JSON-RPC.
-
-    Such an object is text, such as a line of a log, and so is any other line, which is not parsed.
-    """
-    if _MESSAGE.match(line):
-        return True
-    if not _OBJECT.match(line):
-        return False
-    if len(line) > _MAX_LOG_LINE:
-        return True
-    try:
+    """True unless a line is text, such as an object of a log: it is not long, and has no member of JSON-RPC."""
+    found = _OBJECT.match(line)
+    if found is None or found[1] or len(line) > _CHUNK:
+        return found is not None
+    with contextlib.suppress(ValueError, RecursionError):
         return not _MEMBERS.isdisjoint(json.loads(line))
-    except (ValueError, RecursionError):
-        return True
+    return True
 
 
 def _texts(lines: LineBuffer) -> Iterator[str]:

@@ -20,7 +20,9 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, Any, Final, overload
+from urllib.parse import urlsplit
 
+from .dispatch import ConnectionClosed
 from .envelope import keep_objects
 from .options import ConnectionOptions
 from .remote_failures import address
@@ -101,13 +103,13 @@ async def _open_http(transport: HttpClientTransport, settings: Mapping[str, Any]
 
 
 def _check_url(url: str, schemes: frozenset[str]) -> None:
-    """Raise `ValueError` for what is no URL of a server."""
+    """Raise `ValueError` for what is no URL of a server; without the URL, which may have secrets."""
+    if urlsplit(url).scheme not in schemes:
+        raise ValueError(f"the URL must start with {' or '.join(f'{each}://' for each in sorted(schemes))}")
     try:
-        if url.partition("://")[0] not in schemes:
-            raise ValueError(f"it must start with {' or '.join(f'{each}://' for each in sorted(schemes))}")
         address(url)
     except ValueError as error:
-        raise ValueError(f"{url!r} is no URL to connect to: {error}") from None
+        raise ValueError(f"the URL is invalid: {error}") from None
 
 
 def _make_http(url: str, options: ConnectionOptions, silence_seconds: float | None) -> HttpClientTransport:
@@ -259,12 +261,12 @@ class _EitherTransport:
             await (await self._chosen()).write(message)
 
     async def _chosen(self) -> Transport:
-        """What was chosen. Cancelling a caller does not interrupt the choice. Raises `OSError`."""
+        """What was chosen. Cancelling a caller does not interrupt the choice. Raises `ConnectionClosed`."""
         if self._choosing is None:
-            raise ConnectionResetError("nothing was sent")
+            raise ConnectionClosed("nothing was sent")
         await asyncio.wait({self._choosing})
         if self._choosing.cancelled():
-            raise ConnectionResetError("this side has closed the connection")
+            raise ConnectionClosed("this side has closed the connection")
         return self._choosing.result()
 
     async def _choose(self, message: bytes) -> Transport:

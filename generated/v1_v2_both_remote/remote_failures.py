@@ -26,11 +26,11 @@ _MAX_CAUSES: Final = 10
 
 
 def address(url: str) -> str:
-    """The host and the port in a URL, without what may be secret. Raises `ValueError` if there is no host."""
+    """The host and the port in a URL, without what may be secret. Raises `ValueError` for invalid ones."""
     parts = urlsplit(url)
-    if not parts.hostname:
-        raise ValueError("it has no host")
-    return parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+    if not parts.hostname or parts.port == 0:  # `port` raises it for other numbers that are none
+        raise ValueError("a host is missing, or the port is 0")
+    return parts.netloc.rpartition("@")[2]
 
 
 def refusal(
@@ -44,7 +44,7 @@ def refusal(
     """The server has answered with this status. The answer to the first request shows whether the URL is right, too."""
     is_final = status in _UNSUPPORTED or (status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _BUSY)
     text = f"the server answered {status}"
-    if location is not None:
+    if location is not None and HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         text += f", a redirect to {one_line(location)}, which is not followed"
     elif body:
         text += f": {one_line(body)}"
@@ -80,11 +80,12 @@ def _reason(error: BaseException) -> str | None:
         case ssl.SSLCertVerificationError():
             return f"the certificate of the server is not trusted: {error.verify_message}"
         case ssl.SSLError():
-            return f"TLS failed: {(error.reason or '').lower().replace('_', ' ')}"
+            return f"TLS failed: {(error.reason or 'unknown').lower().replace('_', ' ')}"
         case gaierror():  # is the same for a name that does not exist as for a network that is down
             return "this name cannot be resolved"
         case TimeoutError() | asyncio.TimeoutError():
             return "the server did not answer in time"
         case OSError(errno=int(number)):
             return os.strerror(number)
-    return None
+        case _:
+            return None

@@ -99,7 +99,9 @@ async def open_socket(
 
 def _refusal(response: Response) -> ConnectionClosed:
     locations = response.headers.get_all("Location")
-    return refusal(response.status_code, response.body or b"", locations[0] if locations else None, is_first=True)
+    return refusal(
+        response.status_code, bytes(response.body or b""), locations[0] if locations else None, is_first=True
+    )
 
 
 def _failure(error: BaseException, what: str) -> ConnectionClosed:

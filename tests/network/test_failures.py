@@ -20,6 +20,7 @@ from tests.network.in_process import certificate_files, connection, served
 from tests.network.load import TRANSPORTS, connecting, initialize, open_session, prompt
 from tests.network.package import remote_module, remote_package
 from tests.network.relay import Relay, relaying
+from tests.runtime_agents import PATIENCE
 from tests.runtime_support import run
 from tests.support import require
 
@@ -37,7 +38,7 @@ QUICK: dict[str, dict[str, Any]] = {
 async def failure_of(block: Any, *, work: Callable[[Any], Awaitable[Any]] = initialize) -> Any:
     """The `ConnectionClosed` that a connection ends with."""
     with pytest.raises(remote_package().ConnectionClosed) as caught:
-        async with asyncio.timeout(20), block as agent:
+        async with asyncio.timeout(PATIENCE), block as agent:
             await work(agent)
     assert not INTERNALS.search(str(caught.value)), caught.value
     return caught.value
@@ -107,7 +108,7 @@ def test_a_status(transport: str, status: int, *, is_permanent: bool) -> None:
         copy = error.again()
         assert (str(copy), copy.status, copy.is_permanent) == (str(error), status, is_permanent)
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_status_after_the_first_request(status: int, *, is_permanent: bool) ->
             error = await failure_of(connecting("http", port), work=work)
         assert (error.status, error.is_permanent) == (status, is_permanent)
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -164,7 +165,7 @@ def test_a_redirect_is_not_followed(way: str, status: int) -> None:
         assert location in str(error)
         assert [cookie.value for cookie in jar] == ["one"]  # which the first one has set
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 NAMED = "import sys, pytest, websockets as w; assert w.__version__ == sys.argv[1]; sys.exit(pytest.main(sys.argv[2:]))"
@@ -188,7 +189,7 @@ def test_older_versions_of_the_library_follow_no_redirect_either(version: str, t
 
 
 def test_a_url_that_is_none() -> None:
-    """No server is asked."""
+    """No server is asked, and no secret of the URL is shown."""
     remote = remote_module("remote")
     for way, url in (
         *((way, "localhost/acp") for way in ("http", "websocket", "url")),
@@ -197,7 +198,7 @@ def test_a_url_that_is_none() -> None:
         *((way, "ftp://localhost/acp") for way in ("http", "websocket", "url")),
         ("http", "ws://localhost/acp"),
     ):
-        with pytest.raises(ValueError, match=re.escape(repr(url))):
+        with pytest.raises(ValueError, match=r"^the URL "):
             getattr(remote, f"connect_{way}")(counting_client(remote_package()), url)
 
 
@@ -238,7 +239,7 @@ def test_a_server_that_does_not_answer(transport: str, reply: bytes | None, reas
     def reset(port: int) -> str:
         return f"cannot connect to 127.0.0.1:{port}: Connection reset by peer" if reply is not None else ""
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 def test_a_server_without_tls(transport: str) -> None:
@@ -248,7 +249,7 @@ def test_a_server_without_tls(transport: str) -> None:
         assert "TLS failed: wrong version number" in str(error)
         assert not error.is_permanent
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 def test_a_certificate_that_is_not_trusted(transport: str, tmp_path: Path) -> None:
@@ -270,7 +271,7 @@ def test_a_proxy_that_refuses(transport: str, status: int, *, is_permanent: bool
         assert f"cannot connect to agent.example.com: the proxy answered {status}" in str(error)
         assert (error.status, error.is_permanent) == (None, is_permanent)
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 # --- Connections that are lost --------------------------------------------------------------------------------------
@@ -286,13 +287,15 @@ def test_a_proxy_that_refuses(transport: str, status: int, *, is_permanent: bool
 def test_a_connection_that_is_lost(transport: str, happens: str, reasons: dict[str, str]) -> None:
     async def main() -> None:
         async with served() as (_, port), relaying(port) as relay:
-            block = connecting(transport, relay.port, **QUICK[transport])
+            block = connecting(transport, relay.port, **(QUICK[transport] if happens == "freeze" else {}))
 
             async def work(agent: Any) -> None:
                 await initialize(agent)
                 await open_session(agent, "/1")
                 call = asyncio.create_task(prompt(agent, "/1", "ask"))
-                await block.handler.asked.wait()
+                asked = asyncio.create_task(block.handler.asked.wait())
+                await asyncio.wait({call, asked}, return_when=asyncio.FIRST_COMPLETED)  # on a slow machine, the former
+                asked.cancel()
                 getattr(Relay, happens)(relay)
                 await call
 
@@ -300,7 +303,7 @@ def test_a_connection_that_is_lost(transport: str, happens: str, reasons: dict[s
         assert str(error).startswith(reasons[transport])
         assert (error.status, error.is_permanent) == (None, False)
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +327,7 @@ def test_the_code_that_closes_a_websocket(code: int, text: str, reason: str) -> 
         assert str(error) == reason
         assert not error.is_permanent
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 def test_a_message_that_is_too_large_for_this_side(transport: str) -> None:
@@ -343,7 +346,7 @@ def test_a_message_that_is_too_large_for_this_side(transport: str) -> None:
             "100000 byte limit" in str(error) if transport == "http" else "larger than max_message_bytes" in str(error)
         )
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 # --- Sessions -------------------------------------------------------------------------------------------------------
@@ -363,7 +366,7 @@ def test_an_unknown_session_is_an_error_in_the_params(transport: str) -> None:
             await open_session(agent, "/1")  # the connection goes on
             await prompt(agent, "/1", "count 1")
 
-    run(main())
+    run(main(), seconds=PATIENCE)
 
 
 def test_a_server_that_has_forgotten_the_connection_ends_it() -> None:
@@ -387,4 +390,4 @@ def test_a_server_that_has_forgotten_the_connection_ends_it() -> None:
             error = await failure_of(connecting("http", port), work=work)
         assert (error.status, error.is_permanent) == (404, False)
 
-    run(main())
+    run(main(), seconds=PATIENCE)
