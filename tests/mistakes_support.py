@@ -10,7 +10,7 @@ import json
 import textwrap
 import traceback
 import warnings
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any

@@ -42,7 +42,9 @@ def test_what_nothing_handles(packages: Packages, sources: tuple[SchemaChoice, .
     for base, known in ((part.Agent, "session/list"), (part.Client, "elicitation/create")):
         seen: list[Any] = []
 
-        async def main(kind: type[Any] = recording(base, seen), known: str = known) -> list[Any]:
+        kind = recording(base, seen)
+
+        async def main(kind: type[Any] = kind, known: str = known) -> list[Any]:
             async with raw_peer(_with_stubs(acp, part), kind, options=unchecked(acp)) as peer:
                 for method in ("session/rewind", known, "_vendor/x"):
                     await peer.request(method, method, [1])

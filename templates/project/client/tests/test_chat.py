@@ -11,6 +11,15 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+CHECKED = """
+from functools import partial
+from new_project import __main__, chat
+from new_project.acp import ConnectionOptions
+
+chat.spawn_agent = partial(chat.spawn_agent, options=ConnectionOptions(check_sent=True))
+__main__.main()
+"""
+"""The program; a message of it that does not fit the protocol is an error."""
 
 
 class ChatTest(unittest.TestCase):
@@ -18,7 +27,7 @@ class ChatTest(unittest.TestCase):
 
     def start(self, *command: str) -> subprocess.Popen[str]:
         chat = subprocess.Popen(
-            [sys.executable, "-m", "new_project", *command],
+            [sys.executable, "-c", CHECKED, *command],
             env={**os.environ, "PYTHONPATH": str(HERE.parent / "src"), "PYTHONUTF8": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
