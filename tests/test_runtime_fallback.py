@@ -22,7 +22,7 @@ def parts(packages: Packages, sources: tuple[SchemaChoice, ...]) -> tuple[Any, A
 
 
 def recording(base: type[Any], seen: list[Any]) -> type[Any]:
-    class Fallback(base):
+    class Fallback(base):  # type: ignore[misc]
         async def fallback_request(self, method: str, params: Any) -> Any:
             seen.append((method, params))
             return {"from": method}

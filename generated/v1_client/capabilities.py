@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Literal, TypeVar
 
+from ._base import Struct
 from ._decode import DecodeError
-from .dispatch import Codec, Handler
+from .dispatch import Codec, Handler, overrides
 from .log import logger
 from .protocol import Gate, Method
 
@@ -145,13 +146,6 @@ def _opens(value: Any) -> bool:
     return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(found))
 
 
-def overrides(handler: Handler | type[Handler], name: str) -> bool:
-    """True if the class of `handler` overrides the generated method `name`."""
-    kind = handler if isinstance(handler, type) else type(handler)
-    owner = next((base for base in kind.__mro__ if name in vars(base)), None)
-    return owner is not None and "METHODS" not in vars(owner)
-
-
 def advertise(handler: Handler | type[Handler], message: T) -> T:
     """A copy of `message` that advertises the methods that the class of `handler` overrides.
 
@@ -159,7 +153,10 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     forms, or is a list, is left to you.
 
         return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
+
+    Raises `TypeError` for arguments of other types.
     """
+    _check_arguments(handler, message)
     codec = handler.CODEC
     raw: Any = codec.encode(message)
     for method in _gated(handler, type(message)):
@@ -172,6 +169,18 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
                 raw = opened
     found: T = codec.decode(type(message), raw)
     return found
+
+
+def _check_arguments(handler: Any, message: Any) -> None:
+    if hasattr(handler, "CODEC") and isinstance(message, Struct):
+        return
+    from .mistakes import hint_for, shown
+
+    if hasattr(message, "CODEC"):
+        name = getattr(message, "__name__", type(message).__name__)
+        raise TypeError(f"expected advertise({name}, message), found {shown(handler)} first")
+    name = getattr(handler, "__name__", type(handler).__name__)
+    raise TypeError(f"advertise({name}, ...) got {shown(message)}{hint_for(message)}")
 
 
 def _put(raw: Any, path: tuple[str, ...], value: Any) -> bool:
@@ -201,11 +210,18 @@ def _fits(codec: Codec, kind: Any, raw: Any) -> bool:
 
 
 def without_handler(handler: Handler, kind: Any, raw: Any) -> list[str]:
-    """The methods that the message `raw`, of the type `kind`, advertises, and that `handler` does not override."""
+    """The methods that the message `raw`, of the type `kind`, advertises, and that `handler` does not override.
+
+    A capability that also opens a method of the peer may be advertised for that alone.
+    """
+    of_peer = [method.capability for method in handler.PEER_METHODS.values()]
     return [
         method.name
         for method in _gated(handler, kind)
-        if method.capability is not None and is_open(method.capability, raw) and not overrides(handler, method.handler)
+        if method.capability is not None
+        and method.capability not in of_peer
+        and is_open(method.capability, raw)
+        and not overrides(handler, method.handler)
     ]
 
 

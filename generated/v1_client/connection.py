@@ -32,7 +32,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from ._decode import excerpt
-from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, dispatch_notification
+from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .inflight import InFlight
 from .limits import head
@@ -40,6 +40,7 @@ from .link import Link
 from .log import PROGRAM_ENDS, logger
 from .negotiation import Answered, Candidates, LocalSide, Proposal
 from .options import ConnectionOptions
+from .outgoing import Outgoing
 from .tasks import is_running
 from .transport import MessageTooLarge, Transport
 
@@ -78,7 +79,8 @@ class Connection:
         self._must_yield = False  # other tasks have to run before the next message is dispatched
         self._closed: asyncio.Task[None] | None = None
         self._side = LocalSide(is_checked=self.options.check_capabilities)
-        self._in_flight = InFlight(self._link, self._side)
+        self._outgoing = Outgoing(self._link, self._side)
+        self._in_flight = InFlight(self._link, self._side, self._outgoing)
 
     # --- Start and end -------------------------------------------------------------------------------------------
 
@@ -149,7 +151,7 @@ class Connection:
             await asyncio.sleep(0)  # pending requests raise the reason before their tasks are cancelled
             await link.tasks.end()
             for handler in self._side.handlers:
-                await link.tasks.run_step("connection_closed", handler.connection_closed(reason))
+                await link.tasks.run_step("connection_closed", call_handler(handler, "connection_closed", reason))
         finally:
             link.log.close()
             await link.tasks.run_step("closing the transport", link.transport.close())
@@ -159,7 +161,8 @@ class Connection:
     async def request(self, method: str, params: Any) -> Any:
         """Send a request, and wait for its result. If the protocol allows it, cancelling the task cancels the request.
 
-        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`.
+        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, and `TypeError`
+        for params that cannot be sent.
         """
         link, capabilities = self._link, self._side.capabilities
         capabilities.check_request(method)
@@ -172,7 +175,7 @@ class Connection:
         future = link.pending[number] = asyncio.get_running_loop().create_future()
         start = perf_counter()
         try:
-            await link.write(link.encode_call(method, params, id=number))
+            await link.write(self._outgoing.call(method, params, id=number))
             result = await future
         except asyncio.CancelledError:
             if link.reason is None and (future.cancelled() or not future.done()):
@@ -187,9 +190,9 @@ class Connection:
         return result
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification. Raises `CapabilityError` and `ConnectionClosed`."""
+        """Send a notification. Raises `CapabilityError`, `ConnectionClosed`, and `TypeError` as `request` does."""
         self._side.capabilities.check_notification(method)
-        await self._link.write(self._link.encode_call(method, params))
+        await self._link.write(self._outgoing.call(method, params))
 
     @property
     def version(self) -> int:
@@ -202,7 +205,7 @@ class Connection:
 
     async def _cancel_at_peer(self, number: int) -> None:
         if (how := self._side.cancellation) is not None:
-            await self._link.write(self._link.encode_call(how.method, {how.key: number}))
+            await self._link.write(self._outgoing.call(how.method, {how.key: number}))
 
     # --- The read loop -------------------------------------------------------------------------------------------
 

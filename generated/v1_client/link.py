@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from .dispatch import ConnectionClosed
 from .errors import InternalError, ParseError, RequestError
@@ -16,6 +16,8 @@ from .log import PROGRAM_ENDS, PeerLog, logger, one_line
 from .options import ConnectionOptions
 from .tasks import Tasks
 from .transport import MAX_START, MessageTooLarge, Transport
+
+T = TypeVar("T")
 
 _MAX_UNADDRESSED: Final = 100
 """After so many errors in a row without an id, no more are sent: a flood of junk causes no flood of errors."""
@@ -90,13 +92,6 @@ class Link:
             raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
         return line
 
-    def encode_call(self, method: str, params: Any, **number: int) -> bytes:
-        """The line for a request with this `id`, or for a notification."""
-        message: dict[str, Any] = {"jsonrpc": "2.0", **number, "method": method}
-        if params is not None:
-            message["params"] = params
-        return self.encode(message)
-
     def encode_error(self, error: RequestError, number: object) -> bytes:
         """The line for an error response; without the id if it cannot be written, or makes the line too large."""
         with contextlib.suppress(Exception):
@@ -151,11 +146,12 @@ def _nothing_to_flush() -> None:
     pass
 
 
-def call_hook(name: str, hook: Callable[..., object], *values: Any) -> None:
-    """Call a hook of the user's; what it raises is logged."""
+def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
+    """Call a hook of the user's, and return what it returns. What it raises is logged."""
     try:
-        hook(*values)
+        return hook(*values)
     except PROGRAM_ENDS:
         raise
     except BaseException:
         logger.exception("%s failed", name)
+        return None

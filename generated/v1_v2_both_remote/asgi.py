@@ -18,6 +18,7 @@ from typing import Final
 from .asgi_http import HttpRequests, Receive, Send, cancel
 from .envelope import CONNECTION_HEADER
 from .hosting import Authorize, Headers, Refusal, RemoteLimits, RequestCheck, Scope, Server, client_identity
+from .negotiation import check_factory
 from .options import ConnectionOptions
 from .stdio import AnyFactory
 from .streamable import SocketTransport
@@ -53,6 +54,7 @@ def asgi_app(
     The first of `subprotocols` that a WebSocket client offers is accepted. `allow_http1` also takes HTTP/1.1: for a
     proxy in front that speaks HTTP/2 with the clients.
     """
+    check_factory(factory, "Agent", None)
     return AsgiApp(
         Server(factory, limits or RemoteLimits(), options or ConnectionOptions()),
         RequestCheck(path, hosts, origins, authorize, allow_http1=allow_http1),
