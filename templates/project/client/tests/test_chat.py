@@ -71,7 +71,7 @@ class ChatTest(unittest.TestCase):
     def test_the_chat_goes_on_after_an_error(self) -> None:
         out, err = self.start_with_agent().communicate("fail\nHello\n1\n", timeout=30)
         self.assertEqual(err, "")
-        self.assertIn("[the agent refuses: Not today]", out)
+        self.assertIn("[the agent refuses: Not today (-32603)]", out)
         self.assertIn("[end_turn]", out)
 
     @unittest.skipIf(sys.platform == "win32", "a process cannot send another one Ctrl-C there")
