@@ -10,7 +10,7 @@ import json
 import textwrap
 import traceback
 import warnings
-from collections.abc import Awaitable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -44,11 +44,11 @@ class Outcome:
 
 def run_agent(acp: ModuleType, code: str, *messages: dict[str, Any], options: Any = None) -> Outcome:
     """Serve the agent `Echo` of a module to a client that sends `initialize`, these messages, and a last request."""
-    return _outcome(lambda sent: _talk_to_agent(acp, code, messages, options, sent))
+    return _outcome(lambda sent: _talk_to_agent(acp, code, messages, options=options, sent=sent))
 
 
 async def _talk_to_agent(
-    acp: ModuleType, code: str, messages: tuple[dict[str, Any], ...], options: Any, sent: list[Any]
+    acp: ModuleType, code: str, messages: tuple[dict[str, Any], ...], *, options: Any, sent: list[Any]
 ) -> None:
     ours, theirs = acp.memory_transports()
     running = asyncio.create_task(acp.serve_agent(module_of(acp, code)["Echo"], theirs, options=options))
@@ -80,7 +80,7 @@ async def _talk_to_client(acp: ModuleType, code: str, options: Any, sent: list[A
 
 
 async def _answer(transport: Any, sent: list[Any]) -> None:
-    question = {"id": "may I", "method": "session/request_permission"}
+    question: dict[str, Any] = {"id": "may I", "method": "session/request_permission"}
     question["params"] = {"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": []}
     while (line := await transport.read()) is not None:
         sent.append(message := json.loads(line))
@@ -100,13 +100,13 @@ def module_of(acp: ModuleType, code: str) -> dict[str, Any]:
     return names
 
 
-def _outcome(talk: Any) -> Outcome:
+def _outcome(talk: Callable[[list[Any]], Coroutine[Any, Any, None]]) -> Outcome:
     sent: list[Any] = []
     failure = ""
     with acp_log() as records, _warnings() as warned:
         try:
             asyncio.run(asyncio.wait_for(talk(sent), 120))
-        except Exception as error:
+        except (AttributeError, TypeError) as error:
             failure = "".join(traceback.format_exception(error))
         gc.collect()
     return Outcome("\n".join([texts(records), *warned, failure]), sent)

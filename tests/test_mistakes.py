@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import textwrap
 from typing import Any
 
@@ -214,7 +215,7 @@ OTHER_METHODS = {
     "connection_closed is not async": (
         "def connection_closed(self, reason): pass",
         CANCEL,
-        "Echo.connection_closed returned None, which cannot be awaited: write `async def connection_closed(self, reason",
+        "Echo.connection_closed returned None, which cannot be awaited: write `async def connection_closed(self",
     ),
     "connection_closed has no reason": (
         "async def connection_closed(self): pass",
@@ -239,7 +240,7 @@ OTHER_METHODS = {
     "an error has its code first": (
         "async def session_new(self, params): raise RequestError(-32602)",
         NEW,
-        "Echo.session_new raised a RequestError whose message is -32602, and not a str: write RequestError(message, code=...",
+        "Echo.session_new raised a RequestError whose message is -32602, and not a str: write RequestError(message, ",
     ),
 }
 
@@ -330,6 +331,11 @@ def test_starts(packages: Packages, statement: str, last: str) -> None:
     outcome = run_code(packages(V1), MAIN + _indented(statement))
     assert last in outcome.last
     assert outcome.sent == []
+
+
+def test_a_copy_of_an_instance_is_no_mistake(packages: Packages) -> None:
+    agent = packages(V1).Agent("stub")
+    assert copy.copy(agent).client == "stub"
 
 
 CALLS = {

@@ -22,7 +22,7 @@ def parts(packages: Packages, sources: tuple[SchemaChoice, ...]) -> tuple[Any, A
 
 
 def recording(base: type[Any], seen: list[Any]) -> type[Any]:
-    class Fallback(base):
+    class Fallback(base):  # type: ignore[misc]
         async def fallback_request(self, method: str, params: Any) -> Any:
             seen.append((method, params))
             return {"from": method}
@@ -42,7 +42,9 @@ def test_what_nothing_handles(packages: Packages, sources: tuple[SchemaChoice, .
     for base, known in ((part.Agent, "session/list"), (part.Client, "elicitation/create")):
         seen: list[Any] = []
 
-        async def main(kind: type[Any] = recording(base, seen), known: str = known) -> list[Any]:
+        kind = recording(base, seen)
+
+        async def main(kind: type[Any] = kind, known: str = known) -> list[Any]:
             async with raw_peer(_with_stubs(acp, part), kind, options=unchecked(acp)) as peer:
                 for method in ("session/rewind", known, "_vendor/x"):
                     await peer.request(method, method, [1])

@@ -92,7 +92,7 @@ def test_off_by_default(packages: Packages) -> None:
 
 def test_on_in_the_development_mode(packages: Packages) -> None:
     acp = packages(V1, roles=AGENT)
-    home, _, _ = acp.__file__.rpartition(f"/{acp.__name__}/")
+    home, _, _ = str(acp.__file__).rpartition(f"/{acp.__name__}/")
     code = (
         f"import sys; sys.path.insert(0, {home!r}); import {acp.__name__} as a; print(a.ConnectionOptions().check_sent)"
     )
@@ -134,7 +134,12 @@ def test_what_has_no_type_is_not_checked(packages: Packages, sources: SchemaChoi
         options = acp.ConnectionOptions(check_sent=True, check_capabilities=False)
         async with pair(acp, Proxy, acp.Client, agent_options=options, client_options=options) as both:
             await both.client.ext_notification("_n", 5)
-            calls = (("_a", [None]), ("session/delete", None), ("unknown", 7), ("session/list", {}))
+            calls: tuple[tuple[str, Any], ...] = (
+                ("_a", [None]),
+                ("session/delete", None),
+                ("unknown", 7),
+                ("session/list", {}),
+            )
             return [await both.agent.ext_method(*call) for call in calls]
 
     assert run(main()) == [[None], 5, 5, known]

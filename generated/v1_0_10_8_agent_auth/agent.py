@@ -53,6 +53,7 @@ class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = CLIENT_METHODS
 
     async def terminal_create(self, params: CreateTerminalRequest) -> CreateTerminalResponse:
         """Starts a command in its own terminal and returns the `terminalId`, without waiting for it to end. Requires
@@ -61,7 +62,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
         return await self._call(
-            "terminal/create", codec.encode_create_terminal_request(params), codec.decode_create_terminal_response
+            "terminal/create", params, codec.encode_create_terminal_request, codec.decode_create_terminal_response
         )
 
     async def terminal_kill(self, params: KillTerminalCommandRequest) -> KillTerminalCommandResponse:
@@ -72,7 +73,8 @@ class RemoteClient(Remote):
         """
         return await self._call(
             "terminal/kill",
-            codec.encode_kill_terminal_command_request(params),
+            params,
+            codec.encode_kill_terminal_command_request,
             codec.decode_kill_terminal_command_response,
         )
 
@@ -82,7 +84,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.fs.readTextFile` in `InitializeRequest`.
         """
         return await self._call(
-            "fs/read_text_file", codec.encode_read_text_file_request(params), codec.decode_read_text_file_response
+            "fs/read_text_file", params, codec.encode_read_text_file_request, codec.decode_read_text_file_response
         )
 
     async def terminal_release(self, params: ReleaseTerminalRequest) -> ReleaseTerminalResponse:
@@ -92,7 +94,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
         return await self._call(
-            "terminal/release", codec.encode_release_terminal_request(params), codec.decode_release_terminal_response
+            "terminal/release", params, codec.encode_release_terminal_request, codec.decode_release_terminal_response
         )
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
@@ -101,7 +103,8 @@ class RemoteClient(Remote):
         """
         return await self._call(
             "session/request_permission",
-            codec.encode_request_permission_request(params),
+            params,
+            codec.encode_request_permission_request,
             codec.decode_request_permission_response,
         )
 
@@ -110,7 +113,7 @@ class RemoteClient(Remote):
         `session/cancel`, clients should still accept tool call updates until the prompt is answered with
         `cancelled`.
         """
-        await self._peer.notify("session/update", codec.encode_session_notification(params))
+        await self._notify("session/update", params, codec.encode_session_notification)
 
     async def terminal_output(self, params: TerminalOutputRequest) -> TerminalOutputResponse:
         """Returns what the terminal has output up to now, plus how the command exited if it is over. It does not wait.
@@ -118,7 +121,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
         return await self._call(
-            "terminal/output", codec.encode_terminal_output_request(params), codec.decode_terminal_output_response
+            "terminal/output", params, codec.encode_terminal_output_request, codec.decode_terminal_output_response
         )
 
     async def terminal_wait_for_exit(self, params: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
@@ -128,7 +131,8 @@ class RemoteClient(Remote):
         """
         return await self._call(
             "terminal/wait_for_exit",
-            codec.encode_wait_for_terminal_exit_request(params),
+            params,
+            codec.encode_wait_for_terminal_exit_request,
             codec.decode_wait_for_terminal_exit_response,
         )
 
@@ -139,7 +143,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.fs.writeTextFile` in `InitializeRequest`.
         """
         return await self._call(
-            "fs/write_text_file", codec.encode_write_text_file_request(params), codec.decode_write_text_file_response
+            "fs/write_text_file", params, codec.encode_write_text_file_request, codec.decode_write_text_file_response
         )
 
 

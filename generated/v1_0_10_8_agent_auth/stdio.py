@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from .connection import Connection
 from .dispatch import Peer
-from .negotiation import Candidates, VersionPeer, by_version, version_of
+from .negotiation import Candidates, VersionPeer, by_version, check_factory, make_handler, version_of
 from .options import ConnectionOptions
 from .transport import LineBuffer, StreamTransport, Transport
 from .versions import PROTOCOLS, AgentFactory, remote_client
@@ -45,6 +45,7 @@ def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) 
     are written to the client. Raises `SystemExit` with a message if stdin cannot be read or stdout cannot be written,
     as on a full disk, but not if the client has gone.
     """
+    check_factory(factory, "Agent", None)
     failure: str | None = None
     _open_closed()
     with _private_wire() as (stdin, stdout):
@@ -60,6 +61,7 @@ async def serve_agent(factory: AnyFactory, transport: Transport, *, options: Con
 
     A mapping of factories serves several versions, as for `run_agent`.
     """
+    check_factory(factory, "Agent", transport)
     connection = await _started(factory, transport, options or ConnectionOptions())
     try:
         await connection.wait_closed()
@@ -80,7 +82,7 @@ async def _started(factory: AnyFactory, transport: Transport, options: Connectio
             )
         else:
             one: Any = factory
-            connection.start(one(stub(version_of(one, PROTOCOLS), connection)))
+            connection.start(make_handler(one, stub(version_of(one, PROTOCOLS), connection)))
     except BaseException:
         await connection.close()
         raise

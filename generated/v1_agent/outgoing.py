@@ -57,9 +57,15 @@ class Outgoing:
             self._check(line, self._result_of(method))
         return line
 
-    def error(self, number: Any, error: RequestError) -> bytes:
-        """The line for an error. Raises what `dumps` raises."""
-        return self._link.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+    def error(self, number: Any, method: str, error: RequestError) -> bytes:
+        """The line for an error in response to a request of the peer."""
+        raw = error.to_json()
+        if not isinstance(raw["message"], str):
+            name = type(error).__name__
+            hint = f"write {name}(message, code=..., data=...)"
+            raised = f"{self._name_of(method)} raised a {name} whose message is {raw['message']!r}"
+            raise TypeError(f"{raised}, and not a str: {hint}")
+        return self._link.encode({"jsonrpc": "2.0", "id": number, "error": raw})
 
     # --- What is wrong -------------------------------------------------------------------------------------------
 
@@ -74,10 +80,16 @@ class Outgoing:
 
     def _result_of(self, method: str) -> _Part:
         handler = self._side.handler
-        record, name = handler.METHODS.get(method), type(handler).__name__
-        if record is None or not overrides(handler, record.handler):  # it is raw JSON
-            return _Part("result", f"{name} returned a result of {method}", Any)
-        return _Part("result", f"{name}.{record.handler} returned a result", record.result)
+        record = handler.METHODS.get(method)
+        is_typed = record is not None and overrides(handler, record.handler)  # that of a fallback is raw JSON
+        type_ = record.result if record is not None and is_typed else Any
+        return _Part("result", f"{self._name_of(method)} returned a result", type_)
+
+    def _name_of(self, method: str) -> str:
+        """The handler of a method, for messages."""
+        handler = self._side.handler
+        record, kind = handler.METHODS.get(method), type(handler).__name__
+        return f"{kind}.{record.handler}" if record is not None else f"{kind}, for {method},"
 
     def _check(self, line: bytes, part: _Part) -> None:
         raw = self._link.options.loads(line)[part.name]
@@ -110,16 +122,14 @@ class Outgoing:
         return TypeError(f"{part.subject} that cannot be sent: {text}")
 
 
-def _not_json(raw: Any, path: tuple[str | int, ...] = ()) -> tuple[tuple[str | int, ...], Any] | None:
-    """The first value in `raw` that JSON does not have, and its path."""
-    if isinstance(raw, dict):
-        members: Any = raw.items()
-    elif isinstance(raw, (list, tuple)):
-        members = enumerate(raw)
-    else:
+def _not_json(value: Any, path: tuple[str | int, ...] = ()) -> tuple[tuple[str | int, ...], Any] | None:
+    """The first value that JSON does not have, and its path."""
+    raw: Any = value
+    if not isinstance(value, (dict, list, tuple)):
         is_json = raw is None or isinstance(raw, (str, int)) or (isinstance(raw, float) and isfinite(raw))
         return None if is_json else (path, raw)
     if len(path) > MAX_DEPTH:
         return path, raw
+    members = raw.items() if isinstance(value, dict) else enumerate(raw)
     found = (_not_json(member, (*path, key)) for key, member in members)
     return next(filter(None, found), None)

@@ -28,7 +28,8 @@ def misnamed_handlers(kind: type[Handler]) -> Iterator[tuple[str, str]]:
 
 
 def _is_users(base: type[Any]) -> bool:
-    return base is not object and "METHODS" not in vars(base)
+    """True for a class from outside of this package: neither a generated one, nor a helper that extends it."""
+    return base is not object and not base.__module__.startswith(f"{__package__}.")
 
 
 def _looks_like_handler(name: str, value: Any) -> bool:

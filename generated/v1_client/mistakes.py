@@ -5,16 +5,13 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterator
-from math import isfinite
 from types import MemberDescriptorType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from ._base import UNSET, Struct
 from ._decode import excerpt
 from .dispatch import Handler, Remote
-from .limits import MAX_DEPTH
 
 _MOST_NAMED = 4
 
@@ -29,8 +26,8 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
     """
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
-        return _without_base(kind, error.name)
-    if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+        return _without_base(kind, str(error.name))
+    if error.__traceback__ is None or error.__traceback__.tb_next is not None or inspect.isawaitable(found):
         return None
     method, hint = f"{kind.__name__}.{name}", f"write `async def {name}{_signature(kind, name)}`"
     if found is UNSET:
@@ -42,8 +39,8 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
 
 def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
     """The explanation for an attribute that the `__init__` of a base sets."""
-    inits = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
-    if not any(attribute in getattr(each, "__code__", _without_base.__code__).co_names for each in inits[1:]):
+    inits = [init for base in kind.__mro__ if inspect.isfunction(init := vars(base).get("__init__"))]
+    if not any(attribute in each.__code__.co_names for each in inits[1:]):
         return None
     owner = inits[0].__qualname__.rpartition("<locals>.")[2]
     parameters = ", ".join(list(inspect.signature(inits[1]).parameters)[1:])
@@ -76,7 +73,7 @@ def in_call(stub: type[Remote], method: str, params: Any, error: Exception, *, i
 
 def caller() -> str:
     """The code outside of this package that is being run, for a message."""
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     if frame is None or frame.f_globals.get("__name__", "").startswith("asyncio."):
@@ -96,21 +93,6 @@ def shown(value: Any) -> str:
         return f"the class {value.__name__}"
     start = f" ({excerpt(value)})" if isinstance(value, (str, bytes)) else ""
     return f"{_with_article(type(value).__name__)}{start}"
-
-
-def not_json(raw: Any, path: tuple[str | int, ...] = ()) -> tuple[tuple[str | int, ...], Any] | None:
-    """The first value in `raw` that JSON does not have, and its path."""
-    if isinstance(raw, dict):
-        members: Any = raw.items()
-    elif isinstance(raw, (list, tuple)):
-        members = enumerate(raw)
-    else:
-        is_json = raw is None or isinstance(raw, (str, int)) or (isinstance(raw, float) and isfinite(raw))
-        return None if is_json else (path, raw)
-    if len(path) > MAX_DEPTH:
-        return path, raw
-    found = (not_json(member, (*path, key)) for key, member in members)
-    return next(filter(None, found), None)
 
 
 def hint_for(value: Any, expected: str = "") -> str:
@@ -143,6 +125,8 @@ def _fault(value: Any, kind: Any, error: Exception) -> str:
 
 def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
     """The part of `value` that does not fit, of several members of a union the one that is found the deepest."""
+    parts: Iterator[tuple[Any, Any, str, str]]
+    members: Any = value
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         found = [_misfit(value, each, path, expected) for each in inner]
@@ -150,9 +134,9 @@ def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
         return None if None in found else deepest
     if origin is list and isinstance(value, (list, tuple)):
         item_name = expected[len("list[") : -1] if expected.startswith("list[") else expected
-        parts = ((item, inner[0], f"{path}[{index}]", item_name) for index, item in enumerate(value))
+        parts = ((item, inner[0], f"{path}[{index}]", item_name) for index, item in enumerate(members))
     elif origin is dict and isinstance(value, dict):
-        parts = ((item, inner[1], f"{path}[{key!r}]", expected) for key, item in value.items())
+        parts = ((item, inner[1], f"{path}[{key!r}]", expected) for key, item in members.items())
     elif isinstance(hint, type) and isinstance(value, Struct) and isinstance(value, hint):
         parts = _fields(value, path)
     else:
@@ -165,7 +149,7 @@ def _misfit(value: Any, hint: Any, path: str, expected: str) -> _Misfit | None:
 def _fields(value: Struct, path: str) -> Iterator[tuple[Any, Any, str, str]]:
     texts = {name: text for base in type(value).__mro__ for name, text in inspect.get_annotations(base).items()}
     for name, hint in get_type_hints(type(value)).items():
-        expected = str(texts[name]).replace(" | UnsetType", "")
+        expected = str(texts[name]).removesuffix(" | UnsetType").removesuffix(" | None")
         yield getattr(value, name, UNSET), hint, f"{path}.{name}", expected
 
 

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from .dispatch import OnDrop, OnInvalid
+from .errors import RequestError
 
 
 def _refuse_constant(name: str) -> Any:
@@ -59,6 +61,9 @@ class ConnectionOptions:
     check_capabilities: bool = True
     """Require the handshake first, and refuse calls that the peer has not advertised. To choose a version, the
     handshake is required in any case."""
+    check_sent: bool = sys.flags.dev_mode
+    """Decode the params and results of this side before they are sent: a value that does not fit its type raises
+    `TypeError` with its place. Extension methods without a type are not checked. On under `python -X dev`."""
     on_message: Callable[[Literal["in", "out"], bytes], object] | None = None
     """Called with every message, as it is on the wire."""
     on_drop: OnDrop | None = None
@@ -66,5 +71,8 @@ class ConnectionOptions:
     on_invalid: OnInvalid | None = None
     """Called with the method, the params and the `DecodeError` if params do not fit their type. Such a notification is
     ignored, such a request is answered with "invalid params"."""
+    on_error: Callable[[str, BaseException], RequestError | None] | None = None
+    """Called with the method and the exception if a handler fails with another exception than a `RequestError`. The
+    error that it returns is sent to the peer; for None, it is "internal error" without details."""
     loads: Callable[[bytes], Any] = _loads
     dumps: Callable[[Any], bytes] = _dumps

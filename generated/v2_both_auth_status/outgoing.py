@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from ._decode import DecodeError, Drop, path_text
 from .dispatch import overrides
 from .errors import RequestError
+from .limits import MAX_DEPTH
 from .link import Link
 from .negotiation import LocalSide
 
@@ -55,9 +57,15 @@ class Outgoing:
             self._check(line, self._result_of(method))
         return line
 
-    def error(self, number: Any, error: RequestError) -> bytes:
-        """The line for an error. Raises what `dumps` raises."""
-        return self._link.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+    def error(self, number: Any, method: str, error: RequestError) -> bytes:
+        """The line for an error in response to a request of the peer."""
+        raw = error.to_json()
+        if not isinstance(raw["message"], str):
+            name = type(error).__name__
+            hint = f"write {name}(message, code=..., data=...)"
+            raised = f"{self._name_of(method)} raised a {name} whose message is {raw['message']!r}"
+            raise TypeError(f"{raised}, and not a str: {hint}")
+        return self._link.encode({"jsonrpc": "2.0", "id": number, "error": raw})
 
     # --- What is wrong -------------------------------------------------------------------------------------------
 
@@ -72,10 +80,16 @@ class Outgoing:
 
     def _result_of(self, method: str) -> _Part:
         handler = self._side.handler
-        record, name = handler.METHODS.get(method), type(handler).__name__
-        if record is None or not overrides(handler, record.handler):  # it is raw JSON
-            return _Part("result", f"{name} returned a result of {method}", Any)
-        return _Part("result", f"{name}.{record.handler} returned a result", record.result)
+        record = handler.METHODS.get(method)
+        is_typed = record is not None and overrides(handler, record.handler)  # that of a fallback is raw JSON
+        type_ = record.result if record is not None and is_typed else Any
+        return _Part("result", f"{self._name_of(method)} returned a result", type_)
+
+    def _name_of(self, method: str) -> str:
+        """The handler of a method, for messages."""
+        handler = self._side.handler
+        record, kind = handler.METHODS.get(method), type(handler).__name__
+        return f"{kind}.{record.handler}" if record is not None else f"{kind}, for {method},"
 
     def _check(self, line: bytes, part: _Part) -> None:
         raw = self._link.options.loads(line)[part.name]
@@ -96,9 +110,9 @@ class Outgoing:
 
     def _unsendable(self, part: _Part, raw: Any, error: Exception) -> TypeError:
         """The explanation for a value that `dumps` refuses."""
-        from .mistakes import hint_for, not_json, shown
+        from .mistakes import hint_for, shown
 
-        found = not_json(raw)
+        found = _not_json(raw)
         if found is None:
             return TypeError(f"{part.subject} that cannot be sent: {error}")
         path, value = found
@@ -106,3 +120,16 @@ class Outgoing:
         expected = misfit[1].expected if misfit is not None and misfit[0] == path else "a JSON value"
         text = f"{path_text(path)}: expected {expected}, found {shown(value)}{hint_for(value)}"
         return TypeError(f"{part.subject} that cannot be sent: {text}")
+
+
+def _not_json(value: Any, path: tuple[str | int, ...] = ()) -> tuple[tuple[str | int, ...], Any] | None:
+    """The first value that JSON does not have, and its path."""
+    raw: Any = value
+    if not isinstance(value, (dict, list, tuple)):
+        is_json = raw is None or isinstance(raw, (str, int)) or (isinstance(raw, float) and isfinite(raw))
+        return None if is_json else (path, raw)
+    if len(path) > MAX_DEPTH:
+        return path, raw
+    members = raw.items() if isinstance(value, dict) else enumerate(raw)
+    found = (_not_json(member, (*path, key)) for key, member in members)
+    return next(filter(None, found), None)

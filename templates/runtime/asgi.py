@@ -17,6 +17,7 @@ from .asgi_http import HttpRequests, Receive, Send, cancel
 from .envelope import CONNECTION_HEADER
 from .hosting import Authorize, Gone, Headers, Refusal, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .log import logger
+from .negotiation import check_factory
 from .options import ConnectionOptions
 from .stdio import AnyFactory
 from .streamable import SocketTransport
@@ -56,6 +57,7 @@ def asgi_app(
     The first of `subprotocols` that a WebSocket client offers is accepted. `require_http2` refuses requests over
     HTTP/1.1 with status 505, but for WebSockets: the RFD requires HTTP/2, but many clients do not have it.
     """
+    check_factory(factory, "Agent", None)
     return AsgiApp(
         Server(factory, limits or RemoteLimits(), options or ConnectionOptions()),
         RequestCheck(path, hosts, origins, authorize, require_http2=require_http2),

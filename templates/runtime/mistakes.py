@@ -25,7 +25,7 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
     kind = type(handler)
     if isinstance(error, AttributeError) and error.obj is handler:
         return _without_base(kind, str(error.name))
-    if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+    if error.__traceback__ is None or error.__traceback__.tb_next is not None or inspect.isawaitable(found):
         return None
     method, hint = f"{kind.__name__}.{name}", f"write `async def {name}{_signature(kind, name)}`"
     if found is UNSET:
@@ -37,8 +37,8 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
 
 def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
     """The explanation for an attribute that the `__init__` of a base sets."""
-    inits = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
-    if not any(attribute in getattr(each, "__code__", _without_base.__code__).co_names for each in inits[1:]):
+    inits = [init for base in kind.__mro__ if inspect.isfunction(init := vars(base).get("__init__"))]
+    if not any(attribute in each.__code__.co_names for each in inits[1:]):
         return None
     owner = inits[0].__qualname__.rpartition("<locals>.")[2]
     parameters = ", ".join(list(inspect.signature(inits[1]).parameters)[1:])

@@ -139,6 +139,7 @@ def spawn_agent(
 
 
 def _check(factory: Any, params: Mapping[int, Any] | None) -> None:
+    check_factory(factory, "Client", None)
     factories = by_version(factory)
     if factories is None:
         if params is not None:

@@ -63,6 +63,7 @@ class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = CLIENT_METHODS
 
     async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
         """Has the client create or overwrite a text file in its environment. Call it only if the client advertises
@@ -71,7 +72,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.fs.writeTextFile` in `InitializeRequest`.
         """
         return await self._call(
-            "fs/write_text_file", codec.encode_write_text_file_request(params), codec.decode_write_text_file_response
+            "fs/write_text_file", params, codec.encode_write_text_file_request, codec.decode_write_text_file_response
         )
 
     async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
@@ -81,7 +82,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.fs.readTextFile` in `InitializeRequest`.
         """
         return await self._call(
-            "fs/read_text_file", codec.encode_read_text_file_request(params), codec.decode_read_text_file_response
+            "fs/read_text_file", params, codec.encode_read_text_file_request, codec.decode_read_text_file_response
         )
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
@@ -91,7 +92,8 @@ class RemoteClient(Remote):
         """
         return await self._call(
             "session/request_permission",
-            codec.encode_request_permission_request(params),
+            params,
+            codec.encode_request_permission_request,
             codec.decode_request_permission_response,
         )
 
@@ -102,7 +104,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
         return await self._call(
-            "terminal/create", codec.encode_create_terminal_request(params), codec.decode_create_terminal_response
+            "terminal/create", params, codec.encode_create_terminal_request, codec.decode_create_terminal_response
         )
 
     async def terminal_output(self, params: TerminalOutputRequest) -> TerminalOutputResponse:
@@ -112,7 +114,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
         return await self._call(
-            "terminal/output", codec.encode_terminal_output_request(params), codec.decode_terminal_output_response
+            "terminal/output", params, codec.encode_terminal_output_request, codec.decode_terminal_output_response
         )
 
     async def terminal_release(self, params: ReleaseTerminalRequest) -> ReleaseTerminalResponse:
@@ -123,7 +125,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
         return await self._call(
-            "terminal/release", codec.encode_release_terminal_request(params), codec.decode_release_terminal_response
+            "terminal/release", params, codec.encode_release_terminal_request, codec.decode_release_terminal_response
         )
 
     async def terminal_wait_for_exit(self, params: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
@@ -133,7 +135,8 @@ class RemoteClient(Remote):
         """
         return await self._call(
             "terminal/wait_for_exit",
-            codec.encode_wait_for_terminal_exit_request(params),
+            params,
+            codec.encode_wait_for_terminal_exit_request,
             codec.decode_wait_for_terminal_exit_response,
         )
 
@@ -144,7 +147,7 @@ class RemoteClient(Remote):
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
         return await self._call(
-            "terminal/kill", codec.encode_kill_terminal_request(params), codec.decode_kill_terminal_response
+            "terminal/kill", params, codec.encode_kill_terminal_request, codec.decode_kill_terminal_response
         )
 
     async def elicitation_create(self, params: CreateElicitationRequest) -> CreateElicitationResponse:
@@ -152,27 +155,27 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.elicitation.form` or `clientCapabilities.elicitation.url` in `InitializeRequest`.
         """
-        return await self._call("elicitation/create", codec.by_class(params), codec.decode_create_elicitation_response)
+        return await self._call("elicitation/create", params, codec.by_class, codec.decode_create_elicitation_response)
 
     async def session_update(self, params: SessionNotification) -> None:
         """Tells the client what happens in a session as it happens: message chunks, tool calls, plans. Keep accepting
         tool call updates after `session/cancel`, since the agent may send more before it ends the turn.
         """
-        await self._peer.notify("session/update", codec.encode_session_notification(params))
+        await self._notify("session/update", params, codec.encode_session_notification)
 
     async def elicitation_complete(self, params: CompleteElicitationNotification) -> None:
         """Tells the client that an elicitation in URL mode is finished.
 
         Needs `clientCapabilities.elicitation.url` in `InitializeRequest`.
         """
-        await self._peer.notify("elicitation/complete", codec.encode_complete_elicitation_notification(params))
+        await self._notify("elicitation/complete", params, codec.encode_complete_elicitation_notification)
 
     async def cancel_request(self, params: CancelRequestNotification) -> None:
         """Asks the receiver to abandon a request the sender made earlier. It may stop that work and anything nested in
         it, may first flush queued notifications, and must still answer the request: with a valid result, possibly
         partial, or with error `-32800`.
         """
-        await self._peer.notify("$/cancel_request", codec.encode_cancel_request_notification(params))
+        await self._notify("$/cancel_request", params, codec.encode_cancel_request_notification)
 
 
 class Agent(Handler):

@@ -49,6 +49,7 @@ class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = CLIENT_METHODS
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a sensitive operation. If `session/cancel` arrives, the agent
@@ -57,7 +58,8 @@ class RemoteClient(Remote):
         """
         return await self._call(
             "session/request_permission",
-            codec.encode_request_permission_request(params),
+            params,
+            codec.encode_request_permission_request,
             codec.decode_request_permission_response,
         )
 
@@ -66,27 +68,27 @@ class RemoteClient(Remote):
 
         Needs `capabilities.elicitation.form` or `capabilities.elicitation.url` in `InitializeRequest`.
         """
-        return await self._call("elicitation/create", codec.by_class(params), codec.decode_create_elicitation_response)
+        return await self._call("elicitation/create", params, codec.by_class, codec.decode_create_elicitation_response)
 
     async def session_update(self, params: UpdateSessionNotification) -> None:
         """Reports session activity to the client: messages and their chunks, tool calls, plans, state. After sending
         `session/cancel`, clients should still accept tool call updates until the idle `state_update`.
         """
-        await self._peer.notify("session/update", codec.encode_update_session_notification(params))
+        await self._notify("session/update", params, codec.encode_update_session_notification)
 
     async def elicitation_complete(self, params: CompleteElicitationNotification) -> None:
         """Tells the client that a URL-mode elicitation is finished.
 
         Needs `capabilities.elicitation.url` in `InitializeRequest`.
         """
-        await self._peer.notify("elicitation/complete", codec.encode_complete_elicitation_notification(params))
+        await self._notify("elicitation/complete", params, codec.encode_complete_elicitation_notification)
 
     async def cancel_request(self, params: CancelRequestNotification) -> None:
         """Asks the peer to stop a request you sent it, nested work included. It may decline, or flush notifications
         first, but must answer exactly once: the normal result, the method's cancelled result, or error `-32800`. It
         must ignore ids it does not know or has already answered.
         """
-        await self._peer.notify("$/cancel_request", codec.encode_cancel_request_notification(params))
+        await self._notify("$/cancel_request", params, codec.encode_cancel_request_notification)
 
 
 class Agent(Handler):

@@ -49,6 +49,7 @@ class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = AGENT_METHODS
     negotiated: InitializeResponse
     """The result of `initialize`, once it has succeeded."""
 
@@ -57,7 +58,7 @@ class RemoteAgent(Remote):
         before other requests; until the first of those it can be sent again, and the last success counts.
         """
         self.negotiated = await self._call(
-            "initialize", codec.encode_initialize_request(params), codec.decode_initialize_response
+            "initialize", params, codec.encode_initialize_request, codec.decode_initialize_response
         )
         return self.negotiated
 
@@ -68,7 +69,7 @@ class RemoteAgent(Remote):
 
         Needs `authMethods` in `InitializeResponse`.
         """
-        return await self._call("auth/login", codec.encode_login_auth_request(params), codec.decode_login_auth_response)
+        return await self._call("auth/login", params, codec.encode_login_auth_request, codec.decode_login_auth_response)
 
     async def auth_logout(self, params: LogoutAuthRequest) -> LogoutAuthResponse:
         """Ends the authenticated state; running sessions may or may not survive. Agents with a non-empty `authMethods`
@@ -77,7 +78,7 @@ class RemoteAgent(Remote):
         Needs `authMethods` in `InitializeResponse`.
         """
         return await self._call(
-            "auth/logout", codec.encode_logout_auth_request(params), codec.decode_logout_auth_response
+            "auth/logout", params, codec.encode_logout_auth_request, codec.decode_logout_auth_response
         )
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
@@ -87,7 +88,7 @@ class RemoteAgent(Remote):
         Needs `capabilities.session` in `InitializeResponse`.
         """
         return await self._call(
-            "session/new", codec.encode_new_session_request(params), codec.decode_new_session_response
+            "session/new", params, codec.encode_new_session_request, codec.decode_new_session_response
         )
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
@@ -96,7 +97,7 @@ class RemoteAgent(Remote):
         Needs `capabilities.session` in `InitializeResponse`.
         """
         return await self._call(
-            "session/list", codec.encode_list_sessions_request(params), codec.decode_list_sessions_response
+            "session/list", params, codec.encode_list_sessions_request, codec.decode_list_sessions_response
         )
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
@@ -105,7 +106,7 @@ class RemoteAgent(Remote):
         Needs `capabilities.session.delete` in `InitializeResponse`.
         """
         return await self._call(
-            "session/delete", codec.encode_delete_session_request(params), codec.decode_delete_session_response
+            "session/delete", params, codec.encode_delete_session_request, codec.decode_delete_session_response
         )
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
@@ -115,7 +116,7 @@ class RemoteAgent(Remote):
         Needs `capabilities.session` in `InitializeResponse`.
         """
         return await self._call(
-            "session/resume", codec.encode_resume_session_request(params), codec.decode_resume_session_response
+            "session/resume", params, codec.encode_resume_session_request, codec.decode_resume_session_response
         )
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
@@ -125,7 +126,7 @@ class RemoteAgent(Remote):
         Needs `capabilities.session` in `InitializeResponse`.
         """
         return await self._call(
-            "session/close", codec.encode_close_session_request(params), codec.decode_close_session_response
+            "session/close", params, codec.encode_close_session_request, codec.decode_close_session_response
         )
 
     async def tool_call_cancel(self, params: CancelToolCallRequest) -> CancelToolCallResponse:
@@ -133,7 +134,7 @@ class RemoteAgent(Remote):
         means accepted: wait for a `tool_call_update` with a final status.
         """
         return await self._call(
-            "tool_call/cancel", codec.encode_cancel_tool_call_request(params), codec.decode_cancel_tool_call_response
+            "tool_call/cancel", params, codec.encode_cancel_tool_call_request, codec.decode_cancel_tool_call_response
         )
 
     async def terminal_cancel(self, params: CancelTerminalRequest) -> CancelTerminalResponse:
@@ -141,13 +142,13 @@ class RemoteAgent(Remote):
         `capabilities.cancel`. Success means accepted: wait for a `terminal_update` with `exitStatus`.
         """
         return await self._call(
-            "terminal/cancel", codec.encode_cancel_terminal_request(params), codec.decode_cancel_terminal_response
+            "terminal/cancel", params, codec.encode_cancel_terminal_request, codec.decode_cancel_terminal_response
         )
 
     async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
         """Changes one configuration option of a session to the given value."""
         return await self._call(
-            "session/set_config_option", codec.by_class(params), codec.decode_set_session_config_option_response
+            "session/set_config_option", params, codec.by_class, codec.decode_set_session_config_option_response
         )
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
@@ -156,7 +157,7 @@ class RemoteAgent(Remote):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        return await self._call("session/prompt", codec.encode_prompt_request(params), codec.decode_prompt_response)
+        return await self._call("session/prompt", params, codec.encode_prompt_request, codec.decode_prompt_response)
 
     async def session_cancel(self, params: CancelSessionNotification) -> None:
         """Cancels foreground work and uninserted prompts; listed background work goes on. Agents must treat pending
@@ -165,14 +166,14 @@ class RemoteAgent(Remote):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        await self._peer.notify("session/cancel", codec.encode_cancel_session_notification(params))
+        await self._notify("session/cancel", params, codec.encode_cancel_session_notification)
 
     async def cancel_request(self, params: CancelRequestNotification) -> None:
         """Asks the peer to stop a request you sent it, nested work included. It may decline, or flush notifications
         first, but must answer exactly once: the normal result, the method's cancelled result, or error `-32800`. It
         must ignore ids it does not know or has already answered.
         """
-        await self._peer.notify("$/cancel_request", codec.encode_cancel_request_notification(params))
+        await self._notify("$/cancel_request", params, codec.encode_cancel_request_notification)
 
 
 class Client(Handler):

@@ -63,6 +63,7 @@ class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = AGENT_METHODS
     negotiated: InitializeResponse
     """The result of `initialize`, once it has succeeded."""
 
@@ -71,7 +72,7 @@ class RemoteAgent(Remote):
         which authentication methods exist. Call it once, before anything else.
         """
         self.negotiated = await self._call(
-            "initialize", codec.encode_initialize_request(params), codec.decode_initialize_response
+            "initialize", params, codec.encode_initialize_request, codec.decode_initialize_response
         )
         return self.negotiated
 
@@ -82,7 +83,7 @@ class RemoteAgent(Remote):
         Needs `authMethods` in `InitializeResponse`.
         """
         return await self._call(
-            "authenticate", codec.encode_authenticate_request(params), codec.decode_authenticate_response
+            "authenticate", params, codec.encode_authenticate_request, codec.decode_authenticate_response
         )
 
     async def logout(self, params: LogoutRequest) -> LogoutResponse:
@@ -91,14 +92,14 @@ class RemoteAgent(Remote):
 
         Needs `agentCapabilities.auth.logout` in `InitializeResponse`.
         """
-        return await self._call("logout", codec.encode_logout_request(params), codec.decode_logout_response)
+        return await self._call("logout", params, codec.encode_logout_request, codec.decode_logout_response)
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Starts a fresh conversation, separate from all others: the agent connects to the given MCP servers and
         returns a session ID. May fail with `auth_required` (`-32000`) until the client authenticates.
         """
         return await self._call(
-            "session/new", codec.encode_new_session_request(params), codec.decode_new_session_response
+            "session/new", params, codec.encode_new_session_request, codec.decode_new_session_response
         )
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
@@ -108,7 +109,7 @@ class RemoteAgent(Remote):
         Needs `agentCapabilities.loadSession` in `InitializeResponse`.
         """
         return await self._call(
-            "session/load", codec.encode_load_session_request(params), codec.decode_load_session_response
+            "session/load", params, codec.encode_load_session_request, codec.decode_load_session_response
         )
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
@@ -118,7 +119,7 @@ class RemoteAgent(Remote):
         Needs `agentCapabilities.sessionCapabilities.list` in `InitializeResponse`.
         """
         return await self._call(
-            "session/list", codec.encode_list_sessions_request(params), codec.decode_list_sessions_response
+            "session/list", params, codec.encode_list_sessions_request, codec.decode_list_sessions_response
         )
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
@@ -128,7 +129,7 @@ class RemoteAgent(Remote):
         Needs `agentCapabilities.sessionCapabilities.delete` in `InitializeResponse`.
         """
         return await self._call(
-            "session/delete", codec.encode_delete_session_request(params), codec.decode_delete_session_response
+            "session/delete", params, codec.encode_delete_session_request, codec.decode_delete_session_response
         )
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
@@ -138,7 +139,7 @@ class RemoteAgent(Remote):
         Needs `agentCapabilities.sessionCapabilities.resume` in `InitializeResponse`.
         """
         return await self._call(
-            "session/resume", codec.encode_resume_session_request(params), codec.decode_resume_session_response
+            "session/resume", params, codec.encode_resume_session_request, codec.decode_resume_session_response
         )
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
@@ -148,7 +149,7 @@ class RemoteAgent(Remote):
         Needs `agentCapabilities.sessionCapabilities.close` in `InitializeResponse`.
         """
         return await self._call(
-            "session/close", codec.encode_close_session_request(params), codec.decode_close_session_response
+            "session/close", params, codec.encode_close_session_request, codec.decode_close_session_response
         )
 
     async def session_set_mode(self, params: SetSessionModeRequest) -> SetSessionModeResponse:
@@ -156,33 +157,33 @@ class RemoteAgent(Remote):
         tools and permissions; the agent may also switch by itself and report it with `current_mode_update`.
         """
         return await self._call(
-            "session/set_mode", codec.encode_set_session_mode_request(params), codec.decode_set_session_mode_response
+            "session/set_mode", params, codec.encode_set_session_mode_request, codec.decode_set_session_mode_response
         )
 
     async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
         """Changes one configuration option of a session to the given value."""
         return await self._call(
-            "session/set_config_option", codec.by_class(params), codec.decode_set_session_config_option_response
+            "session/set_config_option", params, codec.by_class, codec.decode_set_session_config_option_response
         )
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Sends a user message and runs the turn it starts. The agent reports output and tool calls, asks for
         permission where needed, and answers only when the turn is over, giving a stop reason.
         """
-        return await self._call("session/prompt", codec.encode_prompt_request(params), codec.decode_prompt_response)
+        return await self._call("session/prompt", params, codec.encode_prompt_request, codec.decode_prompt_response)
 
     async def session_cancel(self, params: CancelNotification) -> None:
         """Stops the running turn. The agent should end model requests and tool calls promptly, flush remaining
         `session/update` notifications, then answer `session/prompt` with stop reason `cancelled`.
         """
-        await self._peer.notify("session/cancel", codec.encode_cancel_notification(params))
+        await self._notify("session/cancel", params, codec.encode_cancel_notification)
 
     async def cancel_request(self, params: CancelRequestNotification) -> None:
         """Asks the receiver to abandon a request the sender made earlier. It may stop that work and anything nested in
         it, may first flush queued notifications, and must still answer the request: with a valid result, possibly
         partial, or with error `-32800`.
         """
-        await self._peer.notify("$/cancel_request", codec.encode_cancel_request_notification(params))
+        await self._notify("$/cancel_request", params, codec.encode_cancel_request_notification)
 
 
 class Client(Handler):

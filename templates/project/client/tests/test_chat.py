@@ -11,6 +11,15 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+CHECKED = """
+from functools import partial
+from new_project import __main__, chat
+from new_project.acp import ConnectionOptions
+
+chat.spawn_agent = partial(chat.spawn_agent, options=ConnectionOptions(check_sent=True))
+__main__.main()
+"""
+"""The program; a message of it that does not fit the protocol is an error."""
 
 
 class ChatTest(unittest.TestCase):
@@ -18,7 +27,7 @@ class ChatTest(unittest.TestCase):
 
     def start(self, *command: str) -> subprocess.Popen[str]:
         chat = subprocess.Popen(
-            [sys.executable, "-m", "new_project", *command],
+            [sys.executable, "-c", CHECKED, *command],
             env={**os.environ, "PYTHONPATH": str(HERE.parent / "src"), "PYTHONUTF8": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -62,7 +71,7 @@ class ChatTest(unittest.TestCase):
     def test_the_chat_goes_on_after_an_error(self) -> None:
         out, err = self.start_with_agent().communicate("fail\nHello\n1\n", timeout=30)
         self.assertEqual(err, "")
-        self.assertIn("[the agent refuses: Not today]", out)
+        self.assertIn("[the agent refuses: Not today (-32603)]", out)
         self.assertIn("[end_turn]", out)
 
     @unittest.skipIf(sys.platform == "win32", "a process cannot send another one Ctrl-C there")

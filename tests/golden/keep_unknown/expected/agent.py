@@ -13,6 +13,7 @@ class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = CLIENT_METHODS
 
 
 class Agent(Handler):

@@ -26,26 +26,27 @@ class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = CLIENT_METHODS
 
     async def file_did_change(self, params: ChangedNotification) -> None:
         """Something has changed."""
-        await self._peer.notify("file/didChange", codec.encode_changed_notification(params))
+        await self._notify("file/didChange", params, codec.encode_changed_notification)
 
     async def ask(self, params: AskRequest) -> AskResponse:
         """`ask`, which the schema does not describe."""
-        return await self._call("ask", codec.by_class(params), anything, gives_object=False)
+        return await self._call("ask", params, codec.by_class, anything, gives_object=False)
 
     async def relay_message(self, params: RelayRequest) -> RelayResponse:
         """`relay/message`, which the schema does not describe."""
-        return await self._call("relay/message", codec.encode_relay_request(params), codec.decode_relay_response)
+        return await self._call("relay/message", params, codec.encode_relay_request, codec.decode_relay_response)
 
     async def relay_message_notification(self, params: RelayNotification) -> None:
         """`relay/message`, which the schema does not describe."""
-        await self._peer.notify("relay/message", codec.encode_relay_notification(params))
+        await self._notify("relay/message", params, codec.encode_relay_notification)
 
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
-        await self._peer.notify("$/cancel", codec.encode_cancel_notification(params))
+        await self._notify("$/cancel", params, codec.encode_cancel_notification)
 
 
 class Agent(Handler):

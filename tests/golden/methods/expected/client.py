@@ -26,22 +26,23 @@ class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = AGENT_METHODS
 
     async def file_open(self, params: OpenRequest) -> OpenResponse:
         """Opens something."""
-        return await self._call("file/open", codec.encode_open_request(params), codec.decode_open_response)
+        return await self._call("file/open", params, codec.encode_open_request, codec.decode_open_response)
 
     async def relay_message(self, params: RelayRequest) -> RelayResponse:
         """`relay/message`, which the schema does not describe."""
-        return await self._call("relay/message", codec.encode_relay_request(params), codec.decode_relay_response)
+        return await self._call("relay/message", params, codec.encode_relay_request, codec.decode_relay_response)
 
     async def relay_message_notification(self, params: RelayNotification) -> None:
         """`relay/message`, which the schema does not describe."""
-        await self._peer.notify("relay/message", codec.encode_relay_notification(params))
+        await self._notify("relay/message", params, codec.encode_relay_notification)
 
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
-        await self._peer.notify("$/cancel", codec.encode_cancel_notification(params))
+        await self._notify("$/cancel", params, codec.encode_cancel_notification)
 
 
 class Client(Handler):

@@ -22,10 +22,11 @@ class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
     CODEC = Codec(codec.decode, codec.encode)
+    METHODS = AGENT_METHODS
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """`initialize`, which the schema does not describe."""
-        return await self._call("initialize", codec.encode_initialize_request(params), codec.decode_initialize_response)
+        return await self._call("initialize", params, codec.encode_initialize_request, codec.decode_initialize_response)
 
 
 class Client(Handler):

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from ._base import UNSET
-from ._decode import DecodeError, integer, json_object, string
+from ._decode import DecodeError, excerpt, integer, json_object, string
+
+_MAX_SHOWN: Final = 200
+"""The characters of a text in `data` that `str` shows."""
 
 
 class RequestError(Exception):
@@ -28,6 +31,9 @@ class RequestError(Exception):
         if code is not None:
             self.code = code
         self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code}){'' if self.data is UNSET else f': {_shown(self.data)}'}"
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.message!r}, code={self.code})"
@@ -87,6 +93,11 @@ class InternalError(RequestError):
 
     code = -32603
     title = "Internal error"
+
+
+def _shown(data: Any) -> str:
+    """The start of `data`, on one line."""
+    return repr(data[:_MAX_SHOWN])[1:-1] if isinstance(data, str) else excerpt(data)
 
 
 ERROR_CLASSES: Final[Mapping[int, type[RequestError]]] = {

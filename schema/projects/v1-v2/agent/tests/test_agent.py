@@ -12,9 +12,11 @@ from typing import Any
 from unittest.mock import patch
 
 from new_project.__main__ import agent_v1, agent_v2
-from new_project.acp import MemoryTransport, memory_transports, serve_agent
+from new_project.acp import ConnectionOptions, MemoryTransport, memory_transports, serve_agent
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
+CHECKED = ConnectionOptions(check_sent=True)
+"""A message of the agent that does not fit the protocol is an error."""
 
 
 def hello(version: int) -> dict[str, Any]:
@@ -98,7 +100,7 @@ class AgentV1Test(unittest.IsolatedAsyncioTestCase):
         patched.start()
         self.addCleanup(patched.stop)
         ours, theirs = memory_transports(max_messages)
-        agent = asyncio.create_task(serve_agent({1: agent_v1, 2: agent_v2}, theirs))
+        agent = asyncio.create_task(serve_agent({1: agent_v1, 2: agent_v2}, theirs, options=CHECKED))
 
         async def stop() -> None:
             await ours.close()

@@ -7,8 +7,11 @@ import json
 import unittest
 from typing import Any
 
-from new_project.acp import MemoryTransport, memory_transports, serve_agent
+from new_project.acp import ConnectionOptions, MemoryTransport, memory_transports, serve_agent
 from new_project.agent import EchoAgent
+
+CHECKED = ConnectionOptions(check_sent=True)
+"""A message of the agent that does not fit the protocol is an error."""
 
 
 class QuickAgent(EchoAgent):
@@ -63,7 +66,7 @@ class Editor:
 class EchoAgentTest(unittest.IsolatedAsyncioTestCase):
     async def start(self, kind: type[EchoAgent]) -> Editor:
         ours, theirs = memory_transports()
-        agent = asyncio.create_task(serve_agent(kind, theirs))
+        agent = asyncio.create_task(serve_agent(kind, theirs, options=CHECKED))
 
         async def stop() -> None:
             await ours.close()
