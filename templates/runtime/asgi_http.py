@@ -8,8 +8,18 @@ from collections.abc import Awaitable, Callable, Hashable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, is_id, method_of, parse, session_in
+from .envelope import (
+    CONNECTION_HEADER,
+    SESSION_HEADER,
+    as_object,
+    fits_header,
+    method_of,
+    parse,
+    session_in,
+    session_name,
+)
 from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server, unknown_connection
+from .limits import is_id
 from .sessions import HANDSHAKE, SESSION_RULES
 from .streamable import HttpTransport
 from .streams import Stream

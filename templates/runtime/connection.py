@@ -33,7 +33,7 @@ from ._decode import excerpt
 from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .inflight import InFlight
-from .limits import head
+from .limits import MAX_ID_BYTES, head, is_id
 from .link import Link
 from .log import PROGRAM_ENDS, logger
 from .negotiation import Answered, Candidates, LocalSide, Proposal
@@ -313,8 +313,9 @@ class Connection:
         ):
             self._resolve(message)
             self._yield_to_tasks()
-        elif "id" in message and type(number) not in (int, str) and not (number is None and self._side.null_ids):
-            kinds = "a string, an integer or null" if self._side.null_ids else "a string or an integer"
+        elif "id" in message and not (is_id(number) or (number is None and self._side.null_ids)):
+            kinds = f"a string of up to {MAX_ID_BYTES} bytes or an integer of up to 64 bits"
+            kinds += ", or null" if self._side.null_ids else ""
             await self._link.refuse(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
         elif not isinstance(method, str) or message.get("jsonrpc") != "2.0":
             what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"

@@ -173,7 +173,7 @@ class InFlight:
             return self._link.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
         except Exception:
             logger.exception("the error from the handler of %s cannot be sent", excerpt(method))
-            return self._link.encode_error(InternalError(), number)
+            return self._link.encode_failure(number)
 
     def report_invalid(self, method: str, params: Any, error: UnfitParams) -> None:
         """Call the hook `on_invalid`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -96,10 +95,12 @@ class Link:
         return self.encode(message)
 
     def encode_error(self, error: RequestError, number: object) -> bytes:
-        """The line for an error response; without the id if it cannot be written, or makes the line too large."""
-        with contextlib.suppress(Exception):
-            return self.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
-        return self.encode({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
+        """The line for an error response. Raises what `encode` raises."""
+        return self.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+
+    def encode_failure(self, number: object) -> bytes:
+        """The line for an internal error. It is short, so that no limit holds for it: each request gets a response."""
+        return self.options.dumps({"jsonrpc": "2.0", "id": number, "error": InternalError().to_json()})
 
     async def refuse(self, error: RequestError, number: object = None, *, start: bytes = b"") -> None:
         """Respond to a message that cannot be handled; `start` is the start of a line that was not parsed."""
@@ -117,7 +118,7 @@ class Link:
             logger.exception("the error for a message of the peer cannot be sent")
             if number is None:
                 return
-            line = self.encode_error(InternalError(), number)
+            line = self.encode_failure(number)
         await self.write(line)
 
     async def write(self, line: bytes) -> None:

@@ -11,8 +11,9 @@ from typing import Any, Final
 import httpx2
 
 from .dispatch import ConnectionClosed
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, is_id, object_of, session_in
+from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, object_of, session_in
 from .errors import InternalError
+from .limits import is_id
 from .log import logger
 from .options import ConnectionOptions
 from .remote_post import BROKEN, Poster

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from .envelope import as_object, fits_header, is_id, method_of, session_in
+from .envelope import as_object, fits_header, method_of, session_in
 from .errors import InternalError, InvalidRequestError, RequestError
+from .limits import is_id
 from .sessions import SESSION_RULES
 from .streams import Stream
 from .versions import PROTOCOLS
@@ -84,7 +85,9 @@ class Sessions:
     def refusal(self, message: Mapping[str, Any], name: str | None) -> tuple[RequestError, object] | None:
         """The error for a request that must not reach the agent, and the id to respond with; None for all others."""
         number, method = message.get("id"), method_of(message)
-        if method is not None and is_id(number) and number in self._calls:
+        if method is None or not (number is None or is_id(number)):
+            return None  # a response, or what the connection refuses
+        if number in self._calls:
             # which of the two opens a session could not be known, nor what the peer would take the response for
             return InvalidRequestError("Invalid request: a request with this id is running"), None
         attaches = method in SESSION_RULES.attach and self.get(name) is None
