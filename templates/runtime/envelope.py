@@ -44,8 +44,8 @@ def keep_objects(options: ConnectionOptions, on_received: Callable[[Any], object
 
 
 def object_of(line: bytes) -> Mapping[str, Any]:
-    """The object that a message of this side was encoded from."""
-    return line.message if isinstance(line, Encoded) else {}
+    """The object that a message of this side was encoded from; the message does not keep it after that."""
+    return vars(line).pop("message", {}) if isinstance(line, Encoded) else {}
 
 
 def parse(line: bytes, options: ConnectionOptions) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from ._decode import excerpt
 from .dispatch import UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
+from .limits import TASK_BYTES
 from .link import Link, call_hook
 from .log import PROGRAM_ENDS, logger
 from .negotiation import LocalSide
@@ -50,11 +51,14 @@ class InFlight:
         """Count a task until it ends."""
         self._weights[task] = weight
         self._total += weight
+        self._link.budget.held += weight + TASK_BYTES
         task.add_done_callback(self._remove)
         return task
 
     def _remove(self, task: asyncio.Task[None]) -> None:
-        self._total -= self._weights.pop(task)
+        weight = self._weights.pop(task)
+        self._total -= weight
+        self._link.budget.held -= weight + TASK_BYTES
         if self._link.read_ended.is_set() and not self._weights:
             self._link.write_ended.set()
 
@@ -68,6 +72,9 @@ class InFlight:
                 f"{weight} bytes of memory beside {self._total} of others; "
                 f"the limit is {options.max_in_flight_bytes} bytes (max_in_flight_bytes)"
             )
+        if self._link.budget.lacks(weight + TASK_BYTES):
+            limit = f"{self._link.budget.limit} bytes (max_bytes_per_identity)"
+            return f"too much for the connections of one client; the limit is {limit}"
         return ""
 
     def refusal(self, number: object, method: str, weight: int) -> RequestError | None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import accumulate
+from math import inf
 from sys import getsizeof
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,6 +18,9 @@ MAX_ID_BYTES: Final = 256
 """The longest id of a request or a session that is kept, in UTF-8."""
 _INTEGERS: Final = range(-(2**63), 2**64)
 """Those that JSON libraries agree about."""
+
+TASK_BYTES: Final = 2**13
+"""The memory of a request in flight beside its message."""
 
 _MOST: Final = 64
 """The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""
@@ -39,6 +43,18 @@ _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
 """As signed bytes, 1 for an opening bracket and -1 for a closing one."""
 
 _CHUNK: Final = 2**16
+
+
+class Budget:
+    """The bytes that several connections hold for a peer, and the most that they should."""
+
+    def __init__(self, limit: float = inf) -> None:
+        self.limit = limit
+        self.held = 0
+
+    def lacks(self, size: int = 0) -> bool:
+        """True if so many more bytes would exceed the limit."""
+        return self.held + size > self.limit
 
 
 def is_id(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from .dispatch import ConnectionClosed
 from .errors import InternalError, ParseError, RequestError
-from .limits import MAX_DEPTH, is_light, is_too_deep, measure, weigh
+from .limits import MAX_DEPTH, Budget, is_light, is_too_deep, measure, weigh
 from .log import PROGRAM_ENDS, PeerLog, logger, one_line
 from .options import ConnectionOptions
 from .tasks import Tasks
@@ -29,6 +29,7 @@ class Link:
         self.options = options
         self.transport = transport
         self.flush: Callable[[], None] = getattr(transport, "flush", _nothing_to_flush)
+        self.budget: Budget = getattr(transport, "budget", None) or Budget()
         self.log = PeerLog()
         self.tasks = Tasks(options.cleanup_seconds, self.log)
         self.pending: dict[int, asyncio.Future[Any]] = {}
@@ -68,9 +69,10 @@ class Link:
         except PROGRAM_ENDS:
             raise
         except ValueError as error:
-            raise ParseError(f"Parse error: {one_line(error)}") from None
+            failure = ParseError(f"Parse error: {one_line(error)}")
         except BaseException:  # `loads` may be from elsewhere
-            raise ParseError from None
+            failure = ParseError()
+        raise failure  # not in a handler: its exception may hold the whole text
 
     # --- Out -----------------------------------------------------------------------------------------------------
 

@@ -111,8 +111,16 @@ class Sessions:
     def close_stream(self, name: str) -> None:
         """A GET request has ended: forget the session if nothing else names it, as another one might."""
         session = self._by_name.get(name)
-        if session is not None and not session.is_known and not _is_read(session):
-            del self._by_name[name]
+        if session is not None and not session.is_known:
+            self._forget_unread(name, session)
+
+    def _forget_unread(self, name: str, session: Session) -> None:
+        """Forget a session unless its stream is read."""
+        if session.stream is not None and session.stream.reader is not None:
+            return
+        self._by_name.pop(name, None)
+        if session.stream is not None:
+            session.stream.end()
 
     def called(self, message: Mapping[str, Any], name: str | None) -> None:
         """The client has sent a message for the session `name`."""
@@ -190,9 +198,4 @@ class Sessions:
             others[0].made_known = True
         elif call.made_known and session is not None:
             session.is_known = False
-            if not _is_read(session):
-                self._by_name.pop(call.session or "", None)
-
-
-def _is_read(session: Session) -> bool:
-    return session.stream is not None and session.stream.reader is not None
+            self._forget_unread(call.session or "", session)
