@@ -350,6 +350,7 @@ class Server:
         server = self.app._server
         left = len(server), set(server._readers), set(server._tasks)
         assert left == (0, set(), set())
+        assert not any(budget.held for budget in server._budgets)
 
     def transport(self, key: str) -> Any:
         """The transport of a connection, for what tests look up within it."""

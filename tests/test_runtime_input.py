@@ -184,7 +184,7 @@ def test_null_is_no_id_in_v2(packages: Packages) -> None:
 @EVERY_BASE
 @pytest.mark.parametrize(
     "number",
-    [0, -5, 2**63, 10**30, "", "a", "1", "é\ud800", "x" * 10_000],
+    [0, -5, 2**63, "", "a", "1", "é\0", "x" * 256],
     ids=lambda n: str(n)[:6].encode("ascii", "replace").decode(),
 )
 def test_ids_come_back_as_they_were(packages: Packages, sources: SchemaChoice, number: Any) -> None:

@@ -21,6 +21,7 @@ from .negotiation import check_factory
 from .options import ConnectionOptions
 from .stdio import AnyFactory
 from .streamable import SocketTransport
+from .transport import MessageTooLarge
 
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
 
@@ -107,10 +108,11 @@ class AsgiApp:
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (await receive())["type"] != "websocket.connect":
             return
-        transport = SocketTransport(self._server.options, self._server.limits.max_sessions, send)
+        server = self._server
         try:
             identity = await self._checks.check(scope, Headers(scope))
-            entry = self._server.reserve(transport, identity)
+            transport = SocketTransport(server.options, server.limits.max_sessions, server.budget(identity), send)
+            entry = server.reserve(transport, identity)
         except Refusal as refusal:
             await _refuse_socket(scope, send, refusal)
             return
@@ -118,10 +120,10 @@ class AsgiApp:
         headers = [(CONNECTION_HEADER.encode(), entry.key.encode())]
         try:
             await send({"type": "websocket.accept", "subprotocol": next(iter(offered), None), "headers": headers})
-            serving = self._server.serve(entry)
+            serving = server.serve(entry)
         finally:
             if entry.task is None:
-                self._server.discard(entry)
+                server.discard(entry)
         receiving = asyncio.create_task(_receive_frames(transport, receive))
         try:
             await asyncio.wait({serving, receiving}, return_when=asyncio.FIRST_COMPLETED)
@@ -159,6 +161,16 @@ async def _refuse_socket(scope: Scope, send: Send, refusal: Refusal) -> None:
 async def _receive_frames(transport: SocketTransport, receive: Receive) -> None:
     while (event := await receive())["type"] != "websocket.disconnect":
         text = event.get("text")
-        if text is not None:  # other frames are ignored
-            await transport.receive(text)
+        if text is None:
+            continue  # other frames are ignored
+        try:
+            refusal = transport.receive(text)
+        except MessageTooLarge as error:
+            logger.info("a WebSocket is closed: %s", error)
+            return
+        del event, text  # the agent may read, or the client, much later
+        if refusal is None:
+            await transport.inbox.room()
+        else:
+            await transport.write(refusal)
     transport.is_gone = True

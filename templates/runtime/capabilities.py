@@ -26,17 +26,20 @@ class CapabilityError(Exception):
 
 
 class Trial:
-    """The params of a request that advertise something, while its handler runs."""
+    """The gates that the params of a request open, while its handler runs."""
 
-    __slots__ = ("kind", "raw")
+    __slots__ = ("gates", "kind")
 
-    def __init__(self, kind: Any, raw: Any) -> None:
+    def __init__(self, kind: Any, gates: frozenset[Gate]) -> None:
         self.kind = kind
-        self.raw = raw
+        self.gates = gates
 
 
 class Capabilities:
-    """The capabilities that both peers have advertised: raw JSON of the messages, by type."""
+    """The capabilities that both peers have advertised.
+
+    Of each message that advertises some, only the gates are kept that it opens: a peer may write any amount.
+    """
 
     def __init__(self, handler: Handler, *, is_checked: bool) -> None:
         self._handler = handler
@@ -51,7 +54,7 @@ class Capabilities:
         }
         self._request_gates = _gates_of_peer(handler, "request")
         self._notification_gates = _gates_of_peer(handler, "notification")
-        self._messages: dict[Any, Any] = {}
+        self._open: dict[Any, frozenset[Gate]] = {}
         self._trials: list[Trial] = []
 
     # --- Gates ---------------------------------------------------------------------------------------------------
@@ -76,37 +79,42 @@ class Capabilities:
     def _allows(self, gate: Gate) -> bool:
         """True if the message that decides about `gate` has been exchanged and opens it."""
         kind = gate.advertised_in
-        raw = next((trial.raw for trial in reversed(self._trials) if trial.kind is kind), None)
-        return is_open(gate, self._messages.get(kind, raw))
+        tried = next((trial.gates for trial in reversed(self._trials) if trial.kind is kind), frozenset[Gate]())
+        return gate in self._open.get(kind, tried)
+
+    def _opened(self, kind: Any, raw: Any) -> frozenset[Gate]:
+        """The gates of the peer that the message `raw`, of the type `kind`, opens."""
+        gates = {*self._request_gates.values(), *self._notification_gates.values()}
+        return frozenset(gate for gate in gates if gate.advertised_in is kind and is_open(gate, raw))
 
     # --- Messages ------------------------------------------------------------------------------------------------
 
     def begin(self, method: str, params: Any) -> Trial | None:
-        """Keep the params of a request of the peer while its handler runs; None if they advertise nothing."""
+        """Keep what the params of a request of the peer open while its handler runs; None if they advertise nothing."""
         kind = self._advertising.get((method, "params"))
         if kind is None:
             return None
-        self._trials.append(Trial(kind, params))
+        self._trials.append(Trial(kind, self._opened(kind, params)))
         return self._trials[-1]
 
     def end(self, trial: Trial, *, keep: bool) -> None:
-        """Keep the params of a request that has succeeded, unless an earlier one has; forget those of others."""
+        """Keep what a request that has succeeded opens, unless an earlier one has; forget that of others."""
         if keep:
-            self._messages.setdefault(trial.kind, trial.raw)
+            self._open.setdefault(trial.kind, trial.gates)
         self._trials.remove(trial)
 
     def received_result(self, method: str, result: Any) -> None:
         """Keep what a result of the peer advertises."""
         kind = self._advertising.get((method, "result"))
         if kind is not None:
-            self._messages[kind] = result
+            self._open[kind] = self._opened(kind, result)
 
     def sent(self, method: str, part: Literal["params", "result"], raw: Any) -> None:
         """Keep what a message of this side advertises; log where that differs from what the handler overrides."""
         kind = self._advertising.get((method, part))
         if kind is None:
             return
-        self._messages[kind] = raw
+        self._open[kind] = self._opened(kind, raw)
         name = type(self._handler).__name__
         if missing := without_handler(self._handler, kind, raw):
             logger.warning("advertised, but not overridden in %s: %s", name, ", ".join(missing))

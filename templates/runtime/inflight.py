@@ -10,6 +10,7 @@ from typing import Any
 from ._decode import excerpt
 from .dispatch import UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
+from .limits import TASK_BYTES
 from .link import Link, call_hook
 from .log import PROGRAM_ENDS, log_handler_failure, logger
 from .negotiation import LocalSide
@@ -52,11 +53,14 @@ class InFlight:
         """Count a task until it ends."""
         self._weights[task] = weight
         self._total += weight
+        self._link.budget.held += weight + TASK_BYTES
         task.add_done_callback(self._remove)
         return task
 
     def _remove(self, task: asyncio.Task[None]) -> None:
-        self._total -= self._weights.pop(task)
+        weight = self._weights.pop(task)
+        self._total -= weight
+        self._link.budget.held -= weight + TASK_BYTES
         if self._link.read_ended.is_set() and not self._weights:
             self._link.write_ended.set()
 
@@ -70,6 +74,9 @@ class InFlight:
                 f"{weight} bytes of memory beside {self._total} of others; "
                 f"the limit is {options.max_in_flight_bytes} bytes (max_in_flight_bytes)"
             )
+        if self._link.budget.lacks(weight + TASK_BYTES):
+            limit = f"{self._link.budget.limit} bytes (max_bytes_per_identity)"
+            return f"too much for the connections of one client; the limit is {limit}"
         return ""
 
     def refusal(self, number: object, method: str, weight: int) -> RequestError | None:
@@ -169,7 +176,7 @@ class InFlight:
             return self._outgoing.error(number, method, error)
         except Exception:
             logger.exception("the error from the handler of %s cannot be sent", excerpt(method))
-            return self._link.encode_error(InternalError(), number)
+            return self._link.encode_failure(number)
 
     def _error_for(self, method: str, failure: BaseException) -> RequestError:
         """The error for a handler that has failed: what the hook `on_error` makes of it, or one without details."""

@@ -1,4 +1,4 @@
-"""The memory and the nesting of messages before they are parsed, and the id of a message that is too large for that."""
+"""Limits on messages: their memory and nesting before they are parsed, and the length of ids, which are kept."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import accumulate
+from math import inf
 from sys import getsizeof
 from typing import Any, Final, Literal, NamedTuple
 
 MAX_DEPTH: Final = 200
 """The deepest nesting of arrays and objects in a message. Python parses more, and then fails or takes seconds where a
 value is compared, printed or written: how much more depends on its version."""
+
+MAX_ID_BYTES: Final = 256
+"""The longest id of a request or a session that is kept, in UTF-8."""
+_INTEGERS: Final = range(-(2**63), 2**64)
+"""Those that JSON libraries agree about."""
+
+TASK_BYTES: Final = 2**13
+"""The memory of a request in flight beside its message."""
 
 _MOST: Final = 64
 """The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""
@@ -34,6 +43,33 @@ _STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
 """As signed bytes, 1 for an opening bracket and -1 for a closing one."""
 
 _CHUNK: Final = 2**16
+
+
+class Budget:
+    """The bytes that several connections hold for a peer, and the most that they should."""
+
+    def __init__(self, limit: float = inf) -> None:
+        self.limit = limit
+        self.held = 0
+
+    def lacks(self, size: int = 0) -> bool:
+        """True if so many more bytes would exceed the limit."""
+        return self.held + size > self.limit
+
+
+def is_id(value: Any) -> bool:
+    """True if `value` can be the id of a request whose response is awaited: such an id can always be sent back."""
+    return value in _INTEGERS if type(value) is int else type(value) is str and is_short(value)
+
+
+def is_short(text: str) -> bool:
+    """True if `text` is valid, and short enough for an id."""
+    if len(text) > MAX_ID_BYTES or text.isascii():
+        return len(text) <= MAX_ID_BYTES
+    try:
+        return len(text.encode()) <= MAX_ID_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def weigh(line: bytes) -> int:
@@ -133,6 +169,7 @@ def head(start: bytes) -> Head:
     if number is None or kind is None:
         return Head()
     try:
-        return Head("request" if kind[1] == b"method" else "response", json.loads(number[1]))
+        found = json.loads(number[1])
     except ValueError:
         return Head()
+    return Head("request" if kind[1] == b"method" else "response", found) if is_id(found) else Head()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeVar
 
 from .dispatch import ConnectionClosed
 from .errors import InternalError, ParseError, RequestError
-from .limits import MAX_DEPTH, is_light, is_too_deep, measure, weigh
+from .limits import MAX_DEPTH, Budget, is_light, is_too_deep, measure, weigh
 from .log import PROGRAM_ENDS, log_mistake, logger, one_line
 from .options import ConnectionOptions
 from .tasks import Tasks
@@ -32,6 +31,7 @@ class Link:
         self.options = options
         self.transport = transport
         self.flush: Callable[[], None] = getattr(transport, "flush", _nothing_to_flush)
+        self.budget: Budget = getattr(transport, "budget", None) or Budget()
         self.tasks = Tasks(options.cleanup_seconds)
         self.pending: dict[int, asyncio.Future[Any]] = {}
         self.reason: ConnectionClosed | None = None
@@ -70,9 +70,10 @@ class Link:
         except PROGRAM_ENDS:
             raise
         except ValueError as error:
-            raise ParseError(f"Parse error: {one_line(error)}") from None
+            failure = ParseError(f"Parse error: {one_line(error)}")
         except BaseException:  # `loads` may be from elsewhere
-            raise ParseError from None
+            failure = ParseError()
+        raise failure  # not in a handler: its exception may hold the whole text
 
     # --- Out -----------------------------------------------------------------------------------------------------
 
@@ -90,10 +91,12 @@ class Link:
         return line
 
     def encode_error(self, error: RequestError, number: object) -> bytes:
-        """The line for an error response; without the id if it cannot be written, or makes the line too large."""
-        with contextlib.suppress(Exception):
-            return self.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
-        return self.encode({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
+        """The line for an error response. Raises what `encode` raises."""
+        return self.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+
+    def encode_failure(self, number: object) -> bytes:
+        """The line for an internal error. It is short, so that no limit holds for it: each request gets a response."""
+        return self.options.dumps({"jsonrpc": "2.0", "id": number, "error": InternalError().to_json()})
 
     async def refuse(self, error: RequestError, number: object = None, *, start: bytes = b"") -> None:
         """Respond to a message that cannot be handled; `start` is the start of a line that was not parsed."""
@@ -111,7 +114,7 @@ class Link:
             logger.exception("the error for a message of the peer cannot be sent")
             if number is None:
                 return
-            line = self.encode_error(InternalError(), number)
+            line = self.encode_failure(number)
         await self.write(line)
 
     async def write(self, line: bytes) -> None:

@@ -1,0 +1,48 @@
+"""The memory of a server whose limits are used up together, by one client over many connections."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.network.hostile import MIB, attack
+from tests.network.processes import serving
+from tests.test_runtime_memory import peak
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, to learn how much memory a process had")
+
+SECONDS = 40.0
+"""How long attacks that the server lets wait go on."""
+
+
+async def attacked(kind: str, transport: str, folder: Path, *, connections: int, **settings: Any) -> int:
+    """The most memory that a server had while so many connections were used for an attack, in bytes."""
+    with serving(kind, folder, **settings) as server:
+        await server.state()
+        names = map(str, range(connections))
+        attacks = [asyncio.create_task(attack(transport, server.port, name, 4)) for name in names]
+        await asyncio.wait(attacks, timeout=SECONDS)
+        used = peak(Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii"))
+        for each in attacks:
+            each.cancel()
+        await asyncio.gather(*attacks, return_exceptions=True)
+        assert server.process.poll() is None
+        assert "Traceback" not in server.output, server.output
+        print(f"{kind}, {transport}: at most {used // 1024} MiB")
+        return used * 1024
+
+
+SETTINGS: dict[str, dict[str, Any]] = {"hypercorn": {}, "uvicorn": {"ws_max_queue": 1}}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("kind", "transport"), [("hypercorn", "http"), ("hypercorn", "websocket"), ("uvicorn", "websocket")]
+)
+def test_one_client_that_uses_up_all_limits(kind: str, transport: str, tmp_path: Path) -> None:
+    used = asyncio.run(attacked(kind, transport, tmp_path, connections=64, server=SETTINGS[kind]))
+    assert used < 1024 * MIB
