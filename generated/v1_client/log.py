@@ -74,7 +74,9 @@ _quotas: Final[dict[object, _Quota]] = {}
 
 
 def _admit(record: logging.LogRecord) -> bool:
-    """Decide whether a record is logged, and escape its traceback."""
+    """Decide whether a record is logged, and escape its traceback. Another package may have done so already."""
+    if record.__dict__.setdefault("acp_filter", _admit) is not _admit:
+        return True
     error = record.exc_info[1] if record.exc_info else None
     if record.levelno > logging.DEBUG and not _has_room(record, error):
         return False
