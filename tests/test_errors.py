@@ -89,7 +89,8 @@ def test_the_text_has_message_code_and_the_start_of_the_data(
     for package in (acp, bare):
         error = package.InternalError(data=data)
         assert str(error) == f"Internal error (-32603): {shown}"
-        assert (error.message, error.to_json()["message"], error.args) == ("Internal error",) * 2 + (("Internal error",),)
+        assert (error.message, error.to_json()["message"]) == ("Internal error", "Internal error")
+        assert error.args == ("Internal error",)
 
 
 def test_the_docstring_names_only_attributes_that_there_are(acp: ModuleType, auth: ModuleType) -> None:

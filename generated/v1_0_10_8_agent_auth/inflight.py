@@ -12,9 +12,11 @@ from typing import Any
 from ._decode import excerpt
 from .dispatch import UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
+from .limits import TASK_BYTES
 from .link import Link, call_hook
 from .log import PROGRAM_ENDS, log_handler_failure, logger
 from .negotiation import LocalSide
+from .outgoing import Outgoing
 from .tasks import is_running
 
 
@@ -26,9 +28,10 @@ class InFlight:
     run.
     """
 
-    def __init__(self, link: Link, side: LocalSide) -> None:
+    def __init__(self, link: Link, side: LocalSide, outgoing: Outgoing) -> None:
         self._link = link
         self._side = side
+        self._outgoing = outgoing
         self._weights: dict[asyncio.Task[None], int] = {}
         self._total = 0
         self._requests: dict[object, asyncio.Task[None]] = {}  # by id
@@ -52,11 +55,14 @@ class InFlight:
         """Count a task until it ends."""
         self._weights[task] = weight
         self._total += weight
+        self._link.budget.held += weight + TASK_BYTES
         task.add_done_callback(self._remove)
         return task
 
     def _remove(self, task: asyncio.Task[None]) -> None:
-        self._total -= self._weights.pop(task)
+        weight = self._weights.pop(task)
+        self._total -= weight
+        self._link.budget.held -= weight + TASK_BYTES
         if self._link.read_ended.is_set() and not self._weights:
             self._link.write_ended.set()
 
@@ -70,6 +76,9 @@ class InFlight:
                 f"{weight} bytes of memory beside {self._total} of others; "
                 f"the limit is {options.max_in_flight_bytes} bytes (max_in_flight_bytes)"
             )
+        if self._link.budget.lacks(weight + TASK_BYTES):
+            limit = f"{self._link.budget.limit} bytes (max_bytes_per_identity)"
+            return f"too much for the connections of one client; the limit is {limit}"
         return ""
 
     def refusal(self, number: object, method: str, weight: int) -> RequestError | None:
@@ -135,6 +144,7 @@ class InFlight:
         except RequestError as error:
             if isinstance(error, UnfitParams):
                 self.report_invalid(method, params, error)
+            self._side.log_refused(method)
             return self._error_line(number, method, error), False
         except asyncio.CancelledError:
             if self._link.write_ended.is_set():
@@ -146,7 +156,7 @@ class InFlight:
             if not is_running(task):
                 raise
             log_handler_failure(excerpt(method), error, is_closed=self._link.reason is not None)
-            return self._error_line(number, method, InternalError()), False
+            return self._error_line(number, method, self._error_for(method, error)), False
 
     async def _result(self, number: Any, method: str, params: Any) -> bytes:
         """The line with the result. Both sides are held to what it advertises only if it can be sent."""
@@ -155,7 +165,7 @@ class InFlight:
         try:
             result = await dispatch_request(side.handler, method, params, on_drop=self._link.options.on_drop)
             side.check_version(method, result)
-            line = self._result_line(number, method, result)
+            line = self._outgoing.result(number, method, result)
             capabilities.sent(method, "result", result)
             succeeded = True
         finally:
@@ -163,19 +173,20 @@ class InFlight:
                 capabilities.end(trial, keep=succeeded)
         return line
 
-    def _result_line(self, number: Any, method: str, result: Any) -> bytes:
-        try:
-            return self._link.encode({"jsonrpc": "2.0", "id": number, "result": result})
-        except Exception:
-            logger.exception("the response to %s cannot be sent", excerpt(method))
-            raise InternalError from None
-
     def _error_line(self, number: Any, method: str, error: RequestError) -> bytes:
         try:
-            return self._link.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+            return self._outgoing.error(number, method, error)
         except Exception:
             logger.exception("the error from the handler of %s cannot be sent", excerpt(method))
-            return self._link.encode_error(InternalError(), number)
+            return self._link.encode_failure(number)
+
+    def _error_for(self, method: str, failure: BaseException) -> RequestError:
+        """The error for a handler that has failed: what the hook `on_error` makes of it, or one without details."""
+        hook = self._link.options.on_error
+        found: object = None if hook is None else call_hook("on_error", hook, method, failure)
+        if found is not None and not isinstance(found, RequestError):
+            logger.error("on_error returned %s, which is no RequestError", excerpt(found))
+        return found if isinstance(found, RequestError) else InternalError()
 
     def report_invalid(self, method: str, params: Any, error: UnfitParams) -> None:
         """Call the hook `on_invalid`."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ._decode import DecodeError, at, excerpt, integer, json_object
 from .capabilities import Capabilities
 from .checks import misnamed_handlers
-from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, unsupported_error
+from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, overrides, unsupported_error
 from .errors import InvalidRequestError
 from .log import logger
 from .protocol import Negotiation, ProtocolInfo
@@ -35,6 +35,32 @@ def by_version(factory: Any) -> Mapping[int, Factory] | None:
     """The mapping of factories by version, if `factory` is one."""
     found: Any = factory
     return found if isinstance(factory, Mapping) else None
+
+
+def check_factory(factory: Any, role: str, other: Any) -> None:
+    """Raise `TypeError` if `factory` cannot make handlers; `other` is the argument after it."""
+    factories = by_version(factory)
+    for each in (factory,) if factories is None else factories.values():
+        if isinstance(each, Handler):
+            name = type(each).__name__
+            raise TypeError(f"found an instance of {name}: pass the class {name}, which is called with the stub")
+        if not callable(each):
+            hint = f": the first argument is {other.__name__}" if isinstance(other, type) else ""
+            raise TypeError(f"expected a subclass of {role}, or a function that makes one, found {excerpt(each)}{hint}")
+
+
+def make_handler(factory: Factory, stub: Any) -> Any:
+    """Call a factory, and return its `Handler`. Raises `TypeError` if it makes no handler that goes with `stub`."""
+    found: Any = factory(stub)
+    role = type(stub).__module__.rpartition(".")[2]  # the same for each version
+    generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
+    if any(module.rpartition(".")[2] == role for module in generated):
+        return found
+    from .mistakes import hint_for, shown
+
+    name = getattr(factory, "__qualname__", type(factory).__name__).rpartition("<locals>.")[2]
+    hint = hint_for(found) or f": it must extend the class that goes with {type(stub).__name__}"
+    raise TypeError(f"{name} made {shown(found)}{hint}")
 
 
 def check_factories(factories: Mapping[int, Factory], protocols: Mapping[int, ProtocolInfo]) -> None:
@@ -100,7 +126,7 @@ class Candidates:
     def handler_for(self, version: int) -> Handler:
         """The handler for a version. Raises what its factory raises, and `TypeError` if it is for another version."""
         if version not in self._by_version:
-            handler = self._factories[version](self._stub(version))
+            handler: Handler = make_handler(self._factories[version], self._stub(version))
             self.made.append(handler)
             check_version(handler, version)
             self._by_version[version] = handler
@@ -187,7 +213,19 @@ class LocalSide:
         if self.candidates is not None:
             return self.candidates.negotiation.method
         how = self.handler.PROTOCOL.negotiation
-        return how.method if how is not None and self._is_checked and how.method in self.handler.REQUESTS else None
+        return how.method if how is not None and self._is_checked and not self._lacks(how.method) else None
+
+    def _lacks(self, method: str) -> bool:
+        """True if the class of the handler leaves out the request `method`."""
+        route, kind = self.handler.REQUESTS.get(method), type(self.handler)
+        return route is None or not (overrides(kind, route.handler) or overrides(kind, "fallback_request"))
+
+    def log_refused(self, method: str) -> None:
+        """Log that this side has refused a request if that is the one which each peer sends first."""
+        how, name = self.handler.PROTOCOL.negotiation, type(self.handler).__name__
+        if how is not None and method == how.method and self._lacks(method):
+            text = "%s does not override %s, which every peer calls first, so that no peer can use it"
+            logger.error(text, name, self.handler.METHODS[method].handler)
 
     @property
     def handlers(self) -> list[Handler]:

@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from .dispatch import ConnectionClosed
 from .errors import InternalError, ParseError, RequestError
-from .limits import MAX_DEPTH, is_light, is_too_deep, measure, weigh
+from .limits import MAX_DEPTH, Budget, is_light, is_too_deep, measure, weigh
 from .log import PROGRAM_ENDS, log_mistake, logger, one_line
 from .options import ConnectionOptions
 from .tasks import Tasks
 from .transport import MAX_START, MessageTooLarge, Transport
+
+T = TypeVar("T")
 
 _MAX_UNADDRESSED: Final = 100
 """After so many errors in a row without an id, no more are sent: a flood of junk causes no flood of errors."""
@@ -32,6 +33,7 @@ class Link:
         self.options = options
         self.transport = transport
         self.flush: Callable[[], None] = getattr(transport, "flush", _nothing_to_flush)
+        self.budget: Budget = getattr(transport, "budget", None) or Budget()
         self.tasks = Tasks(options.cleanup_seconds)
         self.pending: dict[int, asyncio.Future[Any]] = {}
         self.reason: ConnectionClosed | None = None
@@ -70,9 +72,10 @@ class Link:
         except PROGRAM_ENDS:
             raise
         except ValueError as error:
-            raise ParseError(f"Parse error: {one_line(error)}") from None
+            failure = ParseError(f"Parse error: {one_line(error)}")
         except BaseException:  # `loads` may be from elsewhere
-            raise ParseError from None
+            failure = ParseError()
+        raise failure  # not in a handler: its exception may hold the whole text
 
     # --- Out -----------------------------------------------------------------------------------------------------
 
@@ -89,18 +92,13 @@ class Link:
             raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
         return line
 
-    def encode_call(self, method: str, params: Any, **number: int) -> bytes:
-        """The line for a request with this `id`, or for a notification."""
-        message: dict[str, Any] = {"jsonrpc": "2.0", **number, "method": method}
-        if params is not None:
-            message["params"] = params
-        return self.encode(message)
-
     def encode_error(self, error: RequestError, number: object) -> bytes:
-        """The line for an error response; without the id if it cannot be written, or makes the line too large."""
-        with contextlib.suppress(Exception):
-            return self.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
-        return self.encode({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
+        """The line for an error response. Raises what `encode` raises."""
+        return self.encode({"jsonrpc": "2.0", "id": number, "error": error.to_json()})
+
+    def encode_failure(self, number: object) -> bytes:
+        """The line for an internal error. It is short, so that no limit holds for it: each request gets a response."""
+        return self.options.dumps({"jsonrpc": "2.0", "id": number, "error": InternalError().to_json()})
 
     async def refuse(self, error: RequestError, number: object = None, *, start: bytes = b"") -> None:
         """Respond to a message that cannot be handled; `start` is the start of a line that was not parsed."""
@@ -118,7 +116,7 @@ class Link:
             logger.exception("the error for a message of the peer cannot be sent")
             if number is None:
                 return
-            line = self.encode_error(InternalError(), number)
+            line = self.encode_failure(number)
         await self.write(line)
 
     async def write(self, line: bytes) -> None:
@@ -150,11 +148,12 @@ def _nothing_to_flush() -> None:
     pass
 
 
-def call_hook(name: str, hook: Callable[..., object], *values: Any) -> None:
-    """Call a hook of the user's; what it raises is logged."""
+def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
+    """Call a hook of the user's, and return what it returns. What it raises is logged."""
     try:
-        hook(*values)
+        return hook(*values)
     except PROGRAM_ENDS:
         raise
     except BaseException:
         logger.exception("%s failed", name)
+        return None

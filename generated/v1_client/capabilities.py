@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Literal, TypeVar
 
+from ._base import Struct
 from ._decode import DecodeError
-from .dispatch import Codec, Handler
+from .dispatch import Codec, Handler, overrides
 from .log import logger
 from .protocol import Gate, Method
 
@@ -27,17 +28,20 @@ class CapabilityError(Exception):
 
 
 class Trial:
-    """The params of a request that advertise something, while its handler runs."""
+    """The gates that the params of a request open, while its handler runs."""
 
-    __slots__ = ("kind", "raw")
+    __slots__ = ("gates", "kind")
 
-    def __init__(self, kind: Any, raw: Any) -> None:
+    def __init__(self, kind: Any, gates: frozenset[Gate]) -> None:
         self.kind = kind
-        self.raw = raw
+        self.gates = gates
 
 
 class Capabilities:
-    """The capabilities that both peers have advertised: raw JSON of the messages, by type."""
+    """The capabilities that both peers have advertised.
+
+    Of each message that advertises some, only the gates are kept that it opens: a peer may write any amount.
+    """
 
     def __init__(self, handler: Handler, *, is_checked: bool) -> None:
         self._handler = handler
@@ -52,7 +56,7 @@ class Capabilities:
         }
         self._request_gates = _gates_of_peer(handler, "request")
         self._notification_gates = _gates_of_peer(handler, "notification")
-        self._messages: dict[Any, Any] = {}
+        self._open: dict[Any, frozenset[Gate]] = {}
         self._trials: list[Trial] = []
 
     # --- Gates ---------------------------------------------------------------------------------------------------
@@ -77,37 +81,42 @@ class Capabilities:
     def _allows(self, gate: Gate) -> bool:
         """True if the message that decides about `gate` has been exchanged and opens it."""
         kind = gate.advertised_in
-        raw = next((trial.raw for trial in reversed(self._trials) if trial.kind is kind), None)
-        return is_open(gate, self._messages.get(kind, raw))
+        tried = next((trial.gates for trial in reversed(self._trials) if trial.kind is kind), frozenset[Gate]())
+        return gate in self._open.get(kind, tried)
+
+    def _opened(self, kind: Any, raw: Any) -> frozenset[Gate]:
+        """The gates of the peer that the message `raw`, of the type `kind`, opens."""
+        gates = {*self._request_gates.values(), *self._notification_gates.values()}
+        return frozenset(gate for gate in gates if gate.advertised_in is kind and is_open(gate, raw))
 
     # --- Messages ------------------------------------------------------------------------------------------------
 
     def begin(self, method: str, params: Any) -> Trial | None:
-        """Keep the params of a request of the peer while its handler runs; None if they advertise nothing."""
+        """Keep what the params of a request of the peer open while its handler runs; None if they advertise nothing."""
         kind = self._advertising.get((method, "params"))
         if kind is None:
             return None
-        self._trials.append(Trial(kind, params))
+        self._trials.append(Trial(kind, self._opened(kind, params)))
         return self._trials[-1]
 
     def end(self, trial: Trial, *, keep: bool) -> None:
-        """Keep the params of a request that has succeeded, unless an earlier one has; forget those of others."""
+        """Keep what a request that has succeeded opens, unless an earlier one has; forget that of others."""
         if keep:
-            self._messages.setdefault(trial.kind, trial.raw)
+            self._open.setdefault(trial.kind, trial.gates)
         self._trials.remove(trial)
 
     def received_result(self, method: str, result: Any) -> None:
         """Keep what a result of the peer advertises."""
         kind = self._advertising.get((method, "result"))
         if kind is not None:
-            self._messages[kind] = result
+            self._open[kind] = self._opened(kind, result)
 
     def sent(self, method: str, part: Literal["params", "result"], raw: Any) -> None:
         """Keep what a message of this side advertises; log where that differs from what the handler overrides."""
         kind = self._advertising.get((method, part))
         if kind is None:
             return
-        self._messages[kind] = raw
+        self._open[kind] = self._opened(kind, raw)
         name = type(self._handler).__name__
         if missing := without_handler(self._handler, kind, raw):
             logger.warning("advertised, but not overridden in %s: %s", name, ", ".join(missing))
@@ -145,13 +154,6 @@ def _opens(value: Any) -> bool:
     return value is True or isinstance(value, dict) or (isinstance(value, list) and bool(found))
 
 
-def overrides(handler: Handler | type[Handler], name: str) -> bool:
-    """True if the class of `handler` overrides the generated method `name`."""
-    kind = handler if isinstance(handler, type) else type(handler)
-    owner = next((base for base in kind.__mro__ if name in vars(base)), None)
-    return owner is not None and "METHODS" not in vars(owner)
-
-
 def advertise(handler: Handler | type[Handler], message: T) -> T:
     """A copy of `message` that advertises the methods that the class of `handler` overrides.
 
@@ -159,7 +161,10 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
     forms, is a list or needs properties is left to you.
 
         return advertise(self, InitializeResponse(protocol_version=PROTOCOL_VERSION))
+
+    Raises `TypeError` for arguments of other types.
     """
+    _check_arguments(handler, message)
     codec = handler.CODEC
     raw: Any = codec.encode(message)
     for method in _gated(handler, type(message)):
@@ -172,6 +177,18 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
                 raw = opened
     found: T = codec.decode(type(message), raw)
     return found
+
+
+def _check_arguments(handler: Any, message: Any) -> None:
+    if hasattr(handler, "CODEC") and isinstance(message, Struct):
+        return
+    from .mistakes import hint_for, shown
+
+    if hasattr(message, "CODEC"):
+        name = getattr(message, "__name__", type(message).__name__)
+        raise TypeError(f"expected advertise({name}, message), found {shown(handler)} first")
+    name = getattr(handler, "__name__", type(handler).__name__)
+    raise TypeError(f"advertise({name}, ...) got {shown(message)}{hint_for(message)}")
 
 
 def _put(raw: Any, path: tuple[str, ...], value: Any) -> bool:
@@ -201,11 +218,18 @@ def _fits(codec: Codec, kind: Any, raw: Any) -> bool:
 
 
 def without_handler(handler: Handler, kind: Any, raw: Any) -> list[str]:
-    """The methods that the message `raw`, of the type `kind`, advertises, and that `handler` does not override."""
+    """The methods that the message `raw`, of the type `kind`, advertises, and that `handler` does not override.
+
+    A capability that also opens a method of the peer may be advertised for that alone.
+    """
+    of_peer = [method.capability for method in handler.PEER_METHODS.values()]
     return [
         method.name
         for method in _gated(handler, kind)
-        if method.capability is not None and is_open(method.capability, raw) and not overrides(handler, method.handler)
+        if method.capability is not None
+        and method.capability not in of_peer
+        and is_open(method.capability, raw)
+        and not overrides(handler, method.handler)
     ]
 
 

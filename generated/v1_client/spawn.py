@@ -14,7 +14,16 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from .connection import Connection
 from .dispatch import Handler, Peer, Remote
-from .negotiation import Proposal, VersionPeer, by_version, check_factories, check_version, version_of
+from .negotiation import (
+    Proposal,
+    VersionPeer,
+    by_version,
+    check_factories,
+    check_factory,
+    check_version,
+    make_handler,
+    version_of,
+)
 from .options import ConnectionOptions
 from .process import ProcessTransport, start_process
 from .transport import Transport
@@ -60,6 +69,7 @@ def connect(
     factory is called, and the block gets its stub, whose `negotiated` is the result. Entering raises the `RequestError`
     of the agent, and `ConnectionClosed` if it chooses another version.
     """
+    check_factory(factory, "Client", transport)
     return AgentConnection(factory, contextlib.nullcontext(transport), options or ConnectionOptions(), params)
 
 
@@ -118,6 +128,7 @@ def spawn_agent(
 
     Mappings for `factory` and `params` offer several versions of the protocol, as for `connect`.
     """
+    check_factory(factory, "Client", command)
     if isinstance(command, str):
         raise TypeError("command is a list: the program and its arguments")
     if extra_env is not None:
@@ -130,6 +141,7 @@ def spawn_agent(
 
 
 def _check(factory: Any, params: Mapping[int, Any] | None) -> None:
+    check_factory(factory, "Client", None)
     factories = by_version(factory)
     if factories is None:
         if params is not None:
@@ -175,7 +187,7 @@ class AgentConnection(Generic[C_co]):
             try:
                 if self._params is None:
                     agent = self._stub(version_of(self._factory, PROTOCOLS), connection)
-                    handler = self._handler = self._factory(agent)
+                    handler = self._handler = make_handler(self._factory, agent)
                     connection.start(handler)
                 else:
                     agent = await self._negotiate(connection, self._params)
@@ -192,7 +204,7 @@ class AgentConnection(Generic[C_co]):
         proposal = Proposal(PROTOCOLS, {version: stubs[version].CODEC.encode(params[version]) for version in params})
 
         def make(version: int) -> Handler:
-            made = self._handler = self._factory[version](stubs[version])
+            made = self._handler = make_handler(self._factory[version], stubs[version])
             handler: Handler = made
             check_version(handler, version)
             return handler

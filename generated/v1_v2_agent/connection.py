@@ -25,26 +25,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from itertools import islice
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ._decode import excerpt
-from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, dispatch_notification
+from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .inflight import InFlight
-from .limits import head
+from .limits import MAX_ID_BYTES, head, is_id
 from .link import Link
 from .log import PROGRAM_ENDS, log_handler_failure, log_mistake, logger
 from .negotiation import Answered, Candidates, LocalSide, Proposal
 from .options import ConnectionOptions
+from .outgoing import Outgoing
 from .tasks import is_running
 from .transport import MessageTooLarge, Transport
 
 _MAX_START: Final = 80
 """The bytes that are logged of a line that cannot be parsed."""
+
+_Refusing: TypeAlias = "Coroutine[Any, Any, None] | None"
+"""What refuses a message, if it has to be refused. It does not keep the message while the peer reads slowly."""
 
 
 class _Notification:
@@ -78,7 +82,8 @@ class Connection:
         self._must_yield = False  # other tasks have to run before the next message is dispatched
         self._closed: asyncio.Task[None] | None = None
         self._side = LocalSide(is_checked=self.options.check_capabilities)
-        self._in_flight = InFlight(self._link, self._side)
+        self._outgoing = Outgoing(self._link, self._side)
+        self._in_flight = InFlight(self._link, self._side, self._outgoing)
 
     # --- Start and end -------------------------------------------------------------------------------------------
 
@@ -149,7 +154,7 @@ class Connection:
             await asyncio.sleep(0)  # pending requests raise the reason before their tasks are cancelled
             await link.tasks.end()
             for handler in self._side.handlers:
-                await link.tasks.run_step("connection_closed", handler.connection_closed(reason))
+                await link.tasks.run_step("connection_closed", call_handler(handler, "connection_closed", reason))
         finally:
             await link.tasks.run_step("closing the transport", link.transport.close())
 
@@ -158,7 +163,8 @@ class Connection:
     async def request(self, method: str, params: Any) -> Any:
         """Send a request, and wait for its result. If the protocol allows it, cancelling the task cancels the request.
 
-        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`.
+        Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, and `TypeError`
+        for params that cannot be sent.
         """
         link, capabilities = self._link, self._side.capabilities
         capabilities.check_request(method)
@@ -171,7 +177,7 @@ class Connection:
         future = link.pending[number] = asyncio.get_running_loop().create_future()
         start = perf_counter()
         try:
-            await link.write(link.encode_call(method, params, id=number))
+            await link.write(self._outgoing.call(method, params, id=number))
             result = await future
         except asyncio.CancelledError:
             if link.reason is None and (future.cancelled() or not future.done()):
@@ -186,9 +192,9 @@ class Connection:
         return result
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification. Raises `CapabilityError` and `ConnectionClosed`."""
+        """Send a notification. Raises `CapabilityError`, `ConnectionClosed`, and `TypeError` as `request` does."""
         self._side.capabilities.check_notification(method)
-        await self._link.write(self._link.encode_call(method, params))
+        await self._link.write(self._outgoing.call(method, params))
 
     @property
     def version(self) -> int:
@@ -201,7 +207,7 @@ class Connection:
 
     async def _cancel_at_peer(self, number: int) -> None:
         if (how := self._side.cancellation) is not None:
-            await self._link.write(self._link.encode_call(how.method, {how.key: number}))
+            await self._link.write(self._outgoing.call(how.method, {how.key: number}))
 
     # --- The read loop -------------------------------------------------------------------------------------------
 
@@ -243,7 +249,7 @@ class Connection:
         try:
             return await link.transport.read()
         except MessageTooLarge as error:
-            return error
+            return error.with_traceback(None)
         except ConnectionClosed as reason:
             link.stop_reading(reason)
         except (asyncio.CancelledError, *PROGRAM_ENDS):
@@ -268,71 +274,76 @@ class Connection:
 
     async def _dispatch(self, received: bytes | MessageTooLarge | None) -> None:
         """Handle what was read. A failure affects this message only."""
-        link = self._link
         if received is None:
-            link.stop_reading(ConnectionClosed("the peer has closed the connection"))
+            self._link.stop_reading(ConnectionClosed("the peer has closed the connection"))
             return
-        if isinstance(received, MessageTooLarge):
-            await self._refuse_unread(received)
-            return
-        try:
-            message, weight = link.parse(received)
-        except MessageTooLarge as error:
-            await self._refuse_unread(error)
-            return
-        except RequestError as error:
-            await link.refuse(error, start=received[:_MAX_START])
-            return
+        handling = self._handling(received) if isinstance(received, bytes) else self._refuse_unread(received)
         del received  # the handler may take long, and the line as much memory as the message
+        refusing = None
         try:
-            await self._route(message, weight)
-        except ConnectionClosed:
-            pass  # raised by `refuse`
+            refusing = await handling
         except Exception:
             logger.exception("a message could not be handled")
+        if refusing is not None:
+            with contextlib.suppress(ConnectionClosed):
+                await refusing
 
-    async def _refuse_unread(self, error: MessageTooLarge) -> None:
+    def _handling(self, line: bytes) -> Coroutine[Any, Any, _Refusing]:
+        """Parse a line; returns what handles it, which does not keep the line."""
+        try:
+            return self._route(*self._link.parse(line))
+        except MessageTooLarge as error:
+            return self._refuse_unread(error.with_traceback(None))
+        except RequestError as error:
+            return self._refuse_unparsed(error.with_traceback(None), line[:_MAX_START])
+
+    async def _refuse_unparsed(self, error: RequestError, start: bytes) -> _Refusing:
+        return self._link.refuse(error, start=start)
+
+    async def _refuse_unread(self, error: MessageTooLarge) -> _Refusing:
         """Reject the pending request whose response was not parsed, or refuse a request that was not."""
         kind, number = head(error.start)
         future = self._link.pending.get(number) if kind == "response" and type(number) is int else None
         if future is None or future.done():
             refusal = InvalidRequestError(f"Invalid request: {error}")
-            await self._link.refuse(refusal, number if kind == "request" else None, start=error.start[:_MAX_START])
-            return
+            return self._link.refuse(refusal, number if kind == "request" else None, start=error.start[:_MAX_START])
         log_mistake("a response is too large: %s", error)
         _reject(future, InternalError(f"the response is too large: {error}"))
         self._yield_to_tasks()
+        return None
 
-    async def _route(self, raw: Any, weight: int) -> None:
+    async def _route(self, raw: Any, weight: int) -> _Refusing:
+        """Handle a message, or return what refuses it."""
+        refuse = self._link.refuse
         message: Any = raw  # type checkers would narrow `raw` to a dict of unknown types
         if not isinstance(raw, dict):
-            await self._link.refuse(InvalidRequestError("Invalid request: a message must be an object"))
-            return
+            return refuse(InvalidRequestError("Invalid request: a message must be an object"))
         number, method = message.get("id"), message.get("method")
         if "method" not in message and (
             "result" in message or "error" in message or (type(number) is int and number in self._link.pending)
         ):
             self._resolve(message)
             self._yield_to_tasks()
-        elif "id" in message and type(number) not in (int, str) and not (number is None and self._side.null_ids):
-            kinds = "a string, an integer or null" if self._side.null_ids else "a string or an integer"
-            await self._link.refuse(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
+        elif "id" in message and not (is_id(number) or (number is None and self._side.null_ids)):
+            kinds = f"a string of up to {MAX_ID_BYTES} bytes or an integer of up to 64 bits"
+            kinds += ", or null" if self._side.null_ids else ""
+            return refuse(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
         elif not isinstance(method, str) or message.get("jsonrpc") != "2.0":
             what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
             error = InvalidRequestError(f"Invalid request: {what}")
-            await self._link.refuse(error, number if "method" in message else None)
+            return refuse(error, number if "method" in message else None)
         elif "id" in message:
             self._link.unaddressed = 0
             params = message.get("params")
             if refusal := self._in_flight.refusal(number, method, weight):
                 is_taken = number in self._in_flight  # the peer would take the refusal for the other response
-                await self._link.refuse(refusal, None if is_taken else number)
-            else:
-                self._in_flight.start(number, method, params, weight)
-                self._yield_to_tasks()
+                return refuse(refusal, None if is_taken else number)
+            self._in_flight.start(number, method, params, weight)
+            self._yield_to_tasks()
         else:
             self._link.unaddressed = 0
             await self._handle_notification(method, message.get("params"), weight)
+        return None
 
     def _resolve(self, response: Any) -> None:
         """Resolve the pending request that `response` answers."""

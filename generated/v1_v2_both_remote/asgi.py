@@ -19,9 +19,11 @@ from .asgi_http import HttpRequests, Receive, Send, cancel
 from .envelope import CONNECTION_HEADER
 from .hosting import Authorize, Gone, Headers, Refusal, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .log import logger
+from .negotiation import check_factory
 from .options import ConnectionOptions
 from .stdio import AnyFactory
 from .streamable import SocketTransport
+from .transport import MessageTooLarge
 
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
 
@@ -58,6 +60,7 @@ def asgi_app(
     The first of `subprotocols` that a WebSocket client offers is accepted. `require_http2` refuses requests over
     HTTP/1.1 with status 505, but for WebSockets: the RFD requires HTTP/2, but many clients do not have it.
     """
+    check_factory(factory, "Agent", None)
     return AsgiApp(
         Server(factory, limits or RemoteLimits(), options or ConnectionOptions()),
         RequestCheck(path, hosts, origins, authorize, require_http2=require_http2),
@@ -107,10 +110,11 @@ class AsgiApp:
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (await receive())["type"] != "websocket.connect":
             return
-        transport = SocketTransport(self._server.options, self._server.limits.max_sessions, send)
+        server = self._server
         try:
             identity = await self._checks.check(scope, Headers(scope))
-            entry = self._server.reserve(transport, identity)
+            transport = SocketTransport(server.options, server.limits.max_sessions, server.budget(identity), send)
+            entry = server.reserve(transport, identity)
         except Refusal as refusal:
             await _refuse_socket(scope, send, refusal)
             return
@@ -118,10 +122,10 @@ class AsgiApp:
         headers = [(CONNECTION_HEADER.encode(), entry.key.encode())]
         try:
             await send({"type": "websocket.accept", "subprotocol": next(iter(offered), None), "headers": headers})
-            serving = self._server.serve(entry)
+            serving = server.serve(entry)
         finally:
             if entry.task is None:
-                self._server.discard(entry)
+                server.discard(entry)
         receiving = asyncio.create_task(_receive_frames(transport, receive))
         try:
             await asyncio.wait({serving, receiving}, return_when=asyncio.FIRST_COMPLETED)
@@ -159,6 +163,16 @@ async def _refuse_socket(scope: Scope, send: Send, refusal: Refusal) -> None:
 async def _receive_frames(transport: SocketTransport, receive: Receive) -> None:
     while (event := await receive())["type"] != "websocket.disconnect":
         text = event.get("text")
-        if text is not None:  # other frames are ignored
-            await transport.receive(text)
+        if text is None:
+            continue  # other frames are ignored
+        try:
+            refusal = transport.receive(text)
+        except MessageTooLarge as error:
+            logger.info("a WebSocket is closed: %s", error)
+            return
+        del event, text  # the agent may read, or the client, much later
+        if refusal is None:
+            await transport.inbox.room()
+        else:
+            await transport.write(refusal)
     transport.is_gone = True

@@ -10,8 +10,18 @@ from collections.abc import Awaitable, Callable, Hashable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, is_id, method_of, parse, session_in
+from .envelope import (
+    CONNECTION_HEADER,
+    SESSION_HEADER,
+    as_object,
+    fits_header,
+    method_of,
+    parse,
+    session_in,
+    session_name,
+)
 from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server, unknown_connection
+from .limits import is_id
 from .sessions import HANDSHAKE, SESSION_RULES
 from .streamable import HttpTransport
 from .streams import Stream
@@ -22,6 +32,7 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
+_FULL: Final = "Too many messages wait for the agent"
 _DRAINED: Final = 2**16
 """The most bytes of the body of a refused request that are still taken."""
 _DRAIN_SECONDS: Final = 1.0
@@ -46,17 +57,20 @@ class HttpRequests:
                     await self._get(request)
                 case _:
                     await self._delete(request)
+            return
         except Refusal as refusal:
-            await incoming.drain()
             text = b"" if scope["method"] == "HEAD" else refusal.text.encode()
-            kind = (b"content-type", b"text/plain; charset=utf-8")
-            await self._respond(send, refusal.status, text, kind, *refusal.headers)
+            response = refusal.status, text, (b"content-type", b"text/plain; charset=utf-8"), *refusal.headers
+        except Gone:
+            return
+        await incoming.drain()  # after the handler: the exception has the frames that know the message
+        await self._respond(send, *response)
 
     async def _post(self, request: _Request) -> None:
         headers = request.headers
         if headers.media_types("content-type") != [_JSON] or headers.get("content-encoding") is not None:
             raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-        key, session_header = headers.get(CONNECTION_HEADER), headers.get(SESSION_HEADER)
+        key, session_header = headers.get(CONNECTION_HEADER), _session_header(headers)
         if key is None:
             await self._initialize(request)
             return
@@ -65,21 +79,20 @@ class HttpRequests:
         try:
             await asyncio.wait_for(self._accept(request, transport, progress), self._server.limits.stall_seconds)
         except asyncio.TimeoutError:
-            raise progress.refusal from None
+            raise Refusal(progress.status, progress.text) from None
         await self._respond(request.send, HTTPStatus.ACCEPTED)
 
     async def _accept(self, request: _Request, transport: HttpTransport, progress: _Progress) -> None:
         """Receive a message once there is room for it. Raises `Refusal` and `Gone`."""
-        line = await self._body(request, transport)
-        progress.refusal = Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many messages wait for the agent")
+        line = await self._body(request, transport, _check_open)
+        progress.status, progress.text = HTTPStatus.TOO_MANY_REQUESTS, _FULL
         with contextlib.ExitStack() as counted:
             counted.callback(transport.inbox.count, -len(line))
-            message = self._parse(line)
-            name = _session_of(message, progress.session_header)
             async with transport.inbox.turn:
                 await transport.inbox.room()
-                if transport.inbox.is_ended:  # while the body arrived or waited
-                    raise unknown_connection()
+                _check_open(transport)  # it may have ended while this waited
+                message = self._parse(line)  # not earlier: what waits takes as many bytes as are counted
+                name = _session_of(message, progress.session_header)
                 session = transport.sessions.get(name)
                 if method_of(message) in SESSION_RULES.scoped and (session is None or not session.is_known):
                     raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
@@ -88,18 +101,11 @@ class HttpRequests:
                     raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many refusals wait for the client")
 
     async def _initialize(self, request: _Request) -> None:
-        transport = HttpTransport(self._server.options, self._server.limits.max_sessions)
+        server = self._server
+        transport = HttpTransport(server.options, server.limits.max_sessions, server.budget(request.identity))
         entry = self._server.reserve(transport, request.identity)
         try:
-            line = await self._first_body(request, transport)
-            transport.inbox.count(-len(line))
-            message = self._parse(line)
-            number = message.get("id")
-            if message.get("method") != HANDSHAKE or not (is_id(number) or ("id" in message and number is None)):
-                raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
-            if transport.inbox.is_ended:  # while the body arrived
-                raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "The server is closing")
-            response = transport.shake_hands(line, number)
+            response = self._receive_first(await self._first_body(request, transport), transport)
             task = self._server.serve(entry)
         finally:
             if entry.task is None:
@@ -111,6 +117,16 @@ class HttpRequests:
         except BaseException:  # nobody knows the id
             task.cancel()
             raise
+
+    def _receive_first(self, line: bytes, transport: HttpTransport) -> asyncio.Future[bytes]:
+        """Receive the first request; returns a future of the response. Raises `Refusal`."""
+        transport.inbox.count(-len(line))
+        message = self._parse(line)
+        number = message.get("id")
+        if message.get("method") != HANDSHAKE or not (is_id(number) or ("id" in message and number is None)):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
+        _check_not_closing(transport)
+        return transport.shake_hands(line, number)
 
     async def _first_response(
         self, response: asyncio.Future[bytes], task: asyncio.Task[None], receive: Receive
@@ -132,11 +148,13 @@ class HttpRequests:
 
     async def _first_body(self, request: _Request, transport: HttpTransport) -> bytes:
         try:
-            return await asyncio.wait_for(self._body(request, transport), self._server.limits.stall_seconds)
+            return await asyncio.wait_for(
+                self._body(request, transport, _check_not_closing), self._server.limits.stall_seconds
+            )
         except asyncio.TimeoutError:
             raise Refusal(HTTPStatus.REQUEST_TIMEOUT) from None
 
-    async def _body(self, request: _Request, transport: HttpTransport) -> bytes:
+    async def _body(self, request: _Request, transport: HttpTransport, check: Callable[[HttpTransport], None]) -> bytes:
         """The body of a request, which the inbox counts from now on. Raises `Refusal` and `Gone`."""
         size = (request.headers.get("content-length") or "").lstrip("0")
         if size.isdecimal() and (len(size) > 20 or int(size) > self._server.options.max_message_bytes):
@@ -153,8 +171,9 @@ class HttpRequests:
                 transport.last_used = asyncio.get_running_loop().time()
                 if len(body) > self._server.options.max_message_bytes:
                     raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-                if transport.inbox.is_too_large:
-                    raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many messages wait for the agent")
+                check(transport)  # nothing counts what ended connections receive
+                if transport.inbox.is_too_large or transport.inbox.exceeds_budget():
+                    raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _FULL)
                 if not event.get("more_body", False):
                     return bytes(body)
         except BaseException:
@@ -180,7 +199,7 @@ class HttpRequests:
         if _EVENTS not in headers.media_types("accept"):
             raise Refusal(HTTPStatus.NOT_ACCEPTABLE)
         transport = self._server.find(headers.get(CONNECTION_HEADER), request.identity).transport
-        name = headers.get(SESSION_HEADER)
+        name = _session_header(headers)
         stream = transport.open_stream(name)
         if stream is None:
             raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
@@ -216,11 +235,12 @@ class _Request(NamedTuple):
 
 
 class _Progress:
-    """A message that is being received: `refusal` is the response if that takes too long."""
+    """A message that is being received; `status` and `text` are the response if that takes too long."""
 
     def __init__(self, session_header: str | None) -> None:
         self.session_header = session_header
-        self.refusal = Refusal(HTTPStatus.REQUEST_TIMEOUT)
+        self.status = HTTPStatus.REQUEST_TIMEOUT
+        self.text = ""
 
 
 class _Incoming:
@@ -244,6 +264,21 @@ class _Incoming:
         left = _DRAINED
         while left > 0 and not self._is_over:
             left -= len((await self()).get("body", b""))
+
+
+def _session_header(headers: Headers) -> str | None:
+    name = headers.get(SESSION_HEADER)
+    return None if name is None else session_name(name)
+
+
+def _check_open(transport: HttpTransport) -> None:
+    if transport.inbox.is_ended:
+        raise unknown_connection()
+
+
+def _check_not_closing(transport: HttpTransport) -> None:
+    if transport.inbox.is_ended:
+        raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "The server is closing")
 
 
 def _session_of(message: dict[str, Any], header: str | None) -> str | None:

@@ -4,16 +4,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
+from ._base import UNSET
 from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 from .protocol import Method, Negotiation, ProtocolInfo, Unsupported
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 T = TypeVar("T")
+R = TypeVar("R")
 OnDrop = Callable[[Drop], object]
 OnInvalid = Callable[[str, Any, DecodeError], object]
 
@@ -152,6 +157,17 @@ class Handler:
     REQUESTS: ClassVar[Mapping[str, Route]] = {}
     NOTIFICATIONS: ClassVar[Mapping[str, Route]] = {}
 
+    def __new__(cls, *stub: Any, **named: Any) -> Self:
+        """Make an instance. Raises a `TypeError` that names the class for an instance in the place of a class."""
+        if not stub and not named and not overrides(cls, "__init__"):
+            raise TypeError(
+                f"{cls.__name__}() lacks the stub of its peer: pass the class {cls.__name__} without calling it"
+            )
+        return super().__new__(cls)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (None,)  # so that `copy` and `pickle` can make an instance
+
     async def ext_method(self, method: str, params: Any) -> Any:
         """Handle a request whose name starts with `_` and that has no handler of its own; with raw JSON."""
         raise MethodNotFoundError(f"Method not found: {method:.200}")
@@ -159,14 +175,29 @@ class Handler:
     async def ext_notification(self, method: str, params: Any) -> None:
         """Handle a notification whose name starts with `_` and that has no handler of its own; ignored by default."""
 
+    async def fallback_request(self, method: str, params: Any) -> Any:
+        """Handle a request that nothing else does, with raw JSON: its method is unknown, or not overridden."""
+        raise MethodNotFoundError(f"Method not found: {method:.200}")
+
+    async def fallback_notification(self, method: str, params: Any) -> None:
+        """Handle a notification that nothing else does, with raw JSON; ignored by default."""
+
     async def connection_closed(self, reason: ConnectionClosed) -> None:
         """Called once, after all handlers have finished. Stop background work here."""
+
+
+def overrides(handler: Handler | type[Handler], name: str) -> bool:
+    """True if the class of `handler` overrides the generated method `name`."""
+    kind = handler if isinstance(handler, type) else type(handler)
+    owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+    return owner is not None and "METHODS" not in vars(owner)
 
 
 class Remote:
     """A stub: its methods call those of the peer. `on_drop` is called for each value that decoding a result drops."""
 
     CODEC: ClassVar[Codec]
+    METHODS: ClassVar[Mapping[str, Method]] = {}
 
     def __init__(self, peer: Peer, *, on_drop: OnDrop | None = None) -> None:
         self._peer = peer
@@ -185,38 +216,109 @@ class Remote:
         supports: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
         return supports is None or supports(method)
 
-    async def _call(self, method: str, params: Any, decode: Callable[[Any], T], *, gives_object: bool = True) -> T:
-        result = await self._peer.request(method, params)
+    async def _call(
+        self,
+        method: str,
+        params: T,
+        encode: Callable[[T], Any],
+        decode: Callable[[Any], R],
+        *,
+        gives_object: bool = True,
+    ) -> R:
+        try:
+            raw = encode(params)
+        except (AttributeError, TypeError) as error:
+            raise self._wrong(method, params, error) from error
+        result = await self._peer.request(method, raw)
         try:
             return reporting_drops(decode, {} if result is None and gives_object else result, self._on_drop)
         except DecodeError as error:
             error.is_from_peer = True
             raise
 
+    def _notify(self, method: str, params: T, encode: Callable[[T], Any]) -> Awaitable[None]:
+        try:
+            raw = encode(params)
+        except (AttributeError, TypeError) as error:
+            raise self._wrong(method, params, error, is_notification=True) from error
+        return self._peer.notify(method, raw)
+
+    def _wrong(self, method: str, params: Any, error: Exception, *, is_notification: bool = False) -> Exception:
+        from .mistakes import in_call
+
+        return in_call(type(self), method, params, error, is_notification=is_notification)
+
 
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:
     """Call the handler of a request; `params` and the result are raw JSON, None stands for absent params.
 
-    Raises `RequestError`: that of the handler, "method not found", or "invalid params" with the path in `data`.
+    Raises `RequestError`: that of the handler, "method not found", or "invalid params" with the path in `data`. Raises
+    `TypeError` for a handler that is no coroutine of one argument, and for a result that is not of its type.
     """
     route = handler.REQUESTS.get(method)
-    if route is not None:
-        return route.encode(await getattr(handler, route.handler)(_params(route, params, on_drop)))
-    if method.startswith("_"):
-        return await handler.ext_method(method, params)
-    raise MethodNotFoundError(f"Method not found: {method:.200}")
+    if route is None or (
+        type(handler).fallback_request is not Handler.fallback_request and not overrides(handler, route.handler)
+    ):
+        name = "ext_method" if route is None and method.startswith("_") else "fallback_request"
+        return await call_handler(handler, name, method, params)
+    found: Any = UNSET
+    try:  # as `call_handler`, with a call less
+        found = getattr(handler, route.handler)(_params(route, params, on_drop))
+        result = await found
+    except (AttributeError, TypeError) as error:
+        _explain(handler, route.handler, found, error)
+        raise
+    try:
+        return route.encode(result)
+    except (AttributeError, TypeError) as error:
+        from .mistakes import in_result
+
+        raise in_result(handler, method, result, error) from error
 
 
 async def dispatch_notification(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> None:
-    """Call the handler of a notification; an unknown one is ignored.
+    """Call the handler of a notification; an unknown one is ignored, as is one that cancels a request.
 
-    Raises `UnfitParams` if the params do not fit: log it, as a notification has no response.
+    Raises `UnfitParams` if the params do not fit: log it, as a notification has no response. Raises `TypeError` for a
+    handler that is no coroutine of one argument.
     """
     route = handler.NOTIFICATIONS.get(method)
-    if route is not None:
-        await getattr(handler, route.handler)(_params(route, params, on_drop))
-    elif method.startswith("_"):
-        await handler.ext_notification(method, params)
+    if route is None or (
+        type(handler).fallback_notification is not Handler.fallback_notification
+        and not overrides(handler, route.handler)
+    ):
+        cancellation = handler.PROTOCOL.cancellation
+        if cancellation is None or method != cancellation.method:
+            name = "ext_notification" if route is None and method.startswith("_") else "fallback_notification"
+            await call_handler(handler, name, method, params)
+        return
+    found: Any = UNSET
+    try:  # as `call_handler`, with a call less
+        found = getattr(handler, route.handler)(_params(route, params, on_drop))
+        await found
+    except (AttributeError, TypeError) as error:
+        _explain(handler, route.handler, found, error)
+        raise
+
+
+async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
+    """Call the method `name` of a handler. Raises `TypeError` if it has another signature, or is not `async`."""
+    found: Any = UNSET
+    try:
+        found = getattr(handler, name)(*values)
+        return await found
+    except (AttributeError, TypeError) as error:
+        _explain(handler, name, found, error)
+        raise
+
+
+def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> None:
+    """Raise the explanation of `error` if there is one. `found` is what the method `name` has returned, if anything."""
+    from .mistakes import in_handler
+
+    mistake = in_handler(handler, name, found, error)
+    if mistake is not None:
+        raise mistake from error
 
 
 def _params(route: Route, params: Any, on_drop: OnDrop | None) -> Any:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, Final
 
-from .limits import MAX_DEPTH, is_light, is_too_deep, weigh
+from .limits import MAX_DEPTH, is_light, is_short, is_too_deep, weigh
 from .options import ConnectionOptions
 from .sessions import SESSION_RULES
 from .transport import MessageTooLarge
@@ -45,8 +46,8 @@ def keep_objects(options: ConnectionOptions, on_received: Callable[[Any], object
 
 
 def object_of(line: bytes) -> Mapping[str, Any]:
-    """The object that a message of this side was encoded from."""
-    return line.message if isinstance(line, Encoded) else {}
+    """The object that a message of this side was encoded from; the message does not keep it after that."""
+    return vars(line).pop("message", {}) if isinstance(line, Encoded) else {}
 
 
 def parse(line: bytes, options: ConnectionOptions) -> Any:
@@ -77,14 +78,14 @@ def method_of(message: Mapping[str, Any]) -> str | None:
 
 
 def session_in(value: Any) -> str | None:
-    """The session that params or a result name."""
+    """The session that params or a result name: see `session_name`."""
     found = (as_object(value) or {}).get(SESSION_RULES.key)
-    return found if isinstance(found, str) else None
+    return session_name(found) if isinstance(found, str) else None
 
 
-def is_id(value: Any) -> bool:
-    """True if `value` can be the id of a request whose response is awaited."""
-    return type(value) in (int, str)
+def session_name(text: str) -> str:
+    """The id of a session, as it is kept; instead of a long one, a digest that fits no header."""
+    return text if is_short(text) else f"\0{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def fits_header(name: str) -> bool:

@@ -23,9 +23,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from http import HTTPStatus
 from typing import Any, Final, Generic, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 from .dispatch import ConnectionClosed
 from .envelope import keep_objects
+from .limits import Budget
 from .log import logger
 from .options import ConnectionOptions
 from .stdio import AnyFactory, serve_agent
@@ -59,6 +61,10 @@ class RemoteLimits:
     """The most connections for one result of `authorize`; without `authorize`, of all clients."""
     max_sessions: int = 64
     """The most sessions of a connection; each has one stream at most."""
+    max_bytes_per_identity: int = 256 * 2**20
+    """The memory for the messages of the connections of one result of `authorize`: those that arrive or wait for their
+    agents, requests in flight, and what is not read yet. Above it, POST requests get 429, WebSockets are closed, and
+    other requests are answered with an error; small messages still reach their agents."""
     idle_seconds: float = 60.0
     """A connection over HTTP is closed after so many seconds without a stream and a request, a WebSocket after so many
     unless a request on it had a result."""
@@ -211,6 +217,7 @@ class Server:
         self.limits = limits
         self.options = keep_objects(options)
         self._entries: dict[str, Entry[Any]] = {}
+        self._budgets: WeakKeyDictionary[Budget, Hashable] = WeakKeyDictionary()
         self._readers: set[Stream] = set()
         self._watcher: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -235,6 +242,15 @@ class Server:
         if self._watcher is None:
             self._watcher = asyncio.create_task(self._watch())
         return entry
+
+    def budget(self, identity: Hashable) -> Budget:
+        """The budget that the connections of an identity share, as long as one of them, or a request, needs it."""
+        for budget, owner in list(self._budgets.items()):
+            if _is_same(owner, identity):
+                return budget
+        budget = Budget(self.limits.max_bytes_per_identity)
+        self._budgets[budget] = identity
+        return budget
 
     def find(self, key: str | None, identity: Hashable) -> Entry[HttpTransport]:
         """The connection over HTTP with this id. Raises `Refusal`."""
@@ -271,6 +287,7 @@ class Server:
     def discard(self, entry: Entry[Any]) -> None:
         """Forget a connection."""
         if self._entries.pop(entry.key, None) is not None:
+            entry.transport.inbox.clear()
             self._stop_watching()
 
     async def close(self) -> None:
@@ -304,7 +321,6 @@ class Server:
             yield
         finally:
             stream.leave()
-            stream.taken()  # or lost: what was being sent is not sent again
             self._readers.discard(stream)
             self._stop_watching()
 

@@ -14,8 +14,9 @@ import httpx2
 
 from ._decode import excerpt
 from .dispatch import ConnectionClosed
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, is_id, object_of, session_in
+from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, object_of, session_in
 from .errors import InternalError, InvalidParamsError, RequestError
+from .limits import Budget, is_id
 from .log import logger, one_line
 from .options import ConnectionOptions
 from .remote_failures import NO_PROXY_ACCESS, address, failure, refusal
@@ -76,7 +77,7 @@ class HttpClientTransport:
         self._url = httpx2.URL(url)  # is parsed once
         self._options = options
         self.silence_seconds = silence_seconds
-        self._arrived = Inbox(_MAX_ARRIVED, options.max_write_buffer_bytes)
+        self._arrived = Inbox(_MAX_ARRIVED, options.max_write_buffer_bytes, Budget())
         self._lock = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None  # holds the lock
         self._connection: str | None = None

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from .envelope import as_object, fits_header, is_id, method_of, session_in
+from .envelope import as_object, fits_header, method_of, session_in
 from .errors import InternalError, InvalidRequestError, RequestError
+from .limits import is_id
 from .sessions import SESSION_RULES
 from .streams import Stream
 from .versions import PROTOCOLS
@@ -86,7 +87,9 @@ class Sessions:
     def refusal(self, message: Mapping[str, Any], name: str | None) -> tuple[RequestError, object] | None:
         """The error for a request that must not reach the agent, and the id to respond with; None for all others."""
         number, method = message.get("id"), method_of(message)
-        if method is not None and is_id(number) and number in self._calls:
+        if method is None or not (number is None or is_id(number)):
+            return None  # a response, or what the connection refuses
+        if number in self._calls:
             # which of the two opens a session could not be known, nor what the peer would take the response for
             return InvalidRequestError("Invalid request: a request with this id is running"), None
         attaches = method in SESSION_RULES.attach and self.get(name) is None
@@ -110,8 +113,16 @@ class Sessions:
     def close_stream(self, name: str) -> None:
         """A GET request has ended: forget the session if nothing else names it, as another one might."""
         session = self._by_name.get(name)
-        if session is not None and not session.is_known and not _is_read(session):
-            del self._by_name[name]
+        if session is not None and not session.is_known:
+            self._forget_unread(name, session)
+
+    def _forget_unread(self, name: str, session: Session) -> None:
+        """Forget a session unless its stream is read."""
+        if session.stream is not None and session.stream.reader is not None:
+            return
+        self._by_name.pop(name, None)
+        if session.stream is not None:
+            session.stream.drop()
 
     def called(self, message: Mapping[str, Any], name: str | None) -> None:
         """The client has sent a message for the session `name`."""
@@ -191,9 +202,4 @@ class Sessions:
             others[0].made_known = True
         elif call.made_known and session is not None:
             session.is_known = False
-            if not _is_read(session):
-                self._by_name.pop(call.session or "", None)
-
-
-def _is_read(session: Session) -> bool:
-    return session.stream is not None and session.stream.reader is not None
+            self._forget_unread(call.session or "", session)

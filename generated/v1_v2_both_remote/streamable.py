@@ -11,22 +11,27 @@ from typing import Any, Final
 
 from .capabilities import is_open
 from .envelope import as_object, object_of, parse, session_in
+from .limits import Budget
 from .options import ConnectionOptions
 from .protocol import Gate
-from .routing import Sessions
+from .routing import Place, Sessions
 from .sessions import SESSION_RULES
 from .streams import MAX_BURST, Inbox, Stream
 from .transport import MAX_START, MessageTooLarge
 
 _FAILED: Final = 1011
+_TRY_AGAIN_LATER: Final = 1013
 
 
 class ServerTransport:
     """What both transports share: an inbox that requests or frames fill, and the sessions."""
 
-    def __init__(self, options: ConnectionOptions, max_sessions: int, make_stream: Callable[[], Stream | None]) -> None:
+    def __init__(
+        self, options: ConnectionOptions, max_sessions: int, budget: Budget, make_stream: Callable[[], Stream | None]
+    ) -> None:
         self._options = options
-        self.inbox = Inbox(options.max_requests, options.max_in_flight_bytes)
+        self.budget = budget
+        self.inbox = Inbox(options.max_requests, options.max_in_flight_bytes, budget)
         self.sessions = Sessions(max_sessions, make_stream)
         self.last_used = asyncio.get_running_loop().time()
 
@@ -53,14 +58,14 @@ class ServerTransport:
 class HttpTransport(ServerTransport):
     """The transport of a connection over Streamable HTTP."""
 
-    def __init__(self, options: ConnectionOptions, max_sessions: int) -> None:
-        super().__init__(options, max_sessions, self._new_stream)
+    def __init__(self, options: ConnectionOptions, max_sessions: int, budget: Budget) -> None:
+        super().__init__(options, max_sessions, budget, self._new_stream)
         self._stream = self._new_stream()
         self._takes_up_sessions = False
         self._handshake: tuple[object, asyncio.Future[bytes]] | None = None
 
     def _new_stream(self) -> Stream:
-        return Stream(self._options.max_write_buffer_bytes)
+        return Stream(self._options.max_write_buffer_bytes, self.budget)
 
     @property
     def streams(self) -> Iterator[Stream]:
@@ -106,20 +111,27 @@ class HttpTransport(ServerTransport):
 
     async def write(self, message: bytes) -> None:
         """Put a message on its stream; wait while the client is too slow. Raises `OSError`."""
-        found = object_of(message)
-        if self._answers_handshake(message, found):
+        place = self._place(message)
+        if place is None:
             return
-        if "method" in found:
-            session = self.sessions.session_of(found)
-        else:
-            session, after = self.sessions.answered(found)
-            if after is not None and after.stream is not None:
-                await after.stream.drained()  # what is replayed comes before the response
+        session, after = place
+        if after is not None and after.stream is not None:
+            await after.stream.drained()  # what is replayed comes before the response
         stream = self._stream if session is None or session.stream is None else session.stream
-        if session is not None and session.is_over and stream.reader is None and stream is not self._stream:
-            await stream.move_to(self._stream)  # nobody could read it any more
-            stream = self._stream
         await stream.put(message)
+        while stream.is_ended and stream.reader is None:  # nobody reads it any more
+            if stream is self._stream:
+                stream.drop()
+                return
+            await stream.move_to(self._stream)
+            stream = self._stream
+
+    def _place(self, line: bytes) -> Place | None:
+        """Where a message goes; None for the response to the first request, which goes to no stream."""
+        message = object_of(line)
+        if self._answers_handshake(line, message):
+            return None
+        return Place(self.sessions.session_of(message)) if "method" in message else self.sessions.answered(message)
 
     def _answers_handshake(self, line: bytes, message: Mapping[str, Any]) -> bool:
         if self._handshake is None or "method" in message:
@@ -140,7 +152,10 @@ class HttpTransport(ServerTransport):
         """End all streams, after the messages that they have."""
         self.end()
         for stream in list(self.streams):
-            stream.end()
+            if stream.reader is None:
+                stream.drop()
+            else:
+                stream.end()
 
 
 class SocketTransport(ServerTransport):
@@ -151,9 +166,13 @@ class SocketTransport(ServerTransport):
     """
 
     def __init__(
-        self, options: ConnectionOptions, max_sessions: int, send: Callable[[dict[str, Any]], Awaitable[None]]
+        self,
+        options: ConnectionOptions,
+        max_sessions: int,
+        budget: Budget,
+        send: Callable[[dict[str, Any]], Awaitable[None]],
     ) -> None:
-        super().__init__(options, max_sessions, lambda: None)
+        super().__init__(options, max_sessions, budget, lambda: None)
         self._send = send
         self._lock = asyncio.Lock()
         self._burst = 0
@@ -168,34 +187,32 @@ class SocketTransport(ServerTransport):
             self.close_code = 1000
         return await super().read()
 
-    async def receive(self, text: str) -> None:
-        """Receive a message; wait while the agent is too slow."""
+    def receive(self, text: str) -> bytes | None:
+        """Receive a message; returns the response if it must not reach the agent. Raises `MessageTooLarge`."""
         line = text.encode("utf-8", "surrogatepass")
+        if self.inbox.exceeds_budget(len(line)):
+            self.close_code = _TRY_AGAIN_LATER
+            raise MessageTooLarge("too much for the connections of one client (max_bytes_per_identity)")
         found = None
         with contextlib.suppress(Exception):  # the connection answers what cannot be parsed
             found = as_object(parse(line, self._options))
         if found is not None:
             name = session_in(found.get("params"))
             if (refusal := self.refusal(found, name)) is not None:
-                await self.write(refusal)
-                return
+                return refusal
             self.sessions.called(found, name)
         self.inbox.put(line)
-        await self.inbox.room()
+        return None
 
     async def write(self, message: bytes) -> None:
         """Send a message. Raises `OSError`."""
-        found = object_of(message)
-        if "method" not in found:
-            self.sessions.answered(found)
-            self.has_answered = self.has_answered or "result" in found
-        text = message.decode()
+        self._answered(object_of(message))
         async with self._lock:
             if self.is_gone:
                 raise ConnectionResetError("the client has gone")
             self.stuck_since = asyncio.get_running_loop().time()
             try:
-                await self._send({"type": "websocket.send", "text": text})
+                await self._send({"type": "websocket.send", "text": message.decode()})
             except Exception as error:  # each server has its own
                 self.is_gone = True
                 raise ConnectionResetError("the client has gone") from error
@@ -205,6 +222,11 @@ class SocketTransport(ServerTransport):
             if self._burst >= MAX_BURST:
                 self._burst = 0
                 await asyncio.sleep(0)
+
+    def _answered(self, message: Mapping[str, Any]) -> None:
+        if "method" not in message:
+            self.sessions.answered(message)
+            self.has_answered = self.has_answered or "result" in message
 
     async def close(self) -> None:
         """Close the socket."""

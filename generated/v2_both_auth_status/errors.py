@@ -9,7 +9,10 @@ from typing import Any, ClassVar, Final
 
 from . import codec, types
 from ._base import UNSET, UnsetType
-from ._decode import DecodeError
+from ._decode import DecodeError, excerpt
+
+_MAX_SHOWN: Final = 200
+"""The characters of a text in `data` that `str` shows."""
 
 
 class RequestError(Exception):
@@ -31,6 +34,9 @@ class RequestError(Exception):
         if code is not None:
             self.code = code
         self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code}){'' if self.data is UNSET else f': {_shown(self.data)}'}"
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.message!r}, code={self.code})"
@@ -119,6 +125,11 @@ class UnsupportedProtocolVersionError(RequestError):
 
     code = -32022
     title = "Unsupported protocol version"
+
+
+def _shown(data: Any) -> str:
+    """The start of `data`, on one line."""
+    return repr(data[:_MAX_SHOWN])[1:-1] if isinstance(data, str) else excerpt(data)
 
 
 ERROR_CLASSES: Final[Mapping[int, type[RequestError]]] = {

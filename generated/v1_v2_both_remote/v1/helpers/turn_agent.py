@@ -25,7 +25,7 @@ class TurnAgent(Agent):
 
     async def work(self, params: PromptRequest) -> StopReason | PromptResponse | None:
         """Work on a prompt; returns the stop reason (None for `end_turn`) or the response. May be cancelled."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not override `work`, which works on the prompts")
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Run `work` after the earlier prompts of the session."""
