@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
+from acpgen.config.keys import RoleChoice, is_open_by_default
 from acpgen.emit.signatures import Signature, Signatures
 from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol, load
@@ -543,6 +544,12 @@ def sources_of(build: list[str]) -> SchemaChoice:
     )
 
 
+def options_of(build: list[str]) -> Options:
+    """The options for types of a package in generated/."""
+    role = next((each for each in RoleChoice if each.value in build), RoleChoice.AGENT)
+    return Options.for_roles(role.roles, open=is_open_by_default(role.roles))
+
+
 def only_statement(signature: Signature) -> ast.stmt:
     (node,) = ast.parse(signature.code).body
     return node
@@ -550,8 +557,7 @@ def only_statement(signature: Signature) -> ast.stmt:
 
 @pytest.mark.parametrize("name", [name for name, options in builds().items() if options.count("--protocol") < 2])
 def test_every_signature_is_that_of_the_generated_package(name: str) -> None:
-    is_open = not {"client", "both"}.isdisjoint(builds()[name])
-    model, _ = model_of(sources_of(builds()[name]), Options(open=is_open))
+    model, _ = model_of(sources_of(builds()[name]), options_of(builds()[name]))
     signatures = Signatures(model)
     built = names_in(GENERATED / name / "types.py")
     for definition in model.definitions:

@@ -140,12 +140,13 @@ def _outcome(built: Built, output: Output, *, dry_run: bool) -> str:
     """The work of a build, and the next step of the user, in one line."""
     if not (changes := _changes(built)):
         return "up to date"
+    files = f"{len(changes)} file{'s' if len(changes) > 1 else ''}"
     if dry_run:
-        return f"{len(changes)} files would change"
+        return f"{files} would change"
     if built.old is not None:
-        return f"{len(changes)} files changed; next, run your tests, and commit the package"
+        return f"{files} changed; next, run your tests, and commit the package"
     classes = " and ".join(role.value.title() for role in output.options.roles)
-    return f"{len(changes)} files written; next, import {classes} from the package, and commit it"
+    return f"{files} written; next, import {classes} from the package, and commit it"
 
 
 def _print_timings(timings: Timings) -> None:

@@ -196,8 +196,8 @@ class HttpClientTransport:
 
     def _refused(self, refused: ConnectionClosed, name: str | None, number: object) -> None:
         """The server has refused a message: a request gets an error, anything else ends the connection."""
-        is_unknown = refused.status == _NOT_FOUND  # the session or, if the server knew it, the connection
-        if refused.status in _CONNECTION_LOST or (is_unknown and (name is None or self._is_open(name))):
+        is_unknown = refused.status == _NOT_FOUND  # the session or, without one, the connection
+        if refused.status in _CONNECTION_LOST or (is_unknown and name is None):
             raise refused
         if number is not None:
             self._reject(number, refused, name if is_unknown else None)

@@ -29,8 +29,11 @@ class Puppet:
         self._calls: dict[str, asyncio.Task[Any]] = {}
 
     def options(self, package: ModuleType) -> Any:
-        """The options for a connection: what the schema's leniency leaves out is noted, for nothing should be."""
-        return package.ConnectionOptions(on_drop=lambda drop: self._note({"dropped": str(drop)}))
+        """The options for a connection: what the schema's leniency leaves out is noted, for nothing should be.
+
+        What is sent may be invalid.
+        """
+        return package.ConnectionOptions(check_sent=False, on_drop=lambda drop: self._note({"dropped": str(drop)}))
 
     def factory(self, stub: Any) -> Any:
         """The handler for a connection, in the role of this puppet."""

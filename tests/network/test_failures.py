@@ -367,27 +367,3 @@ def test_an_unknown_session_is_an_error_in_the_params(transport: str) -> None:
             await prompt(agent, "/1", "count 1")
 
     run(main(), seconds=PATIENCE)
-
-
-def test_a_server_that_has_forgotten_the_connection_ends_it() -> None:
-    """Its 404 is not about the session, which it has opened itself on this connection."""
-
-    async def main() -> None:
-        async with served() as (app, port):
-            real = app.app
-
-            async def forget(scope: Any, receive: Any, send: Any) -> None:
-                if scope["method"] == "POST":
-                    scope = {**scope, "headers": [each for each in scope["headers"] if each[0] != KEY] + [(KEY, b"x")]}
-                await real(scope, receive, send)
-
-            async def work(agent: Any) -> None:
-                await initialize(agent)
-                await open_session(agent, "/1")
-                app.app = forget
-                await prompt(agent, "/1", "count 1")
-
-            error = await failure_of(connecting("http", port), work=work)
-        assert (error.status, error.is_permanent) == (404, False)
-
-    run(main(), seconds=PATIENCE)
