@@ -16,10 +16,10 @@ from acpgen.schema.walk import definition_at, definition_pointer
 MAX_MULTIPLIED = 200
 """The most types in addition to the first of each place in the schema, and to one for each definition.
 
-Unions that meet in one object multiply to them. Published schemas have about ten; formatting takes 10 ms for each.
+Unions that meet in one object multiply to them. Published schemas have about ten; a build takes about 10 ms for each.
 """
 MAX_UNIONS = 50
-"""The most unions in one object. Each is lowered inside the one before; published objects have two."""
+"""The most unions in one object. Each is lowered inside the one before; published objects have one."""
 MAX_SIZE = 100_000
 """The largest number of attributes and values in a model. Inherited attributes count in each class.
 
