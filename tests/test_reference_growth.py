@@ -5,9 +5,13 @@ from __future__ import annotations
 from cProfile import Profile
 from pstats import Stats
 
+import pytest
+from markupsafe import Markup
+
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options
 from acpgen.pipeline import compile_protocol, load
+from acpgen.reference import markup
 from acpgen.reference.page import render_page
 from acpgen.sources.inputs import find_inputs
 from tests.diff_schemas import TEXT, message, thing
@@ -31,3 +35,24 @@ def calls_for(count: int, packages: Packages) -> int:
 def test_methods_take_the_same_time_each(packages: Packages) -> None:
     one, two, three = (calls_for(count, packages) for count in (10, 40, 70))
     assert three - two < 1.1 * (two - one)
+
+
+def characters_for(items: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The characters of all pieces of markup that a description with so many list items takes."""
+    made = 0
+
+    class Counted(Markup):
+        def __new__(cls, base: object = "") -> Counted:
+            nonlocal made
+            made += len(str(base))
+            return super().__new__(cls, base)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(markup, "Markup", Counted)
+        markup.prose("- an item with `code`\n" * items, lambda _: None)
+    return made
+
+
+def test_list_items_take_the_same_time_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (characters_for(count, monkeypatch) for count in (100, 200))
+    assert one < two < 2.1 * one

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from typing import TypeVar
 
 from acpgen.diff.rules import Rule
@@ -16,7 +17,7 @@ _Kind = TypeVar("_Kind", bound="Verdict")
 class Verdict(Enum):
     """A verdict. The members of each kind are in the order of gravity, and the first is OK."""
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """0 for the best."""
         return tuple(type(self)).index(self)

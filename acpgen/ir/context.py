@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from acpgen.diagnostics import Report
@@ -12,8 +13,13 @@ from acpgen.ir.model import Definition, Enum, Options, Struct, TaggedUnion, Unta
 from acpgen.ir.objects import Definitions
 from acpgen.schema.walk import definition_at, definition_pointer
 
-MAX_SYNTHESISED = 5000
-"""The largest number of types in addition to the definitions; published schemas have a hundred."""
+MAX_MULTIPLIED = 200
+"""The most types in addition to the first of each place in the schema, and to one for each definition.
+
+Unions that meet in one object multiply to them. Published schemas have about ten; a build takes about 10 ms for each.
+"""
+MAX_UNIONS = 50
+"""The most unions in one object. Each is lowered inside the one before; published objects have one."""
 MAX_SIZE = 100_000
 """The largest number of attributes and values in a model. Inherited attributes count in each class.
 
@@ -37,19 +43,17 @@ class Context:
     lowered: dict[str, Definition] = field(default_factory=dict)
     raw_defaults: dict[tuple[str, str], Any] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
+    _places: set[str] = field(default_factory=set, init=False)
+    _multiplied: int = field(default=0, init=False)
     _size: int = field(default=0, init=False)
 
     def define(self, definition: Definition) -> None:
         """Register a lowered definition. A second, different one with the same name is an error with both places."""
         known = self.lowered.setdefault(definition.name, definition)
-        if len(self.lowered) > len(self.definitions.nodes) + MAX_SYNTHESISED:
-            self.report.error(
-                "too-many-types",
-                f"the unions of this schema multiply to more than {MAX_SYNTHESISED} types",
-                at=definition.pointer,
-                hint="put fewer unions into one object",
-            )
-            self.report.raise_errors()
+        self._multiplied += definition.pointer in self._places  # also with a known name: those of a clash multiply, too
+        self._places.add(definition.pointer)
+        if self._multiplied > MAX_MULTIPLIED + len(self.definitions.nodes):
+            self._refuse_unions(f"multiply to more than {MAX_MULTIPLIED} types", definition.pointer)
         self._weigh(definition)
         if known == definition:
             return
@@ -59,6 +63,22 @@ class Context:
             at=definition.pointer,
             hint="rename one of them, or give the union member another title or tag",
         )
+
+    def check_unions(self, sizes: Sequence[int], pointer: str) -> None:
+        """Refuse an object in unions of these sizes, before they are lowered, if there are too many combinations."""
+        if len(sizes) > MAX_UNIONS:
+            self._refuse_unions(f"meet in one object, more than {MAX_UNIONS} of them", pointer)
+        if prod(sizes) - sum(sizes) > MAX_MULTIPLIED:
+            self._refuse_unions(f"multiply to more than {MAX_MULTIPLIED} types", pointer)
+
+    def _refuse_unions(self, fact: str, pointer: str) -> None:
+        self.report.error(
+            "too-many-types",
+            f"the unions of this schema {fact}",
+            at=pointer,
+            hint="put fewer unions into one object",
+        )
+        self.report.raise_errors()
 
     def _weigh(self, definition: Definition) -> None:
         self._size += 1 + len(definition.doc) // _TEXT

@@ -51,6 +51,7 @@ def lower_values(context: Context, name: str, node: dict[str, Any], *, pointer: 
 
 def lower_objects(context: Context, name: str, shape: Shape, *, pointer: str, define: DefineObject) -> Definition:
     """The union `name` of the first branch of `shape`. Its members are lowered by `define`."""
+    context.check_unions([len(branch) for branch in shape.branches], pointer)
     branch, *rest = shape.branches
     around = replace(shape, branches=tuple(rest), docs=())
     union = _ObjectUnion(context=context, define=define, name=name, pointer=pointer, around=around)

@@ -135,6 +135,34 @@ def _paired_objects(depth: int) -> Node:
     return found
 
 
+def _combined(depth: int, titles: str) -> Node:
+    """Unions whose members combine a property of their own with the next union."""
+    chain: Node = {}
+    for n in range(depth):
+        names = [f"k{letters}{n}" for letters in _letter_names(2)]
+        members = [obj({name: STRING}, required=[name], allOf=[ref(n + 1)]) for name in names]
+        chain[f"D{n}"] = {"oneOf": [{**member, "title": t} for member, t in zip(members, titles, strict=True)]}
+    return {**chain, f"D{depth}": obj({"a": STRING})}
+
+
+def _product(depth: int, width: int) -> Node:
+    """An object in several unions at once."""
+    names = _letter_names(width)
+    unions = [{"oneOf": [obj({f"{k}{n}": STRING}, required=[f"{k}{n}"]) for k in names]} for n in range(depth)]
+    return {"Thing": {"type": "object", "allOf": unions}}
+
+
+def _crossed(depth: int) -> Node:
+    """Unions on two sides, each member of which combines both unions of the next level."""
+    found: Node = {f"D{side}{depth}": obj({f"z{side}": STRING}) for side in "AB"}
+    for n in range(depth):
+        for side in "AB":
+            names = [f"{side}{k}{n}" for k in "kl"]
+            both = [ref(f"A{n + 1}"), ref(f"B{n + 1}")]
+            found[f"D{side}{n}"] = {"oneOf": [obj({name: STRING}, required=[name], allOf=both) for name in names]}
+    return found
+
+
 def _nothing(depth: int) -> Node:
     """Unions that come to null on every way."""
     chain = {f"D{n}": {"anyOf": [ref(n + 1), {"type": "null"}]} for n in range(depth)}
@@ -227,7 +255,7 @@ CASES = {
     "an exponent out of range below": Case(lambda: _number("1e-999999999"), 2),
     "a duplicate among 500,000 names": Case(lambda: _twice(500_000), 2, "duplicate-name"),
     "a union of 5,000 members": Case(lambda: _wide(5_000), 2, "too-many-members"),
-    "a union as wide as may be": Case(lambda: _wide(400), 0),
+    "a union as wide as may be": Case(lambda: _wide(200), 0),
     "an enumeration of as many values as may be": Case(lambda: _enumeration(10_000), 0),
     "an enumeration of one value more": Case(lambda: _enumeration(10_001), 2, "too-many-values", seconds=5),
     "an enumeration of 100,000 values": Case(lambda: _enumeration(100_000), 2, "schema-too-large", seconds=5),
@@ -289,18 +317,19 @@ CASES = {
     "a chain of 10,000 references": Case(
         lambda: text_of(schema_of(**{f"D{n}": ref(n + 1) for n in range(10_000)}, D10000=STRING)), 2, "too-deep"
     ),
-    "unions that multiply": Case(
-        lambda: text_of(
-            schema_of(
-                Thing={
-                    "type": "object",
-                    "allOf": [
-                        {"oneOf": [obj({f"{x}{n}": STRING}, required=[f"{x}{n}"]) for x in "ab"]} for n in range(20)
-                    ],
-                }
-            )
-        ),
-        2,
+    "unions that multiply": Case(lambda: text_of(schema_of(**_product(20, 2))), 2, "too-many-types", seconds=5),
+    "unions of one member that meet": Case(
+        lambda: text_of(schema_of(**_product(300, 1))), 2, "too-many-types", seconds=5
+    ),
+    "unions that combine, 14 levels": Case(
+        lambda: text_of(schema_of(**_combined(14, "AB"))), 2, "too-many-types", seconds=5
+    ),
+    "unions that combine, as many levels as may be": Case(lambda: text_of(schema_of(**_combined(5, "AB"))), 0),
+    "unions that combine, with names that clash": Case(
+        lambda: text_of(schema_of(**_combined(14, "AA"))), 2, "too-many-types", seconds=5
+    ),
+    "unions that combine crosswise, 14 levels": Case(
+        lambda: text_of(schema_of(**_crossed(14))), 2, "too-many-types", seconds=5
     ),
     "500,000 marks on one letter": Case(lambda: _thing(**STRING, description="a" + "\u0301\u0323" * 250_000), 0),
     "a description of 1 MB of quotes": Case(lambda: _thing(**STRING, description='"""\\\\' * 200_000), 0),
@@ -371,7 +400,7 @@ DEEP_CASES = {
         seconds=40,
     ),
     "two wide unions in one": Case(
-        lambda: text_of(schema_of(DA={"anyOf": [ref("X"), ref("Y")]}, DX=_alternatives(400), DY=_alternatives(400))),
+        lambda: text_of(schema_of(DA={"anyOf": [ref("X"), ref("Y")]}, DX=_alternatives(200), DY=_alternatives(200))),
         0,
         "",
         seconds=40,
