@@ -92,6 +92,9 @@ def counting_agent(acp: ModuleType | Any, notes: Notes) -> type[Any]:
             await self.client.session_request_permission(request)
 
         async def ext_method(self, method: str, params: Any) -> Any:
+            """`_wait` waits, and keeps its params; any other method returns them."""
+            if method == "_wait":
+                await asyncio.Event().wait()
             return params
 
         async def connection_closed(self, reason: Any) -> None:

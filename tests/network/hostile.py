@@ -19,6 +19,8 @@ HEAVY = "[" + "{}," * 100_000 + "{}]"
 """300 KB as JSON, and 7 MiB in memory."""
 WIDE = json.dumps("\U0001f600" + "x" * 15 * MIB, ensure_ascii=False)
 """15 MiB, of which each character takes four bytes."""
+LARGE = json.dumps("\U0001f600" + "x" * 7 * MIB)
+"""The same for 7 MiB once it is parsed, and not before: four of them may be in flight on one connection."""
 PADDING = "x" * 250 * KIB
 
 
@@ -45,6 +47,9 @@ FIRST = request(0, "initialize", f'{{"protocolVersion":1,"_meta":{{"heavy":{HEAV
 
 def messages(name: str, sessions: int) -> Iterator[Attack]:
     """What one connection sends after the first request: each line uses up something else."""
+    if int(name) < 16:  # in flight: first, as the agent reads no more once its streams are full
+        for number in range(4):
+            yield request(f"large {number}", "_wait", LARGE)
     for number in range(3):
         yield request(f"{number}" + "é" * 300 * KIB, "_echo")  # a long id
     yield request("load", "session/load", f'{{"sessionId":"{"s" * MIB}","cwd":"/","mcpServers":[]}}')
@@ -120,7 +125,7 @@ async def attack(transport: str, port: int, name: str, sessions: int) -> None:
                 for message in messages(name, sessions):
                     task = asyncio.create_task(send(message))
                     waiting.add(task)
-                    await asyncio.wait({task}, timeout=0.2)
+                    await asyncio.wait({task}, timeout=0.1)
                 await asyncio.wait(waiting)
             finally:
                 for task in waiting:
