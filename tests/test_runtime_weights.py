@@ -9,6 +9,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -327,7 +328,17 @@ HOSTILE: dict[str, Callable[[], list[bytes]]] = {
     ],
     "waiting small messages": lambda: [request(n, items(b"{}", 900)) for n in range(1_100)],
     "answers to nothing": lambda: [b'{"id":99,"result":"' + TEXT_31 + EMOJI + b'"}'] * 4,
+    "all at once, with answers that are not read": lambda: [
+        *(request(n, b'"' + TEXT_31 + b'"') for n in range(4)),
+        *(request(f"{n}" + "i" * 300_000, b"0") for n in range(20)),
+        *(request(n, items(b"{}", 900)) for n in range(4, 5_000)),
+        request(5_000, items(b"{}", 31 * MIB)),
+        b'{"id":99,"result":"' + TEXT_31 + EMOJI + b'"}',
+    ],
 }
+
+UNREAD_SECONDS = 10.0
+"""The time in which the answers of the agent are not read, if they keep the peer from writing."""
 
 
 @pytest.mark.full
@@ -338,13 +349,21 @@ def test_a_hostile_peer_fills_no_memory(packages: Packages, tmp_path: Path, make
     plain = [part for part in command("waiter.py") if part not in ("-X", "dev")]  # which takes memory of its own
     with AgentProcess(plain, env, tmp_path / "stderr") as agent:
         assert agent.process.stdin is not None
-        for line in (*make(), request("last", b"0", "_quick")):
-            write_all(agent.process.stdin.fileno(), line + b"\n")
+        lines = [*make(), request("last", b"0", "_quick")]
+        # in a thread: where the answers fill the pipe, the agent reads no further
+        writing = Thread(target=write_lines, args=(agent.process.stdin.fileno(), lines), daemon=True)
+        writing.start()
+        writing.join(UNREAD_SECONDS)
         while agent.read().get("id") != "last":
             pass
         used = peak(Path(f"/proc/{agent.process.pid}/status").read_text(encoding="utf-8"))
         print(f"memory: at most {used // 1024} MiB")
         assert used * 1024 < 640 * MIB
+
+
+def write_lines(descriptor: int, lines: list[bytes]) -> None:
+    for line in lines:
+        write_all(descriptor, line + b"\n")
 
 
 def write_all(descriptor: int, line: bytes) -> None:
