@@ -144,7 +144,7 @@ def _outcome(built: Built, output: Output, *, dry_run: bool) -> str:
         return f"{len(changes)} files would change"
     if built.old is not None:
         return f"{len(changes)} files changed; next, run your tests, and commit the package"
-    classes = " and ".join(role.value.title() for role in output.options.roles)
+    classes = " and ".join(role.record.base for role in output.options.roles)
     return f"{len(changes)} files written; next, import {classes} from the package, and commit it"
 
 
