@@ -47,8 +47,9 @@ class RoleRecord:
     """What is known of a role. `name` is also that of its module, of its helpers and of its project.
 
     A role handles the methods of `sides`, and calls those of their peers. `spawns` says that it starts its peer, and
-    `is_open` is the default of the option `open`. `runtime` has the modules that only some roles need, each with its
-    public names, and `remote` those for HTTP and WebSocket: nothing imports these, and they have no names in `__init__`.
+    `is_open` is the default of the option `open`. `runtime` has the modules of the runtime that only some roles need,
+    each with its public names. `remote` has those for HTTP and WebSocket: nothing imports them, and they have no names
+    in `__init__`.
     """
 
     name: str

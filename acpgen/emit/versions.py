@@ -121,13 +121,12 @@ class RoleTypes:
 
     @property
     def factory(self) -> Code:
-        """The type of a factory, as a literal. It is generic if the role starts its peer; else the same for all versions."""
+        """The type of a factory, as a literal. It is generic if the role starts its peer."""
         if not self.spawns and not self._is_single:
             return self.any_factory
-        stubs = zip(*(_names(each, self._models) for each in self._stubs), strict=True)
-        return literal(
-            _union([f"Callable[[{', '.join(each)}], {'C' if self.spawns else self.base}]" for each in stubs])
-        )
+        made = "C" if self.spawns else self.base
+        by_version = zip(*(_names(each, self._models) for each in self._stubs), strict=True)
+        return literal(_union([f"Callable[[{', '.join(stubs)}], {made}]" for stubs in by_version]))
 
     @property
     def any_factory(self) -> Code:
