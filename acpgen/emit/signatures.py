@@ -99,13 +99,11 @@ class Signatures:
         bases, stubs = ({side: list[_Declared]() for side in Side} for _ in range(2))
         for role in (each.record for each in RoleChoice.BOTH.roles):
             source = template.render(role=RoleView(role, self._model))
-            classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
-            lines = source.splitlines()
-            for found, side, name in (
-                *((bases, side, role.base) for side in role.sides),
-                *((stubs, side, side.stub) for side in role.called),
-            ):
-                found[side].append(_declared(role.name, lines, classes[name]))
+            nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+            classes = {node.name: _declared(role.name, source.splitlines(), node) for node in nodes}
+            for side in role.sides:
+                bases[side].append(classes[role.base])
+                stubs[side.peer].append(classes[side.peer.stub])
         return {side: bases[side] + stubs[side] for side in Side}
 
 

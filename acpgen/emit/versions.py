@@ -57,7 +57,7 @@ class StubClass:
     """The stub class of a side, for all versions, as the module of `role` has it."""
 
     def __init__(self, side: Side, role: RoleRecord, models: Sequence[Model]) -> None:
-        self._name = identifier(side.stub)
+        self.name = identifier(side.stub)
         self._module = Code(f".{identifier(role.name)}")
         self._models = models
         self.function = identifier(f"remote_{side.value}")
@@ -66,15 +66,15 @@ class StubClass:
     @property
     def type(self) -> Code:
         """The types of the class."""
-        return Code(_union([f"type[{name}]" for name in _names(self._name, self._models)]))
+        return Code(_union([f"type[{name}]" for name in _names(self.name, self._models)]))
 
     @property
     def views(self) -> list[StubView]:
         """The class of each version."""
         if len(self._models) == 1:
-            return [StubView(literal(self._models[0].protocol), self._module, self._name, self._name)]
+            return [StubView(literal(self._models[0].protocol), self._module, self.name, self.name)]
         return [
-            StubView(literal(model.protocol), Code("."), folder(model), Code(f"{folder(model)}.{self._name}"))
+            StubView(literal(model.protocol), Code("."), folder(model), Code(f"{folder(model)}.{self.name}"))
             for model in self._models
         ]
 
@@ -95,7 +95,6 @@ class RoleTypes:
         self._role = role
         self._models = models
         self._is_single = len(models) == 1
-        self._stubs = [side.stub for side in role.called]
         self.spawns = role.spawns
         """True if the role starts its peer."""
         self.base = identifier(role.base)
@@ -112,7 +111,8 @@ class RoleTypes:
     @property
     def imports(self) -> Code:
         """The import of its classes, in a package of one version."""
-        return Code(f"from .{identifier(self._role.name)} import {', '.join(sorted([self.base, *self._stubs]))}")
+        names = sorted([self.base, *(each.name for each in self.stubs)])
+        return Code(f"from .{identifier(self._role.name)} import {', '.join(names)}")
 
     @property
     def bound(self) -> Code:
@@ -125,7 +125,7 @@ class RoleTypes:
         if not self.spawns and not self._is_single:
             return self.any_factory
         made = "C" if self.spawns else self.base
-        by_version = zip(*(_names(each, self._models) for each in self._stubs), strict=True)
+        by_version = zip(*(_names(each.name, self._models) for each in self.stubs), strict=True)
         return literal(_union([f"Callable[[{', '.join(stubs)}], {made}]" for stubs in by_version]))
 
     @property
