@@ -20,12 +20,13 @@ from acpgen.config import DEFAULT_PROTOCOL, BuildOptions, SchemaChoice
 from acpgen.config.keys import is_open_by_default
 from acpgen.config.package_name import name_flaw
 from acpgen.diagnostics import Diagnostic, input_error
-from acpgen.ir.options import Options, Role
+from acpgen.ir.options import Options
 from acpgen.output import Plan
 from acpgen.output.checks import check_folder
 from acpgen.output.paths import unreadable
 from acpgen.output.plan import compare
 from acpgen.pipeline import build
+from acpgen.roles import Role
 from acpgen.schema.bundled import is_path
 from acpgen.schema.data import data_folder
 

@@ -17,7 +17,8 @@ from acpgen.config import SchemaChoice
 from acpgen.diff.compare import compare
 from acpgen.diff.findings import Comparison, DiffFinding, Wire
 from acpgen.ir.methods import messages_of
-from acpgen.ir.model import Model, Ref, Role
+from acpgen.ir.model import Model, Ref
+from acpgen.roles import Side
 from acpgen.text import digest
 from tests.fidelity.schemas import same
 from tests.fidelity.subjects import Subject
@@ -106,7 +107,7 @@ def observed(pair: Pair, names: tuple[str, str], packages: Packages, *, count: i
 
 def verdicts(finding: DiffFinding) -> dict[str, tuple[str, str]]:
     """The wire verdicts by sender: old to new, and new to old."""
-    return {role.value: (each.old_to_new.value, each.new_to_old.value) for role, each in finding.wire.items()}
+    return {side.value: (each.old_to_new.value, each.new_to_old.value) for side, each in finding.wire.items()}
 
 
 def mirrored(findings: tuple[DiffFinding, ...], *, back: bool = False) -> Counter[Any]:
@@ -115,15 +116,15 @@ def mirrored(findings: tuple[DiffFinding, ...], *, back: bool = False) -> Counte
         (
             each.rule.reverse if back else each.rule.id,
             tuple(
-                (role, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
-                for role, one in each.wire.items()
+                (side, *((one.new_to_old, one.old_to_new) if back else (one.old_to_new, one.new_to_old)))
+                for side, one in each.wire.items()
             ),
         )
         for each in findings
     )
 
 
-def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Role], tuple[str, str]]]:
+def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Side], tuple[str, str]]]:
     """The messages that both releases know, by method and sender, with the names of their types."""
     old, new = pair.models
     known = {message: expression for method in new.methods for message, expression in messages_of(method)}
@@ -131,10 +132,10 @@ def shared_messages(pair: Pair) -> Iterator[tuple[tuple[str, Role], tuple[str, s
         for message, expression in messages_of(method):
             other = known.get(message)
             if isinstance(expression, Ref) and isinstance(other, Ref):
-                yield (message.method, message.role), (expression.name, other.name)
+                yield (message.method, message.side), (expression.name, other.name)
 
 
-def expected(findings: tuple[DiffFinding, ...], method: str, sender: Role, *, back: bool) -> Wire:
+def expected(findings: tuple[DiffFinding, ...], method: str, sender: Side, *, back: bool) -> Wire:
     """The worst verdict of the findings on messages of `method` from `sender`."""
     return Wire.worst(
         finding.wire[sender].new_to_old if back else finding.wire[sender].old_to_new

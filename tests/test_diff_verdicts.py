@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from acpgen.diff.findings import Comparison
-from acpgen.ir.model import Role
+from acpgen.roles import Side
 from tests.diff_schemas import SKIPPING, TEXT, WHOLE, Schema, asking, ref, thing, with_x
 from tests.diff_support import Written, pair_of, verdicts
 from tests.support import Packages
@@ -41,7 +41,7 @@ def listing(items: Schema, least: int = 0, **more: Any) -> Schema:
 def test_the_wire_verdict_on_lists(written: Written, old: Schema, new: Schema, wire: tuple[str, str]) -> None:
     found = compared(written, with_x(old, required=True), with_x(new, required=True)).findings
     (finding,) = [each for each in found if str(each.place) == "AskRequest.x"]
-    assert verdicts(finding)[Role.CLIENT.value] == wire
+    assert verdicts(finding)[Side.CLIENT.value] == wire
 
 
 def test_a_reader_does_not_skip_the_last_item_that_must_be_there(written: Written, packages: Packages) -> None:

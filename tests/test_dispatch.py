@@ -1,4 +1,4 @@
-"""Dispatch: messages reach their handlers, between both roles."""
+"""Dispatch: messages reach their handlers, between both sides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.ir.model import Method, MethodKind, Ref, Role
+from acpgen.ir.model import Method, MethodKind, Ref
+from acpgen.roles import Side
 from tests.published import published
 from tests.support import Packages, schema_of
 from tests.test_dataclasses import SOURCES, Samples, model_for
@@ -68,24 +69,24 @@ class Silence:
         raise AssertionError(method)
 
 
-def base_of(acp: ModuleType, role: Role) -> Any:
-    return {Role.AGENT: acp.Agent, Role.CLIENT: acp.Client}[role]
+def base_of(acp: ModuleType, side: Side) -> Any:
+    return {Side.AGENT: acp.Agent, Side.CLIENT: acp.Client}[side]
 
 
-def stub_for(acp: ModuleType, role: Role) -> Any:
-    """The stub with which to call `role`."""
-    return {Role.AGENT: acp.RemoteAgent, Role.CLIENT: acp.RemoteClient}[role]
+def stub_for(acp: ModuleType, side: Side) -> Any:
+    """The stub with which to call `side`."""
+    return {Side.AGENT: acp.RemoteAgent, Side.CLIENT: acp.RemoteClient}[side]
 
 
-def table_of(acp: ModuleType, role: Role) -> Any:
-    return {Role.AGENT: acp.AGENT_METHODS, Role.CLIENT: acp.CLIENT_METHODS}[role]
+def table_of(acp: ModuleType, side: Side) -> Any:
+    return {Side.AGENT: acp.AGENT_METHODS, Side.CLIENT: acp.CLIENT_METHODS}[side]
 
 
-def methods(version: str, role: Role) -> list[Method]:
-    return [method for method in model_for(sources_of(version)).methods if role in method.handlers]
+def methods(version: str, side: Side) -> list[Method]:
+    return [method for method in model_for(sources_of(version)).methods if side in method.handlers]
 
 
-def recording(acp: ModuleType, role: Role, *, results: dict[str, Any]) -> Any:
+def recording(acp: ModuleType, side: Side, *, results: dict[str, Any]) -> Any:
     """A handler with every method overridden: it keeps what it gets, and answers what `results` has for the handler."""
     seen: list[tuple[str, Any]] = []
 
@@ -96,9 +97,9 @@ def recording(acp: ModuleType, role: Role, *, results: dict[str, Any]) -> Any:
 
         return handle
 
-    base = base_of(acp, role)
+    base = base_of(acp, side)
     names = [route.handler for route in (*base.REQUESTS.values(), *base.NOTIFICATIONS.values())]
-    handler = type("Recording", (base,), {name: override(name) for name in names})(stub_for(acp, role.peer)(Silence()))
+    handler = type("Recording", (base,), {name: override(name) for name in names})(stub_for(acp, side.peer)(Silence()))
     handler.seen = seen
     return handler
 
@@ -106,22 +107,22 @@ def recording(acp: ModuleType, role: Role, *, results: dict[str, Any]) -> Any:
 # --- Every method ---------------------------------------------------------------------------------------------------
 
 EVERY = pytest.mark.parametrize("version", ["v1", "v2", "v1 unstable", "v2 unstable"])
-BOTH = pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
+BOTH = pytest.mark.parametrize("side", list(Side), ids=lambda side: side.value)
 FULL = pytest.mark.parametrize("full", [False, True], ids=["minimal", "full"])
 
 
 @EVERY
 @BOTH
 @FULL
-def test_every_request_reaches_its_handler(packages: Packages, version: str, role: Role, *, full: bool) -> None:
+def test_every_request_reaches_its_handler(packages: Packages, version: str, side: Side, *, full: bool) -> None:
     acp, samples = packages(sources_of(version)), Samples(model_for(sources_of(version)), full=full)
-    requests = [method for method in methods(version, role) if method.kind is MethodKind.REQUEST]
-    assert len(requests) > (1 if role is Role.CLIENT else 5)
+    requests = [method for method in methods(version, side) if method.kind is MethodKind.REQUEST]
+    assert len(requests) > (1 if side is Side.CLIENT else 5)
     for method in requests:
         assert method.result is not None
         params, result = samples.of(method.params), samples.of(method.result)
         decoded = decoded_as(acp, method.result, result)
-        handler = recording(acp, role, results={method.name: decoded})
+        handler = recording(acp, side, results={method.name: decoded})
         answer = run(acp.dispatch_request(handler, method.wire, params))
         assert contains(answer, result)
         assert handler.seen == [(method.name, decoded_as(acp, method.params, params))]
@@ -134,36 +135,36 @@ def decoded_as(acp: ModuleType, expression: Any, raw: Any) -> Any:
 @EVERY
 @BOTH
 @FULL
-def test_every_notification_reaches_its_handler(packages: Packages, version: str, role: Role, *, full: bool) -> None:
+def test_every_notification_reaches_its_handler(packages: Packages, version: str, side: Side, *, full: bool) -> None:
     acp, samples = packages(sources_of(version)), Samples(model_for(sources_of(version)), full=full)
-    notifications = [method for method in methods(version, role) if method.kind is MethodKind.NOTIFICATION]
+    notifications = [method for method in methods(version, side) if method.kind is MethodKind.NOTIFICATION]
     assert notifications
     for method in notifications:
         params = samples.of(method.params)
-        handler = recording(acp, role, results={})
+        handler = recording(acp, side, results={})
         assert run(acp.dispatch_notification(handler, method.wire, params)) is None
         assert handler.seen == [(method.name, decoded_as(acp, method.params, params))]
 
 
 @EVERY
 @BOTH
-def test_every_stub_calls_its_handler(packages: Packages, version: str, role: Role) -> None:
+def test_every_stub_calls_its_handler(packages: Packages, version: str, side: Side) -> None:
     acp, samples = packages(sources_of(version)), Samples(model_for(sources_of(version)))
-    for method in methods(version, role):
+    for method in methods(version, side):
         result = decoded_as(acp, method.result, samples.of(method.result)) if method.result else None
-        handler = recording(acp, role, results={method.name: result})
+        handler = recording(acp, side, results={method.name: result})
         peer = Loopback(acp, handler)
         params = decoded_as(acp, method.params, samples.of(method.params))
-        assert run(getattr(stub_for(acp, role)(peer), method.name)(params)) == result
+        assert run(getattr(stub_for(acp, side)(peer), method.name)(params)) == result
         assert handler.seen == [(method.name, params)]
         assert peer.log == [(method.wire, acp.encode(params))]
 
 
 @EVERY
 @BOTH
-def test_the_table_says_what_the_role_does(packages: Packages, version: str, role: Role) -> None:
+def test_the_table_says_what_the_side_does(packages: Packages, version: str, side: Side) -> None:
     acp = packages(sources_of(version))
-    table, base = table_of(acp, role), base_of(acp, role)
+    table, base = table_of(acp, side), base_of(acp, side)
     assert table.keys() == base.REQUESTS.keys() | base.NOTIFICATIONS.keys()
     for wire, method in table.items():
         assert method.name == wire
@@ -172,15 +173,15 @@ def test_the_table_says_what_the_role_does(packages: Packages, version: str, rol
             routes = base.REQUESTS if twin.kind == "request" else base.NOTIFICATIONS
             assert routes[wire].handler == twin.handler
             assert callable(getattr(base, twin.handler))
-            assert callable(getattr(stub_for(acp, role), twin.handler))
+            assert callable(getattr(stub_for(acp, side), twin.handler))
             assert (twin.result is None) is (twin.kind == "notification")
 
 
 @BOTH
-def test_a_handler_that_is_not_overridden(packages: Packages, role: Role) -> None:
+def test_a_handler_that_is_not_overridden(packages: Packages, side: Side) -> None:
     acp, samples = packages(SOURCES[1]), Samples(model_for(SOURCES[1]))
-    handler = base_of(acp, role)(None)
-    for method in methods("v1", role):
+    handler = base_of(acp, side)(None)
+    for method in methods("v1", side):
         params = samples.of(method.params)
         if method.kind is MethodKind.NOTIFICATION:
             assert run(acp.dispatch_notification(handler, method.wire, params)) is None
@@ -194,14 +195,14 @@ def test_the_same_method_as_request_and_as_notification(packages: Packages) -> N
     """`mcp/message` was both, on both sides; `$/cancel_request` is on both sides, too."""
     acp = packages(SchemaChoice(schema=published("v1/1.21.0/schema.unstable.json")))
     raw = {"connectionId": "c", "method": "m"}
-    for role in Role:
-        handler = recording(acp, role, results={"mcp_message": [1]})
+    for side in Side:
+        handler = recording(acp, side, results={"mcp_message": [1]})
         assert run(acp.dispatch_request(handler, "mcp/message", raw)) == [1]
         run(acp.dispatch_notification(handler, "mcp/message", raw))
         run(acp.dispatch_notification(handler, "$/cancel_request", {"requestId": 3}))
         assert [name for name, _ in handler.seen] == ["mcp_message", "mcp_message_notification", "cancel_request"]
-        assert table_of(acp, role)["mcp/message"].notification.handler == "mcp_message_notification"
-        assert table_of(acp, role)["mcp/message"].result is Any
+        assert table_of(acp, side)["mcp/message"].notification.handler == "mcp_message_notification"
+        assert table_of(acp, side)["mcp/message"].result is Any
 
 
 def test_a_method_that_is_a_request_to_one_side_and_a_notification_to_the_other(packages: Packages) -> None:
@@ -210,7 +211,7 @@ def test_a_method_that_is_a_request_to_one_side_and_a_notification_to_the_other(
     raw = {wire: "x" for name in ("Request", "Notification") for wire in Samples(model).named(f"MessageMcp{name}")}
     result = Samples(model).named("MessageMcpResponse")
     results = {"mcp_message": acp.decode(acp.MessageMcpResponse, result)}
-    client, agent = (recording(acp, role, results=results) for role in (Role.CLIENT, Role.AGENT))
+    client, agent = (recording(acp, side, results=results) for side in (Side.CLIENT, Side.AGENT))
     assert contains(run(acp.dispatch_request(client, "mcp/message", raw)), result)
     run(acp.dispatch_notification(agent, "mcp/message", raw))
     assert len(client.seen) == len(agent.seen) == 1
@@ -279,7 +280,7 @@ def test_a_method_of_the_other_side_is_unknown(packages: Packages) -> None:
 
 def test_a_request_is_no_notification(packages: Packages) -> None:
     acp = packages(SOURCES[1])
-    agent = recording(acp, Role.AGENT, results={})
+    agent = recording(acp, Side.AGENT, results={})
     run(acp.dispatch_notification(agent, "session/new", {"cwd": "/", "mcpServers": []}))
     with pytest.raises(acp.MethodNotFoundError):
         run(acp.dispatch_request(agent, "session/cancel", {"sessionId": "s"}))
@@ -291,7 +292,7 @@ def test_a_request_is_no_notification(packages: Packages) -> None:
 
 def test_absent_params_are_an_empty_object(packages: Packages) -> None:
     acp = packages(SOURCES[1])
-    agent = recording(acp, Role.AGENT, results={"logout": acp.LogoutResponse()})
+    agent = recording(acp, Side.AGENT, results={"logout": acp.LogoutResponse()})
     assert run(acp.dispatch_request(agent, "logout", None)) == {}
     assert agent.seen == [("logout", acp.LogoutRequest())]
     with pytest.raises(acp.InvalidParamsError):
@@ -311,7 +312,7 @@ def test_absent_params_are_an_empty_object(packages: Packages) -> None:
 )
 def test_invalid_params(packages: Packages, method: str, params: Any, path: str) -> None:
     acp = packages(SOURCES[1])
-    agent = recording(acp, Role.AGENT, results={})
+    agent = recording(acp, Side.AGENT, results={})
     with pytest.raises(acp.InvalidParamsError) as caught:
         run(acp.dispatch_request(agent, method, params))
     assert caught.value.code == -32602
@@ -325,7 +326,7 @@ def test_invalid_params(packages: Packages, method: str, params: Any, path: str)
 
 def test_invalid_params_of_a_notification_are_for_the_log(packages: Packages) -> None:
     acp = packages(SOURCES[1])
-    agent = recording(acp, Role.AGENT, results={})
+    agent = recording(acp, Side.AGENT, results={})
     with pytest.raises(acp.InvalidParamsError) as caught:
         run(acp.dispatch_notification(agent, "session/cancel", {}))
     assert caught.value.data["path"] == "$.sessionId"
@@ -354,7 +355,7 @@ def test_what_a_handler_raises_passes_through(packages: Packages) -> None:
 def test_the_drop_hook_on_both_sides(packages: Packages) -> None:
     acp = packages(SOURCES[1])
     drops: list[Any] = []
-    agent = recording(acp, Role.AGENT, results={"initialize": acp.InitializeResponse(protocol_version=1)})
+    agent = recording(acp, Side.AGENT, results={"initialize": acp.InitializeResponse(protocol_version=1)})
     params = {"protocolVersion": 1, "clientCapabilities": {"terminal": "yes"}}
     run(acp.dispatch_request(agent, "initialize", params, on_drop=drops.append))
     assert [drop.path for drop in drops] == [("clientCapabilities", "terminal")]
@@ -447,11 +448,11 @@ def test_a_schema_without_notifications_or_requests_of_a_role(packages: Packages
     routed = {"type": "object", "properties": {}, "x-side": "agent", "x-method": "ping"}
     acp = packages.of(schema_of(PingRequest=routed, PingResponse=routed))
     assert (acp.Client.REQUESTS, acp.Client.NOTIFICATIONS, acp.Agent.NOTIFICATIONS) == ({}, {}, {})
-    agent = recording(acp, Role.AGENT, results={"ping": acp.PingResponse()})
+    agent = recording(acp, Side.AGENT, results={"ping": acp.PingResponse()})
     assert run(acp.RemoteAgent(Loopback(acp, agent)).ping(acp.PingRequest())) == acp.PingResponse()
 
 
-# --- Both roles -----------------------------------------------------------------------------------------------------
+# --- Both sides -----------------------------------------------------------------------------------------------------
 
 
 def test_a_prompt_turn(packages: Packages) -> None:

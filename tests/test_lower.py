@@ -32,7 +32,6 @@ from acpgen.ir.model import (
     OtherVariant,
     Primitive,
     Ref,
-    Role,
     Scalar,
     Struct,
     TaggedUnion,
@@ -40,6 +39,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Variant,
 )
+from acpgen.roles import Side
 from acpgen.schema.compose import compose
 from acpgen.schema.dialect import check_dialect
 from acpgen.schema.document import parse_document
@@ -911,20 +911,20 @@ def message(method: str, side: str, **more: Any) -> Node:
     return obj(**more, **{"x-method": method, "x-side": side})
 
 
-def methods(**definitions: Any) -> list[tuple[str, str, MethodKind, tuple[Role, ...]]]:
+def methods(**definitions: Any) -> list[tuple[str, str, MethodKind, tuple[Side, ...]]]:
     return [(each.wire, each.name, each.kind, each.handlers) for each in model(**definitions).methods]
 
 
 @pytest.mark.parametrize(
     ("side", "handlers"),
     [
-        ("agent", (Role.AGENT,)),
-        ("client", (Role.CLIENT,)),
-        ("both", (Role.AGENT, Role.CLIENT)),
-        ("protocol", (Role.AGENT, Role.CLIENT)),
+        ("agent", (Side.AGENT,)),
+        ("client", (Side.CLIENT,)),
+        ("both", (Side.AGENT, Side.CLIENT)),
+        ("protocol", (Side.AGENT, Side.CLIENT)),
     ],
 )
-def test_the_side_says_who_handles_a_method(side: str, handlers: tuple[Role, ...]) -> None:
+def test_the_side_says_who_handles_a_method(side: str, handlers: tuple[Side, ...]) -> None:
     found = methods(
         DoRequest=message("do/it", side), DoResponse=message("do/it", side), SeenNotification=message("$/seen", side)
     )
@@ -974,8 +974,8 @@ def test_request_and_notification_of_one_method_may_be_for_different_sides() -> 
         MRequest=message("m", "client"), MResponse=message("m", "client"), MNotification=message("m", "agent")
     )
     assert [(kind, handlers) for _, _, kind, handlers in found] == [
-        (MethodKind.REQUEST, (Role.CLIENT,)),
-        (MethodKind.NOTIFICATION, (Role.AGENT,)),
+        (MethodKind.REQUEST, (Side.CLIENT,)),
+        (MethodKind.NOTIFICATION, (Side.AGENT,)),
     ]
 
 

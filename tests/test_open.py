@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.ir.model import Options, Role
+from acpgen.ir.model import Options
+from acpgen.roles import Side
 from tests.support import Packages, model_of, schema_of
 from tests.test_lower import lowered
 
@@ -158,7 +159,7 @@ def test_a_definition_keeps_its_name(packages: Packages) -> None:
 # --- Direction -------------------------------------------------------------------------------------------------------
 
 
-def opened(*receivers: Role) -> set[str]:
+def opened(*receivers: Side) -> set[str]:
     """The enumerations and unions of the newest schema that are open, and are not where `open` is off."""
     options = Options(open=True, receivers=receivers)
     closed, found = (model_of(SchemaChoice(), each)[0] for each in (Options(), options))
@@ -167,7 +168,7 @@ def opened(*receivers: Role) -> set[str]:
 
 
 def test_what_a_role_only_sends_is_closed() -> None:
-    client, agent, both = opened(Role.CLIENT), opened(Role.AGENT), opened(*Role)
+    client, agent, both = opened(Side.CLIENT), opened(Side.AGENT), opened(*Side)
     assert {"StopReason", "ToolKind", "SessionUpdate", "PermissionOptionKind"} <= client - agent
     assert {"RequestPermissionOutcome", "McpServer"} <= agent - client
     assert "ContentBlock" in client & agent
@@ -175,5 +176,5 @@ def test_what_a_role_only_sends_is_closed() -> None:
 
 
 def test_what_no_message_carries_is_open(packages: Packages) -> None:
-    found = packages.of(schema_of(Color={"enum": ["red", "green"]}), Options(open=True, receivers=(Role.CLIENT,)))
+    found = packages.of(schema_of(Color={"enum": ["red", "green"]}), Options(open=True, receivers=(Side.CLIENT,)))
     assert found.decode(found.Color, "mauve") == "mauve"

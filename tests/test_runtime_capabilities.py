@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from acpgen.ir.model import Role
+from acpgen.roles import Side
 from tests.runtime_support import (
     EVERY_BASE,
     OLD,
@@ -31,7 +31,7 @@ from tests.test_dispatch import recording
 
 pytestmark = pytest.mark.every_python
 
-ROLES = pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
+SIDES = pytest.mark.parametrize("side", list(Side), ids=lambda side: side.value)
 LISTING = {"agentCapabilities": {"sessionCapabilities": {"list": {}}}}
 READING = {"clientCapabilities": {"fs": {"readTextFile": True}}}
 
@@ -304,13 +304,13 @@ def test_advertise_leaves_forms_and_lists_to_you(packages: Packages) -> None:
 
 
 @EVERY_BASE
-@ROLES
-def test_advertise_for_a_class_that_overrides_everything(packages: Packages, sources: SchemaChoice, role: Role) -> None:
+@SIDES
+def test_advertise_for_a_class_that_overrides_everything(packages: Packages, sources: SchemaChoice, side: Side) -> None:
     """What comes out can be sent, and opens every gate that methods tell of."""
     acp, samples = packages(sources), Samples(model_for(sources))
-    kind, name = (acp.Agent, "InitializeResponse") if role is Role.AGENT else (acp.Client, "InitializeRequest")
+    kind, name = (acp.Agent, "InitializeResponse") if side is Side.AGENT else (acp.Client, "InitializeRequest")
     message = acp.decode(getattr(acp, name), samples.named(name))
-    everything = recording(acp, role, results={})
+    everything = recording(acp, side, results={})
     told = acp.encode(acp.advertise(everything, message))
     assert acp.encode(acp.decode(getattr(acp, name), told)) == told
     for method in kind.METHODS.values():
@@ -368,9 +368,9 @@ def test_both_sides_know_after_initialize(packages: Packages, sources: SchemaCho
     acp, samples = packages(sources), Samples(model_for(sources))
     response = acp.decode(acp.InitializeResponse, samples.named("InitializeResponse"))
     request = acp.decode(acp.InitializeRequest, samples.named("InitializeRequest"))
-    results = {"initialize": acp.advertise(type(recording(acp, Role.AGENT, results={})), response)}
-    agent = type(recording(acp, Role.AGENT, results=results))
-    client = type(recording(acp, Role.CLIENT, results={}))
+    results = {"initialize": acp.advertise(type(recording(acp, Side.AGENT, results={})), response)}
+    agent = type(recording(acp, Side.AGENT, results=results))
+    client = type(recording(acp, Side.CLIENT, results={}))
     for kind in (agent, client):
         kind.seen = []
 

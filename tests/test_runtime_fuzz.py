@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from acpgen.ir.model import MethodKind, Role
+from acpgen.ir.model import MethodKind
+from acpgen.roles import Side
 from tests.runtime_support import run, started, unchecked
 from tests.support import DEEP, Packages
 from tests.test_dataclasses import SOURCES, Samples, model_for
@@ -34,8 +35,8 @@ Key = tuple[str, Any]
 # --- What is sent ---------------------------------------------------------------------------------------------------
 
 
-def good_messages(protocol: int, role: Role) -> list[Any]:
-    """A message for each method that `role` handles, with as little and with as much as there can be; and answers."""
+def good_messages(protocol: int, side: Side) -> list[Any]:
+    """A message for each method that `side` handles, with as little and with as much as there can be; and answers."""
     found: list[Any] = [
         {"result": {}},
         {"result": None},
@@ -46,7 +47,7 @@ def good_messages(protocol: int, role: Role) -> list[Any]:
     ]
     for full in (False, True):
         samples = Samples(model_for(SOURCES[protocol]), full=full)
-        for method in methods(f"v{protocol}", role):
+        for method in methods(f"v{protocol}", side):
             found.append({"method": method.wire, "params": samples.of(method.params)})
             found[-1]["_"] = method.kind  # taken out again by `good_line`
     return found
@@ -175,9 +176,9 @@ MUTATIONS: list[Callable[[Random, Line, Line], Line]] = [
 ]
 
 
-def mutated_lines(protocol: int, role: Role, count: int) -> Iterator[Line]:
+def mutated_lines(protocol: int, side: Side, count: int) -> Iterator[Line]:
     """Lines without an end; the same ones in each run."""
-    random, messages = Random(f"{SEED} {protocol} {role.value}"), good_messages(protocol, role)
+    random, messages = Random(f"{SEED} {protocol} {side.value}"), good_messages(protocol, side)
     for number in range(count):
         line, other = (good_line(random, messages, number) for _ in range(2))
         for _ in range(random.choice([1, 1, 1, 2, 3])):
@@ -247,9 +248,9 @@ def crashes() -> Iterator[Crashes]:
 # --- Both together --------------------------------------------------------------------------------------------------
 
 
-def answering(acp: ModuleType, protocol: int, role: Role) -> type[Any]:
+def answering(acp: ModuleType, protocol: int, side: Side) -> type[Any]:
     """A handler for every method, which answers at once what the schema wants."""
-    samples, base = Samples(model_for(SOURCES[protocol])), base_of(acp, role)
+    samples, base = Samples(model_for(SOURCES[protocol])), base_of(acp, side)
 
     def handler(result: Any) -> Any:
         async def handle(self: Any, params: Any) -> Any:
@@ -259,7 +260,7 @@ def answering(acp: ModuleType, protocol: int, role: Role) -> type[Any]:
 
     results = {
         method.name: decoded_as(acp, method.result, samples.of(method.result)) if method.result else None
-        for method in methods(f"v{protocol}", role)
+        for method in methods(f"v{protocol}", side)
     }
     overrides = {name: handler(result) for name, result in results.items()}
 
@@ -337,9 +338,9 @@ class Fuzz:
                 answers[key_of(message["id"])] += 1
 
 
-async def fuzz(acp: ModuleType, protocol: int, role: Role, count: int) -> Counter[str]:
-    lines = list(mutated_lines(protocol, role, count))
-    async with wire(acp, answering(acp, protocol, role)) as (far, connection):
+async def fuzz(acp: ModuleType, protocol: int, side: Side, count: int) -> Counter[str]:
+    lines = list(mutated_lines(protocol, side, count))
+    async with wire(acp, answering(acp, protocol, side)) as (far, connection):
         fuzz = Fuzz(far, connection)
         for start in range(0, len(lines), BATCH):
             await fuzz.batch(start, lines[start : start + BATCH])
@@ -353,19 +354,19 @@ async def fuzz(acp: ModuleType, protocol: int, role: Role, count: int) -> Counte
     return fuzz.counts
 
 
-def check(packages: Packages, protocol: int, role: Role, count: int) -> None:
+def check(packages: Packages, protocol: int, side: Side, count: int) -> None:
     acp = packages(SOURCES[protocol])
     start = perf_counter()
     with crashes() as found:
-        counts = run(fuzz(acp, protocol, role, count), seconds=900)
+        counts = run(fuzz(acp, protocol, side, count), seconds=900)
     assert found.found == []
     told = ", ".join(f"{name}: {number}" for name, number in sorted(counts.items()))
-    print(f"fuzz v{protocol} {role.value}: {told}, seconds: {perf_counter() - start:.1f}")
+    print(f"fuzz v{protocol} {side.value}: {told}, seconds: {perf_counter() - start:.1f}")
 
 
 @pytest.mark.every_python
 @pytest.mark.full
-@pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
+@pytest.mark.parametrize("side", list(Side), ids=lambda side: side.value)
 @pytest.mark.parametrize(("protocol", "count"), [(1, 20_000 if DEEP else 5_000), (2, 2_000)], ids=["v1", "v2"])
-def test_many_lines(packages: Packages, protocol: int, role: Role, count: int) -> None:
-    check(packages, protocol, role, count)
+def test_many_lines(packages: Packages, protocol: int, side: Side, count: int) -> None:
+    check(packages, protocol, side, count)

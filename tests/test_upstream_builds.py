@@ -124,12 +124,13 @@ def test_builds_and_imports_for_one_role(name: str, role: Role, tmp_path: Path) 
     """With the default options: a package for clients is open."""
     path = schema(name)
     names = {Role.AGENT: {"Agent", "RemoteClient"}, Role.CLIENT: {"Client", "RemoteAgent"}}
+    (side,) = role.record.sides
     files = package_files(sources(path), (role,), Options.for_roles((role,), open=is_open_by_default((role,))))
     with imported(files, tmp_path / f"{role.value}_{identifier(name)}") as package:
         assert names[role] <= set(package.__all__)
-        assert names[role.peer].isdisjoint(package.__all__)
-        handled = {method.wire for method in compiled(path)[0].methods if role in method.handlers}
-        base = getattr(package, role.value.capitalize())
+        assert names[Role(side.peer.value)].isdisjoint(package.__all__)
+        handled = {method.wire for method in compiled(path)[0].methods if side in method.handlers}
+        base = getattr(package, role.record.base)
         assert base.REQUESTS.keys() | base.NOTIFICATIONS.keys() == handled
 
 

@@ -11,8 +11,10 @@ import typer
 from acpgen.cli import parameters
 from acpgen.cli.console import print_diagnostics
 from acpgen.config.settings import sources_in_effect
-from acpgen.ir.options import Role
+from acpgen.roles import Role
 from acpgen.text import printable
+
+_ROLES = f"What you write: {' or '.join(role.record.noun for role in Role)}."
 
 
 def init_command(
@@ -23,7 +25,7 @@ def init_command(
             metavar="FOLDER",
         ),
     ],
-    role: Annotated[Role, typer.Option("--role", help="What you write: an agent or a client.")] = Role.AGENT,
+    role: Annotated[Role, typer.Option("--role", help=_ROLES)] = Role.AGENT,
     protocol: parameters.Protocol = None,
     release: parameters.Release = None,
     extension: parameters.Extension = None,

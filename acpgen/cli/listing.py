@@ -12,7 +12,7 @@ import typer
 from acpgen.cli import parameters
 from acpgen.cli.console import DataFormat, print_data, print_diagnostics, print_json, print_table
 from acpgen.config import SchemaChoice
-from acpgen.config.keys import RoleChoice
+from acpgen.roles import RoleChoice
 from acpgen.text import fit, printable
 
 if TYPE_CHECKING:
@@ -42,8 +42,9 @@ def methods_command(
     inputs, _ = find_all_inputs(given.sources())
     compiled = [compile_protocol(load(each), Options()) for each in inputs]
     print_diagnostics([found for each in compiled for found in each.diagnostics], notes=False)
+    sides = {side for each in role.roles for side in each.record.sides}
     listed = [(each.model, method) for each in compiled for method in each.model.methods]
-    shown = [(model, method) for model, method in listed if set(role.roles) & set(method.handlers)]
+    shown = [(model, method) for model, method in listed if sides & set(method.handlers)]
     if form is DataFormat.JSON:
         protocols = [{} if len(compiled) == 1 else {"protocol": model.protocol} for model, _ in shown]
         print_json([{**_method_as_json(each), **key} for (_, each), key in zip(shown, protocols, strict=True)])
@@ -56,7 +57,7 @@ def _group(origin: str, methods: Sequence[Method]) -> Iterator[str]:
     """The lines of the methods of a protocol, below the origin of its schema."""
     yield printable(origin)
     for method in methods:
-        handlers = " and ".join(f"the {role.value}" for role in method.handlers)
+        handlers = " and ".join(f"the {side.value}" for side in method.handlers)
         yield printable(f"  {method.wire}  ({method.kind.value} to {handlers})")
         result = f" → {_type_name(method.result)}" if method.result is not None else ""
         needs = [f"needs {method.gate}"] if method.gate is not None else []

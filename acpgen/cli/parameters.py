@@ -16,11 +16,12 @@ import typer
 from acpgen.cli import completion
 from acpgen.cli.console import DataFormat, DiagnosticFormat
 from acpgen.config import SchemaChoice
-from acpgen.config.keys import KEYS, Key, RoleChoice
+from acpgen.config.keys import KEYS, Key
 from acpgen.config.pyproject import NAME, ConfigFile, find_config, read_config
 from acpgen.config.settings import Output, outputs_to_build, sources_in_effect, types_in_effect
 from acpgen.diagnostics import InputError, input_error
 from acpgen.ir.options import Options
+from acpgen.roles import RoleChoice
 from acpgen.sources.inputs import user_files
 
 

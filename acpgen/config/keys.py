@@ -14,28 +14,16 @@ from keyword import iskeyword, kwlist
 from pathlib import Path
 from typing import Any
 
-from acpgen.ir.options import Options, Role
+from acpgen.ir.options import Options
+from acpgen.roles import Role, RoleChoice
 from acpgen.text import cut
 
 DEFAULT_PROTOCOL = 1
 
 
-class RoleChoice(str, Enum):
-    """The values of the option `role`."""
-
-    AGENT = "agent"
-    CLIENT = "client"
-    BOTH = "both"
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """The roles to generate."""
-        return tuple(Role) if self is RoleChoice.BOTH else (Role(self.value),)
-
-
 def is_open_by_default(roles: tuple[Role, ...]) -> bool:
-    """The default of `open`: clients of today talk to agents of tomorrow, so they accept unknown values."""
-    return Role.CLIENT in roles
+    """The default of `open` for a package with `roles`."""
+    return any(role.record.is_open for role in roles)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +131,7 @@ _KEYS = (
     Key(
         name="role",
         kind=ValueKind.CHOICE,
-        help="What you write: an agent, a client, or both (for tests and proxies).",
+        help=f"What you write: {', '.join(role.record.noun for role in Role)}, or both (for tests and proxies).",
         default=RoleChoice.AGENT.value,
         choices=tuple(choice.value for choice in RoleChoice),
     ),
@@ -179,7 +167,8 @@ _KEYS = (
     Key(
         name="open",
         kind=ValueKind.FLAG,
-        help="Accept unknown tags and enumeration values. The default is on if you write a client.",
+        help="Accept unknown tags and enumeration values. The default is on if you write "
+        f"{' or '.join(role.record.noun for role in Role if role.record.is_open)}.",
     ),
     Key(
         name="keep-unknown",

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, RoleChoice, SchemaChoice, ValueKind, is_open_by_default
+from acpgen.config.keys import KEYS, OUTPUTS, BuildOptions, Key, SchemaChoice, ValueKind, is_open_by_default
 from acpgen.config.package_name import check_package_name
 from acpgen.config.pyproject import ConfigFile, from_here
 from acpgen.diagnostics import InputError, input_error
-from acpgen.ir.options import Options, Role
+from acpgen.ir.options import Options
+from acpgen.roles import RoleChoice, Side
 from acpgen.schema.bundled import is_path
 from acpgen.text import did_you_mean
 
@@ -160,7 +161,7 @@ def types_in_effect(config: ConfigFile | None, given: Mapping[str, Any], name: s
     found = {output.types for output in outputs}
     if len(found) > 1:  # the default differs between roles, so it does not count; nor does what a role receives
         found = {
-            replace(each.types, open=each["open"] and not each.is_default("open"), receivers=tuple(Role))
+            replace(each.types, open=each["open"] and not each.is_default("open"), receivers=tuple(Side))
             for each in outputs
         }
     return _only(found, "choices of `open` or `keep-unknown`", config)

@@ -12,8 +12,9 @@ from acpgen.diff.findings import Comparison, DiffFinding, Effect, Place, Use, Wi
 from acpgen.diff.method_changes import compare_methods, compare_protocols, states_gates
 from acpgen.diff.rules import PROTOCOL_ADDED, PROTOCOL_REMOVED, SUBPACKAGE_ADDED, SUBPACKAGE_REMOVED
 from acpgen.ir.methods import MessageType
-from acpgen.ir.model import Model, Role
+from acpgen.ir.model import Model
 from acpgen.ir.usage import Misfit, TypeUsage
+from acpgen.roles import Side
 
 _Carriers = Mapping[MessageType, Misfit]
 
@@ -88,16 +89,16 @@ def _methods(carriers: _Carriers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(message.method for message in sorted(carriers)))
 
 
-def _wire(effect: Effect | None, before: _Carriers, after: _Carriers) -> Mapping[Role, Effect]:
+def _wire(effect: Effect | None, before: _Carriers, after: _Carriers) -> Mapping[Side, Effect]:
     """The verdicts by sender, over the messages that carry the type in both releases."""
     shared = before.keys() & after.keys() if effect is not None else set()
     return {
-        role: Effect(
-            Wire.worst(_softened(effect.old_to_new, after[each]) for each in shared if each.role is role),
-            Wire.worst(_softened(effect.new_to_old, before[each]) for each in shared if each.role is role),
+        side: Effect(
+            Wire.worst(_softened(effect.old_to_new, after[each]) for each in shared if each.side is side),
+            Wire.worst(_softened(effect.new_to_old, before[each]) for each in shared if each.side is side),
         )
-        for role in Role
-        if effect is not None and any(each.role is role for each in shared)
+        for side in Side
+        if effect is not None and any(each.side is side for each in shared)
     }
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from acpgen.diff.rules import Rule
-from acpgen.ir.model import Role
+from acpgen.roles import Side
 
 _Kind = TypeVar("_Kind", bound="Verdict")
 
@@ -144,7 +144,7 @@ class DiffFinding:
     message: str
     effect: Effect | None = None
     source: SourceEffect = SOURCE_OK
-    wire: Mapping[Role, Effect] = field(default_factory=dict)
+    wire: Mapping[Side, Effect] = field(default_factory=dict)
     carriers: tuple[str, ...] = ()
 
     @property
@@ -152,7 +152,7 @@ class DiffFinding:
         """The methods that are concerned."""
         return self.carriers if self.place.method is None else (self.place.method,)
 
-    def sent_by(self, senders: Iterable[Role]) -> DiffFinding:
+    def sent_by(self, senders: Iterable[Side]) -> DiffFinding:
         """The finding on messages of these senders, with the same verdicts for all."""
         return replace(self, wire=dict.fromkeys(senders, self.effect) if self.effect is not None else {})
 

@@ -21,7 +21,7 @@ from acpgen.diff.report import (
     summary,
     wire_words,
 )
-from acpgen.ir.model import Role
+from acpgen.roles import Side
 from acpgen.text import cut, printable
 
 
@@ -184,7 +184,7 @@ def _json(comparison: Comparison) -> Mapping[str, object]:
     }
 
 
-def _json_directions(wire: Mapping[Role, Effect]) -> list[Mapping[str, str]]:
+def _json_directions(wire: Mapping[Side, Effect]) -> list[Mapping[str, str]]:
     return [
         {
             "sender": sender.value,

@@ -9,7 +9,8 @@ from acpgen.diff import rules
 from acpgen.diff.bump import Bump
 from acpgen.diff.findings import FINE, SOURCE_OK, DiffFinding, Effect, Place, Use, Wire, breaks, risks
 from acpgen.diff.spelling import shown
-from acpgen.ir.model import Method, MethodKind, Model, Role
+from acpgen.ir.model import Method, MethodKind, Model
+from acpgen.roles import Side
 from acpgen.text import cut
 
 _GONE = breaks(Use.CALL, Use.HANDLE)
@@ -19,7 +20,7 @@ _REFUSED = Effect(Wire.BREAKS, Wire.BREAKS)
 def compare_protocols(old: Model, new: Model) -> Iterator[DiffFinding]:
     """The differences that concern no method and no type."""
     for finding in (*_protocol(old, new), *_errors(old, new)):
-        yield finding.sent_by(Role)
+        yield finding.sent_by(Side)
 
 
 def _protocol(old: Model, new: Model) -> Iterator[DiffFinding]:
@@ -87,7 +88,7 @@ def _compare(bump: Bump, old: Method, new: Method) -> Iterator[DiffFinding]:
         yield DiffFinding(rules.DOCUMENTATION, Place(method=new.wire), "other text about the method")
 
 
-def _callers(method: Method) -> tuple[Role, ...]:
+def _callers(method: Method) -> tuple[Side, ...]:
     return tuple(handler.peer for handler in method.handlers)
 
 
@@ -103,7 +104,7 @@ def _unhandled(method: Method) -> Wire:
 
 def _described(method: Method) -> str:
     """The kind, handlers and gate of the method."""
-    handlers = " and ".join(role.value for role in method.handlers)
+    handlers = " and ".join(side.value for side in method.handlers)
     gate = f", gated by {method.gate}" if method.gate is not None else ""
     return cut(f"{method.kind.value} to the {handlers}{gate}", 200)
 
@@ -118,12 +119,12 @@ def _handlers(old: Method, new: Method) -> Iterator[DiffFinding]:
         f"the side is {cut(new.side)} now; before: {cut(old.side)}",
         source=_GONE if set(before) - set(after) else SOURCE_OK,
         wire={
-            role: Effect(
-                Wire.OK if role in after or role not in before else _refused(old),
-                Wire.OK if role in before or role not in after else _refused(new),
+            side: Effect(
+                Wire.OK if side in after or side not in before else _refused(old),
+                Wire.OK if side in before or side not in after else _refused(new),
             )
-            for role in Role
-            if role in {*before, *after}
+            for side in Side
+            if side in {*before, *after}
         },
     )
 
@@ -145,7 +146,7 @@ def states_gates(model: Model) -> bool:
 
 
 def _gates(old: Method, new: Method) -> Iterator[DiffFinding]:
-    callers = [role for role in _callers(new) if role in _callers(old)]
+    callers = [side for side in _callers(new) if side in _callers(old)]
     place, refused = Place(method=new.wire), _refused(new)
     if old.gate is None:
         message, effect = f"needs a capability now: {new.gate}", Effect(refused, Wire.LOSES)

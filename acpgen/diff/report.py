@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from acpgen.diff.findings import Comparison, DiffFinding, Effect, SourceVerdict, Wire
 from acpgen.diff.rules import DOCUMENTATION, QUIET, TYPE_ADDED, Rule
 from acpgen.ir.methods import ERRORS
-from acpgen.ir.model import Role
+from acpgen.roles import Side
 from acpgen.text import cut
 
 NAME = 80
@@ -39,12 +39,12 @@ class DiffSummary:
         return Counter(each.source.verdict for each in self.findings)
 
     @property
-    def directions(self) -> Mapping[Role, Effect]:
+    def directions(self) -> Mapping[Side, Effect]:
         """The worst verdicts by sender."""
-        found = {role: [each.wire[role] for each in self.findings if role in each.wire] for role in Role}
+        found = {side: [each.wire[side] for each in self.findings if side in each.wire] for side in Side}
         return {
-            role: Effect(Wire.worst(each.old_to_new for each in all_), Wire.worst(each.new_to_old for each in all_))
-            for role, all_ in found.items()
+            side: Effect(Wire.worst(each.old_to_new for each in all_), Wire.worst(each.new_to_old for each in all_))
+            for side, all_ in found.items()
         }
 
     def verdicts(self) -> Iterator[tuple[str, str, str, list[str]]]:
@@ -137,7 +137,7 @@ def _by_gravity(finding: DiffFinding) -> tuple[bool, str, str, str]:
 
 def wire_words(finding: DiffFinding) -> str:
     """The wire verdicts in words: "ok" if all are; empty if no messages are concerned."""
-    found: dict[tuple[str, str, Wire], list[Role]] = {}
+    found: dict[tuple[str, str, Wire], list[Side]] = {}
     for sender, effect in finding.wire.items():
         for sending, reading, verdict in (("old", "new", effect.old_to_new), ("new", "old", effect.new_to_old)):
             if verdict is not Wire.OK:

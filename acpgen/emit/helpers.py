@@ -1,7 +1,7 @@
 """Copy helpers into a package: ordinary Python under `schema/helpers/` that uses the names of the protocol.
 
-acpgen knows nothing of their content. A folder `vN` has the helpers of one protocol, a folder `agent` or `client` those
-of one role. acpgen reads their imports, and copies a helper if the package has all the names.
+acpgen knows nothing of their content. A folder `vN` has the helpers of one protocol, a folder with the name of
+a role those of this role. acpgen reads their imports, and copies a helper if the package has all the names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from acpgen.emit.runtime import HEADER
 from acpgen.emit.source import LINE_LENGTH
-from acpgen.ir.options import Role
+from acpgen.roles import Role
 from acpgen.schema.data import data_folder
 
 FOLDER = "helpers"

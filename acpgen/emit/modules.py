@@ -11,12 +11,13 @@ from jinja2 import Environment
 
 from acpgen.emit.codec import codec_view
 from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.roles import RoleView
+from acpgen.emit.roles import RoleView, SideView
 from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
-from acpgen.ir.model import Enum, Model, Role
+from acpgen.ir.model import Enum, Model
 from acpgen.ir.opened import as_written
+from acpgen.roles import Role, Side
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
@@ -30,18 +31,18 @@ def version_modules(model: Model, roles: tuple[Role, ...], *, up: Literal[".", "
         "types.py": _types(environment, model),
         "codec.py": _codec(environment, model),
         "methods.py": _methods(environment, model),
-        **{f"{role.value}.py": _role(environment, RoleView(role, model)) for role in roles},
+        **{f"{role.value}.py": _role(environment, RoleView(role.record, model)) for role in roles},
         **({"known.py": _known(environment, model)} if known_exports(model) else {}),
     }
 
 
 def version_exports(model: Model, roles: tuple[Role, ...]) -> dict[str, list[str]]:
     """The public names of these modules, by module."""
-    views = {role: RoleView(role, model) for role in roles}
+    records = [role.record for role in roles]
     return {
-        **{f".{role.value}": [view.base, view.stub] for role, view in views.items()},
+        **{f".{role.name}": [role.base, *(side.stub for side in role.called)] for role in records},
         ".codec": ["decode", "encode"],
-        ".methods": ["AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"],
+        ".methods": [*(side.methods for side in Side), "PROTOCOL_VERSION"],
         ".types": [definition.name for definition in model.definitions],
     }
 
@@ -125,5 +126,5 @@ def _isort_key(name: str) -> tuple[int, str]:
 
 
 def _methods(environment: Environment, model: Model) -> str:
-    roles = [RoleView(role, model) for role in Role]
-    return environment.get_template("methods.py.jinja").render(protocol=ProtocolView(model), roles=roles)
+    sides = [SideView(side, model) for side in Side]
+    return environment.get_template("methods.py.jinja").render(protocol=ProtocolView(model), sides=sides)

@@ -21,7 +21,8 @@ from acpgen.emit.runtime import copied, copied_modules, make_environment, remote
 from acpgen.emit.session_rules import merged_sessions
 from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
-from acpgen.ir.model import Errors, Model, Role
+from acpgen.ir.model import Errors, Model
+from acpgen.roles import Role
 
 _MOST_NAMED = 5
 """The most missing names in the note about helpers that are left out."""
@@ -206,7 +207,7 @@ def _init(
     public: list[str],
     renames: Mapping[str, str],
 ) -> str:
-    who = " and ".join(f"write {'an agent' if role is Role.AGENT else 'a client'}" for role in roles)
+    who = " and ".join(f"write {role.record.noun}" for role in roles)
     versions = " and ".join(str(model.protocol) for model in each.models)
     protocol = f"The Agent Client Protocol, version{'s' if each.subpackages else ''} {versions}"
     origins = "\n\n".join(map(origin_text, each.models))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from acpgen.emit.fields import Reading, Writing, encoder
 from acpgen.emit.protocol import gate_record
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
@@ -13,7 +15,6 @@ from acpgen.ir.model import (
     Model,
     Primitive,
     Ref,
-    Role,
     Scalar,
     Struct,
     TaggedUnion,
@@ -21,6 +22,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
 )
 from acpgen.ir.order import members, references
+from acpgen.roles import RoleRecord, Side
 
 CODEC = "codec."
 """The prefix for names of `codec.py` in the role modules."""
@@ -161,62 +163,82 @@ class MethodView:
         return isinstance(found, MapOf) or isinstance(definition, (Struct, TaggedUnion))
 
 
-class RoleView:
-    """One role: the methods that it handles, and those that it calls."""
+class SideView:
+    """The methods of one side: their table, and the stub that calls them."""
 
-    def __init__(self, role: Role, model: Model) -> None:
-        self.role = role
-        self.handled = [MethodView(method, model) for method in model.methods if role in method.handlers]
-        """The methods that the role handles."""
-        self.called = [MethodView(method, model) for method in model.methods if role.peer in method.handlers]
-        """The methods that the role calls."""
-
-    @property
-    def base(self) -> Code:
-        """The class to extend."""
-        return identifier(self.role.value.capitalize())
-
-    @property
-    def stub(self) -> Code:
-        """The stub class of the peer."""
-        return identifier(f"Remote{self.role.peer.value.capitalize()}")
-
-    @property
-    def module_doc(self) -> Code:
-        """The docstring of the module."""
-        return docstring(f"Write {_article(self.role)}: extend `{self.base}`, and call the peer by `{self.stub}`.", 0)
-
-    @property
-    def base_doc(self) -> Code:
-        """The docstring of the class to extend."""
-        role, peer = self.role.value, self.role.peer.value
-        return docstring(
-            f"{_article(self.role).capitalize()}: override what it supports. `self.{peer}` calls the {peer}.\n\n"
-            'A request that is not overridden is answered with "method not found"; a notification is ignored.\n\n'
-            f"`dispatch_request` and `dispatch_notification` pass messages of any transport to the {role}."
-        )
+    def __init__(self, side: Side, model: Model) -> None:
+        self.methods = [MethodView(method, model) for method in model.methods if side in method.handlers]
+        """The methods that the side handles."""
+        self.name = identifier(side.value)
+        """The attribute for the stub."""
+        self.stub = identifier(side.stub)
+        """The stub class."""
+        self.table_name = identifier(side.methods)
+        """The name of the table."""
 
     @property
     def stub_doc(self) -> Code:
         """The docstring of the stub."""
-        peer = self.role.peer.value
-        return docstring(f"The {peer} at the other end: each method sends one message through its `Peer`.")
+        return docstring(f"The {self.name} at the other end: each method sends one message through its `Peer`.")
 
     @property
     def table_doc(self) -> Code:
-        """The docstring of the table of the methods that the role handles."""
-        return docstring(f"The methods that the {self.role.value} handles, by wire name.", 0)
+        """The docstring of the table."""
+        return docstring(f"The methods that the {self.name} handles, by wire name.", 0)
 
     @property
     def table(self) -> list[tuple[MethodView, MethodView | None]]:
-        """The handled methods. A request comes with the notification of the same wire name, if there is one."""
-        twins = {view.method.wire: view for view in self.handled if not view.is_request}
-        requests = {view.method.wire for view in self.handled if view.is_request}
+        """The methods. A request comes with the notification of the same wire name, if there is one."""
+        twins = {view.method.wire: view for view in self.methods if not view.is_request}
+        requests = {view.method.wire for view in self.methods if view.is_request}
         return [
             (view, twins.get(view.method.wire) if view.is_request else None)
-            for view in self.handled
+            for view in self.methods
             if view.is_request or view.method.wire not in requests
         ]
+
+    @property
+    def uses_any(self) -> bool:
+        """True if a signature contains `Any`."""
+        return any(view.uses_any for view in self.methods)
+
+
+class RoleView:
+    """One role: the methods that it handles, and the sides that it calls."""
+
+    def __init__(self, role: RoleRecord, model: Model) -> None:
+        self._role = role
+        self.base = identifier(role.base)
+        """The class to extend."""
+        self.handled = [MethodView(each, model) for each in model.methods if {*role.sides} & {*each.handlers}]
+        """The methods that the role handles."""
+        self.stubs = [SideView(side, model) for side in role.called]
+        """The sides that the role calls."""
+        self.tables = _merged(role.sides)
+        """The tables of the methods that the role handles, as one."""
+        self.peer_tables = _merged(role.called)
+        """The same of those that it calls."""
+
+    @property
+    def module_doc(self) -> Code:
+        """The docstring of the module."""
+        stubs = " and ".join(f"`{each.stub}`" for each in self.stubs)
+        return docstring(f"Write {self._role.noun}: extend `{self.base}`, and call the peer by {stubs}.", 0)
+
+    @property
+    def base_doc(self) -> Code:
+        """The docstring of the class to extend."""
+        calls = " ".join(f"`self.{each.name}` calls the {each.name}." for each in self.stubs)
+        return docstring(
+            f"{self._role.noun.capitalize()}: override what it supports. {calls}\n\n"
+            'A request that is not overridden is answered with "method not found"; a notification is ignored.\n\n'
+            f"`dispatch_request` and `dispatch_notification` pass messages of any transport to the {self._role.name}."
+        )
+
+    @property
+    def parameters(self) -> Code:
+        """The parameters of the constructor: the stubs."""
+        return listed(Code(f"{each.name}: {each.stub}") for each in self.stubs)
 
     @property
     def negotiates(self) -> bool:
@@ -231,7 +253,7 @@ class RoleView:
     @property
     def imported(self) -> list[Code]:
         """The names of `types` in the signatures."""
-        known = [each for view in self.handled + self.called for each in (view.method.params, view.result)]
+        known = [each for view in self.handled + self._called for each in (view.method.params, view.result)]
         return [identifier(name) for name in sorted({name for each in known for name in references(each)})]
 
     @property
@@ -242,14 +264,19 @@ class RoleView:
     @property
     def _functions(self) -> list[Code]:
         used = [code for view in self.handled for code in (view.decode_params, view.encode_result)]
-        used += [view.encode_params for view in self.called]
-        return used + [view.decode_result for view in self.called if view.is_request]
+        used += [view.encode_params for view in self._called]
+        return used + [view.decode_result for view in self._called if view.is_request]
+
+    @property
+    def _called(self) -> list[MethodView]:
+        return [view for side in self.stubs for view in side.methods]
 
     @property
     def uses_any(self) -> bool:
         """True if a signature contains `Any`."""
-        return any(view.uses_any for view in self.handled + self.called)
+        return any(view.uses_any for view in self.handled + self._called)
 
 
-def _article(role: Role) -> str:
-    return {Role.AGENT: "an agent", Role.CLIENT: "a client"}[role]
+def _merged(sides: Sequence[Side]) -> Code:
+    first, *more = (identifier(side.methods) for side in sides)
+    return Code(f"{{**{', **'.join((first, *more))}}}") if more else first

@@ -11,8 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from acpgen.diagnostics import internal_error
 from acpgen.emit.fields import TYPES
 from acpgen.emit.source import Code, docstring, hint, identifier, literal
-from acpgen.ir.options import Role
 from acpgen.output.manifest import MARKER
+from acpgen.roles import Role
 from acpgen.schema.data import data_folder
 
 HEADER = Code(f"{MARKER}\n# Change the schema or the options instead, and run `acpgen build` again.")
@@ -73,29 +73,17 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
 }
 """The modules that speak JSON-RPC."""
 
-_ROLES: Mapping[Role, Mapping[str, tuple[str, ...]]] = {
-    Role.AGENT: {"stdio": ("run_agent", "serve_agent")},
-    Role.CLIENT: {"process": (), "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent")},
-}
-
-
-_REMOTE: Mapping[Role, tuple[str, ...]] = {
-    Role.AGENT: ("envelope", "streams", "routing", "streamable", "hosting", "asgi_http", "asgi"),
-    Role.CLIENT: ("envelope", "streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote"),
-}
-"""The modules for HTTP and WebSocket. Nothing imports them, and they have no names in `__init__`."""
-
 
 def remote_modules(roles: tuple[Role, ...]) -> list[str]:
     """The modules for HTTP and WebSocket for `roles`."""
-    return list(dict.fromkeys(module for role in roles for module in _REMOTE[role]))
+    return list(dict.fromkeys(module for role in roles for module in role.record.remote))
 
 
 def copied_modules(roles: tuple[Role, ...], *, runtime: bool) -> dict[str, list[str]]:
     """The modules for `roles`, each with its public names; without `runtime`, only those for dispatch."""
     modules = {**_ROUTING, **_CONNECTION} if runtime else _ROUTING
     for role in roles if runtime else ():
-        modules = {**modules, **_ROLES[role]}
+        modules = {**modules, **role.record.runtime}
     return {module: list(names) for module, names in modules.items()}
 
 

@@ -15,7 +15,8 @@ from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
 from acpgen.emit.types import AliasView, ClassView, alias_target, first_line, own_fields
-from acpgen.ir.model import Definition, Method, Model, Role, Struct
+from acpgen.ir.model import Definition, Method, Model, Struct
+from acpgen.roles import RoleChoice, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,6 @@ class _Declared:
     methods: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Declarations:
-    """The classes of a role: the base of handlers, and the stub of the peer."""
-
-    base: _Declared
-    stub: _Declared
-
-
 class Signatures:
     """The declarations of the package of one model; `folder` is the subpackage in one of several ("v1/")."""
 
@@ -72,8 +65,8 @@ class Signatures:
     def of_method(self, method: Method) -> list[Signature]:
         """The handlers and the stubs of a method, each in its class."""
         found = []
-        for role in method.handlers:
-            for declared in (self._roles[role].base, self._roles[role.peer].stub):
+        for side in method.handlers:
+            for declared in self._classes[side]:
                 code = _formatted("\n".join([declared.head, declared.methods[method.name]]))
                 found.append(Signature(f"{self._folder}{declared.module}.py", code))
         return found
@@ -100,18 +93,18 @@ class Signatures:
         )
 
     @cached_property
-    def _roles(self) -> dict[Role, _Declarations]:
-        """The classes of each role."""
+    def _classes(self) -> dict[Side, list[_Declared]]:
+        """The classes with the methods of each side: those to extend, then the stubs."""
         template = self._environment.get_template("role.py.jinja")
-        found: dict[Role, _Declarations] = {}
-        for role in Role:
-            view = RoleView(role, self._model)
-            source = template.render(role=view)
-            classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
-            lines = source.splitlines()
-            base, stub = (_declared(role.value, lines, classes[name]) for name in (view.base, view.stub))
-            found[role] = _Declarations(base, stub)
-        return found
+        bases, stubs = ({side: list[_Declared]() for side in Side} for _ in range(2))
+        for role in (each.record for each in RoleChoice.BOTH.roles):
+            source = template.render(role=RoleView(role, self._model))
+            nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+            classes = {node.name: _declared(role.name, source.splitlines(), node) for node in nodes}
+            for side in role.sides:
+                bases[side].append(classes[role.base])
+                stubs[side.peer].append(classes[side.peer.stub])
+        return {side: bases[side] + stubs[side] for side in Side}
 
 
 def _declared(module: str, lines: list[str], node: ast.ClassDef) -> _Declared:

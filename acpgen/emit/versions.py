@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
 from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.source import Code, identifier, listed, literal
-from acpgen.ir.model import Method, MethodKind, Model, Ref, Role
+from acpgen.emit.source import Code, docstring, identifier, listed, literal
+from acpgen.ir.model import Method, MethodKind, Model, Ref
+from acpgen.roles import Role, RoleRecord, Side, with_article
 
 
 def folder(model: Model) -> Code:
@@ -52,43 +53,85 @@ class StubView:
     value: Code
 
 
+class StubClass:
+    """The stub class of a side, for all versions, as the module of `role` has it."""
+
+    def __init__(self, side: Side, role: RoleRecord, models: Sequence[Model]) -> None:
+        self.name = identifier(side.stub)
+        self._module = Code(f".{identifier(role.name)}")
+        self._models = models
+        self.function = identifier(f"remote_{side.value}")
+        """The name of the function that gives the class."""
+
+    @property
+    def type(self) -> Code:
+        """The types of the class."""
+        return Code(_union([f"type[{name}]" for name in _names(self.name, self._models)]))
+
+    @property
+    def views(self) -> list[StubView]:
+        """The class of each version."""
+        if len(self._models) == 1:
+            return [StubView(literal(self._models[0].protocol), self._module, self.name, self.name)]
+        return [
+            StubView(literal(model.protocol), Code("."), folder(model), Code(f"{folder(model)}.{self.name}"))
+            for model in self._models
+        ]
+
+
+def _names(name: str, models: Sequence[Model]) -> list[str]:
+    """The name of a class in each version."""
+    return [name] if len(models) == 1 else [f"{folder(model)}.{name}" for model in models]
+
+
+def _union(names: Sequence[str]) -> str:
+    return " | ".join(dict.fromkeys(names))
+
+
 class RoleTypes:
     """The types of a role, each for all versions."""
 
-    def __init__(self, role: Role, models: Sequence[Model]) -> None:
+    def __init__(self, role: RoleRecord, models: Sequence[Model]) -> None:
         self._role = role
         self._models = models
         self._is_single = len(models) == 1
-        self._base = role.value.capitalize()
-        self._stub = f"Remote{role.peer.value.capitalize()}"
+        self.spawns = role.spawns
+        """True if the role starts its peer."""
+        self.base = identifier(role.base)
+        """The class to extend."""
+        self.stubs = [StubClass(side, role, models) for side in role.called]
+        """The stub of each side that the role calls."""
 
     @property
-    def is_agent(self) -> bool:
-        """True for the agent."""
-        return self._role is Role.AGENT
+    def factory_doc(self) -> Code:
+        """The docstring of the type of a factory."""
+        peers = " and ".join(with_article(side.value) for side in self._role.called)
+        return docstring(f"Makes {self._role.noun} for {peers}; a subclass of `{self.base}` is such a factory.", 0)
 
-    def _names(self, name: str) -> list[str]:
-        return [name] if self._is_single else [f"{folder(model)}.{name}" for model in self._models]
-
-    def _union(self, names: Sequence[str]) -> str:
-        return " | ".join(dict.fromkeys(names))
+    @property
+    def imports(self) -> Code:
+        """The import of its classes, in a package of one version."""
+        names = sorted([self.base, *(each.name for each in self.stubs)])
+        return Code(f"from .{identifier(self._role.name)} import {', '.join(names)}")
 
     @property
     def bound(self) -> Code:
         """The classes that a user extends, as a literal."""
-        return literal(self._union(self._names(self._base)))
+        return literal(_union(_names(self.base, self._models)))
 
     @property
     def factory(self) -> Code:
-        """The type of a factory, as a literal. An agent's is the same for all versions; a client's is generic."""
-        if not self.is_agent:
-            return literal(self._union([f"Callable[[{stub}], C]" for stub in self._names(self._stub)]))
-        return literal(f"Callable[[{self._stub}], {self._base}]") if self._is_single else self.any_factory
+        """The type of a factory, as a literal. It is generic if the role starts its peer."""
+        if not self.spawns and not self._is_single:
+            return self.any_factory
+        made = "C" if self.spawns else self.base
+        by_version = zip(*(_names(each.name, self._models) for each in self.stubs), strict=True)
+        return literal(_union([f"Callable[[{', '.join(stubs)}], {made}]" for stubs in by_version]))
 
     @property
     def any_factory(self) -> Code:
         """The type of a factory for any version, as a literal."""
-        return literal(f"Callable[[Any], {self._union(self._names(self._base))}]")
+        return literal(f"Callable[[Any], {_union(_names(self.base, self._models))}]")
 
     @property
     def any_params(self) -> Code:
@@ -96,40 +139,17 @@ class RoleTypes:
         prefixes = ["" if self._is_single else f"{folder(model)}." for model in self._models]
         names = [params_name(model) for model in self._models]
         types = [f"{prefix}{name}" if name else "Any" for prefix, name in zip(prefixes, names, strict=True)]
-        return literal(self._union(types))
+        return literal(_union(types))
 
     @property
     def any_connection(self) -> Code:
         """The connection that negotiates the version, as a literal."""
-        return literal(self._union([f"AgentConnection[{name}]" for name in self._names(self._base)]))
+        return literal(_union([f"AgentConnection[{name}]" for name in _names(self.base, self._models)]))
 
     @property
     def any_process(self) -> Code:
         """The same for a process."""
-        return literal(self._union([f"AgentProcess[{name}]" for name in self._names(self._base)]))
-
-    @property
-    def stub_function(self) -> Code:
-        """The name of the function that gives the stub class."""
-        return identifier(f"remote_{self._role.peer.value}")
-
-    @property
-    def stub_type(self) -> Code:
-        """The types of the stub class."""
-        return Code(self._union([f"type[{name}]" for name in self._names(self._stub)]))
-
-    @property
-    def stubs(self) -> list[StubView]:
-        """The stub class of each version."""
-        if self._is_single:
-            name = identifier(self._stub)
-            return [StubView(literal(self._models[0].protocol), Code(f".{self._role.value}"), name, name)]
-        return [
-            StubView(
-                literal(model.protocol), Code("."), folder(model), Code(f"{folder(model)}.{identifier(self._stub)}")
-            )
-            for model in self._models
-        ]
+        return literal(_union([f"AgentProcess[{name}]" for name in _names(self.base, self._models)]))
 
 
 class VersionsView:
@@ -137,18 +157,18 @@ class VersionsView:
 
     def __init__(self, models: Sequence[Model], roles: Sequence[Role]) -> None:
         self._models = models
-        self.roles = [RoleTypes(role, models) for role in roles]
+        self.roles = [RoleTypes(role.record, models) for role in roles]
         self.protocols = [ProtocolView(model) for model in models]
 
     @property
-    def client(self) -> bool:
-        """True if the package is for writing a client."""
-        return any(not role.is_agent for role in self.roles)
+    def spawns(self) -> bool:
+        """True if a role starts its peer."""
+        return any(role.spawns for role in self.roles)
 
     @property
     def uses_any(self) -> bool:
         """True if a type contains `Any`."""
-        return self.client or len(self._models) > 1
+        return self.spawns or len(self._models) > 1
 
     @property
     def imports(self) -> list[Code]:
@@ -156,12 +176,10 @@ class VersionsView:
         found: list[str] = []
         spawned = "from .spawn import AgentConnection, AgentProcess"
         if len(self._models) > 1:
-            found = [f"from . import {', '.join(map(folder, self._models))}", *([spawned] if self.client else [])]
+            found = [f"from . import {', '.join(map(folder, self._models))}", *([spawned] if self.spawns else [])]
         else:
-            for role in self.roles:
-                names = ("Agent, RemoteClient", "agent") if role.is_agent else ("Client, RemoteAgent", "client")
-                found.append(f"from .{names[1]} import {names[0]}")
-            if self.client:
+            found = [role.imports for role in self.roles]
+            if self.spawns:
                 found.append(spawned)
                 if name := params_name(self._models[0]):
                     found.append(f"from .types import {name}")

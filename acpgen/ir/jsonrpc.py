@@ -8,7 +8,8 @@ from typing import Any
 
 from acpgen.ir import names
 from acpgen.ir.context import Context
-from acpgen.ir.model import Cancel, Enum, Envelope, ErrorCode, Errors, Field, Method, MethodKind, Ref, Role, Struct
+from acpgen.ir.model import Cancel, Enum, Envelope, ErrorCode, Errors, Field, Method, MethodKind, Ref, Struct
+from acpgen.roles import Side
 from acpgen.schema.document import join
 from acpgen.schema.walk import own_references, schema_map, walk
 
@@ -48,7 +49,7 @@ def _envelopes(context: Context) -> Iterator[Mapping[str, Any]]:
 def _cancel(context: Context, method: Method, ids: set[str]) -> Cancel | None:
     """The method that cancels requests: a notification for both peers whose one required property is a request id."""
     params = context.lowered.get(method.params.name) if isinstance(method.params, Ref) else None
-    if method.kind is not MethodKind.NOTIFICATION or set(method.handlers) != set(Role):
+    if method.kind is not MethodKind.NOTIFICATION or set(method.handlers) != set(Side):
         return None
     id_types = {context.class_name(name) for name in ids}
     match [field for field in params.fields if field.required] if isinstance(params, Struct) else []:

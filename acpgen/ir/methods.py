@@ -8,8 +8,9 @@ from typing import Any
 
 from acpgen.ir import names
 from acpgen.ir.context import Context
-from acpgen.ir.model import AnyJson, Method, MethodKind, Model, Ref, Role, TypeExpr
+from acpgen.ir.model import AnyJson, Method, MethodKind, Model, Ref, TypeExpr
 from acpgen.ir.objects import Definitions
+from acpgen.roles import HANDLERS, Side
 from acpgen.schema.compose import Composed
 from acpgen.schema.document import join
 from acpgen.schema.walk import definition_pointer, description, own_references, references, walk
@@ -28,9 +29,9 @@ class MessageType:
     sender: str
 
     @property
-    def role(self) -> Role:
-        """The role that sends it."""
-        return Role(self.sender)
+    def side(self) -> Side:
+        """The side that sends it."""
+        return Side(self.sender)
 
 
 def messages(model: Model) -> Iterator[tuple[MessageType, TypeExpr]]:
@@ -38,8 +39,8 @@ def messages(model: Model) -> Iterator[tuple[MessageType, TypeExpr]]:
     for method in model.methods:
         yield from messages_of(method)
     if model.errors.object is not None:
-        for role in Role:
-            yield MessageType(ERRORS, "response", role.value), Ref(model.errors.object)
+        for side in Side:
+            yield MessageType(ERRORS, "response", side.value), Ref(model.errors.object)
 
 
 def messages_of(method: Method) -> Iterator[tuple[MessageType, TypeExpr]]:
@@ -50,19 +51,11 @@ def messages_of(method: Method) -> Iterator[tuple[MessageType, TypeExpr]]:
             yield MessageType(method.wire, "response", handler.value), method.result
 
 
-HANDLERS: Mapping[str, tuple[Role, ...]] = {
-    "agent": (Role.AGENT,),
-    "client": (Role.CLIENT,),
-    "both": (Role.AGENT, Role.CLIENT),
-    "protocol": (Role.AGENT, Role.CLIENT),
-}
-"""The roles that handle a method, by the value of `x-side`."""
-
 _PARTS = ("Request", "Response", "Notification")
 _MOST_NAMES = 10
 
 
-def only_sent(definitions: Definitions, receivers: tuple[Role, ...]) -> frozenset[str]:
+def only_sent(definitions: Definitions, receivers: tuple[Side, ...]) -> frozenset[str]:
     """The definitions of the schema that messages carry, but none of those that `receivers` receive."""
     received, sent = set[str](), set[str]()
     for name, node in definitions.nodes.items():
@@ -233,11 +226,11 @@ def _method_docs(context: Context, root: dict[str, Any]) -> dict[str, str]:
 
 
 def _check_names(context: Context, methods: list[Method]) -> None:
-    """Two methods of one role must not share a handler."""
-    for role in Role:
+    """Two methods of one side must not share a handler."""
+    for side in Side:
         seen: dict[str, Method] = {}
         for method in methods:
-            if role not in method.handlers:
+            if side not in method.handlers:
                 continue
             known = seen.setdefault(method.name, method)
             if known is not method:

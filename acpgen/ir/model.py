@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 
 from acpgen.ir.conditions import Condition
 from acpgen.ir.options import Options as Options  # noqa: PLC0414 - exported, as if it were defined here
-from acpgen.ir.options import Role as Role  # noqa: PLC0414
+from acpgen.roles import Role as Role  # noqa: PLC0414
+from acpgen.roles import Side
 from acpgen.schema.facts import Negotiation
 from acpgen.schema.gates import Gate
 from acpgen.schema.sessions import Sessions
@@ -318,7 +319,7 @@ class Method(Named):
     wire: str
     kind: MethodKind
     side: str
-    handlers: tuple[Role, ...]
+    handlers: tuple[Side, ...]
     params: TypeExpr
     result: TypeExpr | None
     gate: Gate | None

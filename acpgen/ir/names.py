@@ -6,6 +6,8 @@ import builtins
 import keyword
 import re
 
+from acpgen.roles import Role, Side
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 BUILTIN_TYPES = frozenset({"bool", "dict", "float", "int", "list", "str"})
@@ -15,7 +17,8 @@ _RESERVED_FIELDS = frozenset({"made", "self"})
 """Names that `__init__` and the bodies of generated classes use themselves."""
 _RESERVED_METHODS = frozenset(
     {
-        *("agent", "client", "connection_closed", "ext_method", "ext_notification"),
+        *(side.value for side in Side),  # the attributes for the stubs
+        *("connection_closed", "ext_method", "ext_notification"),
         *("fallback_notification", "fallback_request", "supports"),
         *("anything", "codec"),  # the table of routes is part of the class body, where a method would hide these
     }
@@ -73,11 +76,14 @@ RESERVED_CLASSES = frozenset(
         *(name for name in dir(builtins) if name[0].isupper()),
         # builtins of later Python versions: the names must not depend on the version that runs acpgen
         *("BaseExceptionGroup", "EncodingWarning", "ExceptionGroup", "PythonFinalizationError", "WindowsError"),
-        *("Agent", "AgentConnection", "AgentProcess", "Client", "RemoteAgent", "RemoteClient", "Handler", "Peer"),
+        *(f"{role.record.base}{end}" for role in Role for end in ("", "Factory")),
+        *(name for role in Role for names in role.record.runtime.values() for name in names),
+        *(name for side in Side for name in (side.stub, side.methods)),
+        *("Handler", "Peer"),
         *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
-        *("AgentFactory", "ClientFactory", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions"),
+        *("CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions"),
         *("LineBuffer", "MemoryTransport", "MessageTooLarge", "ProcessTransport", "StreamTransport", "Transport"),
-        *("Method", "Gate", "Drop", "Route", "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION"),
+        *("Method", "Gate", "Drop", "Route", "PROTOCOL_VERSION"),
         *("Annotated", "Any", "Callable", "ClassVar", "Final", "Literal", "Mapping", "Protocol", "TypeAlias", "Union"),
     }
 )

@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
-
-class Role(Enum):
-    """The two peers of a connection."""
-
-    AGENT = "agent"
-    CLIENT = "client"
-
-    @property
-    def peer(self) -> Role:
-        """The role at the other end."""
-        return Role.CLIENT if self is Role.AGENT else Role.AGENT
+from acpgen.roles import Role, Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +16,12 @@ class Options:
     """
 
     open: bool = False
-    receivers: tuple[Role, ...] = tuple(Role)
+    receivers: tuple[Side, ...] = tuple(Side)
     keep_unknown: bool = False
 
     @classmethod
     def for_roles(cls, roles: tuple[Role, ...], *, open: bool, keep_unknown: bool = False) -> Options:  # noqa: A002
         """The options of a package for `roles`."""
-        return cls(open=open, receivers=roles if open else tuple(Role), keep_unknown=keep_unknown)
+        received = {side for role in roles for side in role.record.sides}
+        receivers = tuple(side for side in Side if side in received or not open)
+        return cls(open=open, receivers=receivers, keep_unknown=keep_unknown)

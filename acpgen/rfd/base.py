@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
-from acpgen.ir.model import Role
 from acpgen.ir.names import words
+from acpgen.roles import Side
 from acpgen.schema.document import split
 from acpgen.schema.equality import canonical
 from acpgen.schema.gates import Gate
@@ -80,7 +80,7 @@ def capability_slots(definitions: Mapping[str, Any]) -> Iterator[Slot]:
 
 def _sender(message: str, definitions: Mapping[str, Any]) -> str | None:
     """The side that sends a message of the handshake: `x-side` is the one that handles the method."""
-    handler = next((role for role in Role if role.value == definitions[message].get("x-side")), None)
+    handler = next((side for side in Side if side.value == definitions[message].get("x-side")), None)
     return handler and (handler if message.endswith("Response") else handler.peer).value
 
 

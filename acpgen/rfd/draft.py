@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from acpgen.diagnostics import Diagnostic, InputError, Location, Report, input_error
-from acpgen.ir.model import Role
 from acpgen.ir.names import pascal
 from acpgen.pipeline import check_composed
 from acpgen.rfd.base import Base, capability_slots, styled
@@ -20,6 +19,7 @@ from acpgen.rfd.metadata import read_metadata
 from acpgen.rfd.syntax import Declaration, read_declarations
 from acpgen.rfd.typescript import convert_declarations
 from acpgen.rfd.values import Piece, is_message, read_calls, read_pieces, report_value
+from acpgen.roles import Side
 from acpgen.schema.compose import compose
 from acpgen.schema.document import Document, join, parse_document
 from acpgen.schema.facts import Facts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_DEFINITIONS = 500
 """The limit for definitions; a text with more is a schema, not an RFD."""
-_SIDES = " or ".join(role.value for role in Role)
+_SIDES = " or ".join(side.value for side in Side)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from acpgen.diagnostics import Report
+from acpgen.roles import HANDLERS, Side
 from acpgen.schema.walk import definition_pointer, find_property, layers, methods_of, schema_map
 from acpgen.text import did_you_mean
 
 PARTS = ("open", "attach", "scoped", "end")
 """The lists of methods, as facts.json and `Sessions` name them."""
 
-_AGENT_SIDES = frozenset({"agent", "both", "protocol"})
+_AGENT_SIDES = frozenset(value for value, sides in HANDLERS.items() if Side.AGENT in sides)
 """The values of `x-side` of what an agent handles."""
 
 

@@ -135,7 +135,7 @@ class TypeEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodEntry:
-    """A method. `handlers` and `callers` are roles, `params` and `result` type hints."""
+    """A method. `handlers` and `callers` are sides, `params` and `result` type hints."""
 
     wire: str
     name: str
@@ -297,8 +297,8 @@ class Describer:
             wire=method.wire,
             name=method.name,
             kind=method.kind.value,
-            handlers=tuple(role.value for role in method.handlers),
-            callers=tuple(role.peer.value for role in method.handlers),
+            handlers=tuple(side.value for side in method.handlers),
+            callers=tuple(side.peer.value for side in method.handlers),
             params=hint(method.params),
             result=hint(method.result) if method.result is not None else None,
             signatures=tuple(self._signatures.of_method(method)),

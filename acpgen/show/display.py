@@ -97,8 +97,8 @@ def _meaning(place: Occurrence) -> str:
             return f"a value of {place.owner}"
 
 
-def _peers(roles: Sequence[str]) -> str:
-    return " and ".join(f"the {role}" for role in roles)
+def _peers(sides: Sequence[str]) -> str:
+    return " and ".join(f"the {side}" for side in sides)
 
 
 def _source(origin: Origin) -> str:

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias, TypeVar
 import acpgen
 from acpgen.config import DEFAULT_PROTOCOL
 from acpgen.diagnostics import Diagnostic, InputError, Report, input_error
-from acpgen.ir.model import Options, Role
+from acpgen.ir.model import Options
 from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
 from acpgen.pipeline import Loaded
+from acpgen.roles import Role
 from acpgen.schema.bundled import Release, find_release, known_facts, list_releases, load_release, locate_fragment
 from acpgen.schema.document import Document, parse_document, read_bytes
 from acpgen.schema.fitting import choose_fragment

@@ -1,0 +1,125 @@
+"""The sides of a connection, and the roles: what a user writes with a package.
+
+All that acpgen knows of a role is in its record. What a role handles, calls and receives, the files of its package, and
+the texts about it follow from there. Adding a role starts here: see CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Side(Enum):
+    """The two peers of a connection. A method is handled on one of the sides, or on both."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+
+    @property
+    def peer(self) -> Side:
+        """The side at the other end."""
+        return Side.CLIENT if self is Side.AGENT else Side.AGENT
+
+    @property
+    def stub(self) -> str:
+        """The class with which the peer calls this side."""
+        return f"Remote{self.value.capitalize()}"
+
+    @property
+    def methods(self) -> str:
+        """The table of the methods that this side handles."""
+        return f"{self.value.upper()}_METHODS"
+
+
+HANDLERS: Mapping[str, tuple[Side, ...]] = {
+    "agent": (Side.AGENT,),
+    "client": (Side.CLIENT,),
+    "both": (Side.AGENT, Side.CLIENT),
+    "protocol": (Side.AGENT, Side.CLIENT),
+}
+"""The sides that handle a method, by the value of `x-side`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleRecord:
+    """What is known of a role. `name` is also that of its module, of its helpers and of its project.
+
+    A role handles the methods of `sides`, and calls those of their peers. `spawns` says that it starts its peer, and
+    `is_open` is the default of the option `open`. `runtime` has the modules of the runtime that only some roles need,
+    each with its public names. `remote` has those for HTTP and WebSocket: nothing imports them, and they have no names
+    in `__init__`.
+    """
+
+    name: str
+    sides: tuple[Side, ...]
+    spawns: bool
+    is_open: bool
+    runtime: Mapping[str, tuple[str, ...]]
+    remote: tuple[str, ...]
+
+    @property
+    def base(self) -> str:
+        """The class to extend."""
+        return self.name.capitalize()
+
+    @property
+    def noun(self) -> str:
+        """The name in texts, with its article."""
+        return with_article(self.name)
+
+    @property
+    def called(self) -> tuple[Side, ...]:
+        """The sides that its stubs call."""
+        return tuple(side.peer for side in self.sides)
+
+
+class Role(Enum):
+    """What a user writes: a class to extend, in a module of its own with the stubs that it calls."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+
+    @property
+    def record(self) -> RoleRecord:
+        """What is known of the role."""
+        return _RECORDS[self]
+
+
+class RoleChoice(str, Enum):
+    """The values of the option `role`: a role, or the roles of both sides in one package."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+    BOTH = "both"
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles to generate."""
+        return (Role.AGENT, Role.CLIENT) if self is RoleChoice.BOTH else (Role(self.value),)
+
+
+def with_article(noun: str) -> str:
+    """Return `noun` with its indefinite article."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+_RECORDS: Mapping[Role, RoleRecord] = {
+    Role.AGENT: RoleRecord(
+        name="agent",
+        sides=(Side.AGENT,),
+        spawns=False,
+        is_open=False,
+        runtime={"stdio": ("run_agent", "serve_agent")},
+        remote=("envelope", "streams", "routing", "streamable", "hosting", "asgi_http", "asgi"),
+    ),
+    Role.CLIENT: RoleRecord(
+        name="client",
+        sides=(Side.CLIENT,),
+        spawns=True,
+        is_open=True,  # clients of today talk to agents of tomorrow
+        runtime={"process": (), "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent")},
+        remote=("envelope", "streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote"),
+    ),
+}
