@@ -22,7 +22,8 @@ from .log import one_line
 from .options import ConnectionOptions
 from .remote_failures import LOST, NO_PROXY_ACCESS, TOO_LARGE, address, failure, refusal
 
-_QUEUE: Final = 64
+_QUEUE: Final = 4
+"""So many frames wait at most, each of up to `max_message_bytes`; more of them make no client faster."""
 _GOING_WELL: Final = 1000
 _ENDS: Final = {
     1000: "this side has closed the connection",
