@@ -183,12 +183,18 @@ class InFlight:
     def _error_for(self, method: str, failure: BaseException) -> RequestError:
         """The error for a handler that has failed: what the hook `on_error` makes of it, or one without details."""
         hook = self._link.options.on_error
-        found: object = None if hook is None else call_hook("on_error", hook, method, failure)
-        if found is not None and not isinstance(found, RequestError):
-            logger.error("on_error returned %s, which is no RequestError", excerpt(found))
-        return found if isinstance(found, RequestError) else InternalError()
+        return InternalError() if hook is None else _mapped(call_hook("on_error", hook, method, failure))
 
     def report_invalid(self, method: str, params: Any, error: UnfitParams) -> None:
         """Call the hook `on_invalid`."""
         if (hook := self._link.options.on_invalid) is not None:
             call_hook("on_invalid", hook, method, params, error.reason)
+
+
+def _mapped(found: object) -> RequestError:
+    """What the hook `on_error` has returned, or an error without details."""
+    if isinstance(found, RequestError):
+        return found
+    if found is not None:
+        logger.error("on_error returned %s, which is no RequestError", excerpt(found))
+    return InternalError()

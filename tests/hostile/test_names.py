@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import json
 import sys
@@ -117,7 +118,7 @@ def _check_unshadowed(package: ModuleType, files: Mapping[str, str], taken: set[
     for path, text in package_files(CLEAN).items():
         if not path.endswith(".py") or path in {"__init__.py", "types.py"}:
             continue
-        module = sys.modules[f"{package.__name__}.{path.removesuffix('.py')}"]
+        module = importlib.import_module(f"{package.__name__}.{path.removesuffix('.py')}")  # some are imported late
         for name in taken & set(_bound(text)):
             assert getattr(module, name, None) is not getattr(package.types, name), f"{name} in {path}"
     assert files.keys() == package_files(CLEAN).keys()
