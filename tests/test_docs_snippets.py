@@ -223,11 +223,11 @@ def test_the_table_of_options_of_a_connection_is_complete(played: Played) -> Non
 
 def test_the_table_of_limits_of_a_server_is_complete(played: Played) -> None:
     rows = re.findall(
-        r"^\| `(\w+)` \| (\d+) \|", section(page("remote.md"), "Decide who may connect"), flags=re.MULTILINE
+        r"^\| `(\w+)` \| (\d+)( MiB)? \|", section(page("remote.md"), "Decide who may connect"), flags=re.MULTILINE
     )
     code = "from remote_acp.asgi import RemoteLimits as L; print(*(f'{k}={v:.0f}' for k, v in vars(L()).items()))"
     ran = subprocess.run([sys.executable, "-c", code], cwd=played.folder, capture_output=True, text=True, check=True)
-    assert [f"{name}={value}" for name, value in rows] == ran.stdout.split()
+    assert [f"{name}={int(value) * (2**20 if unit else 1)}" for name, value, unit in rows] == ran.stdout.split()
 
 
 def test_the_names_that_replace_those_of_the_sdk_exist(played: Played) -> None:

@@ -192,6 +192,36 @@ def test_messages_of_several_tasks_keep_their_order_on_a_stream_that_is_full(acp
     assert run(main()) == list(range(tasks * each_sends))
 
 
+def test_a_session_that_ends_unread_beside_a_full_stream_counts_no_longer(acp: ModuleType) -> None:
+    """Its messages go to the stream of the connection, which has no room, and end with the connection."""
+
+    class Talking(agent_for(acp)):  # type: ignore[misc]
+        async def session_prompt(self, params: Any) -> Any:
+            block = acp.ContentBlockText(text="x" * 1000)
+            update = acp.SessionUpdateAgentMessageChunk(content=block)
+            for _ in range(5):
+                await self.client.session_update(acp.SessionNotification(session_id=params.session_id, update=update))
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_write_buffer_bytes=3_000)
+        async with Server.of(acp, Talking, options=options) as server:
+            await Client(server.app).initialize()  # another connection of the same identity: its budget is kept
+            client = Client(server.app)
+            await client.initialize()
+            async with client.get() as stream:
+                session = await client.new_session(stream)
+            messages = ("session/prompt", {"sessionId": session, "prompt": []}), ("_flood", None)
+            for number, (method, params) in enumerate((*messages, ("session/close", {"sessionId": session}))):
+                await client.call(number, method, params, session if params else None)
+                for _ in range(100):
+                    await asyncio.sleep(0)
+            await client.delete()
+            await settled(lambda: server.app.connections == 1)
+            assert [budget.held for budget in server.app._server._budgets] == [0]
+
+    run(main())
+
+
 # --- Bytes that wait for the agent ----------------------------------------------------------------------------------
 
 

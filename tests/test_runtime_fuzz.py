@@ -198,6 +198,13 @@ def key_of(number: Any) -> Key:
     return type(number).__name__, number
 
 
+def is_sent_back(number: Any) -> bool:
+    """True for integers of 64 bits, and for texts of at most 256 bytes; a request with another id is refused."""
+    if type(number) is int:
+        return -(2**63) <= number < 2**64
+    return type(number) is str and len(number.encode("utf-8", "surrogatepass")) <= 256 and number.isprintable()
+
+
 def expected_answers(line: Line) -> Counter[Key]:
     """The ids which must be answered because of what is sent; those with null for an id may be as many as there are."""
     answers: Counter[Key] = Counter()
@@ -207,7 +214,7 @@ def expected_answers(line: Line) -> Counter[Key]:
         except (ValueError, RecursionError):
             continue
         # batches are no part of the protocol: each is one invalid request
-        if isinstance(message, dict) and "method" in message and type(message.get("id")) in (int, str):
+        if isinstance(message, dict) and "method" in message and is_sent_back(message.get("id")):
             answers[key_of(message["id"])] += 1
     return answers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from acpgen.config import SchemaChoice
 from acpgen.ir.model import Options, Role
 from tests.mistakes_support import ECHO, Outcome, run_agent, run_code
-from tests.runtime_support import EVERY_BASE, V1, V2, pair, run
+from tests.runtime_support import EVERY_BASE, V1, V2, agent_of, client_of, pair, run
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -156,3 +157,22 @@ def test_every_method_can_be_checked(packages: Packages, sources: SchemaChoice) 
                         continue
                     with pytest.raises(acp.DecodeError):
                         acp.decode(kind, {1})
+
+
+def test_the_check_does_not_read_with_the_loads_of_the_options(packages: Packages) -> None:
+    """A transport may follow by it what the peer says."""
+    acp = packages(V1)
+    received: list[Any] = []
+
+    def loads(line: bytes) -> Any:
+        received.append(json.loads(line))
+        return received[-1]
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(check_sent=True, check_capabilities=False, loads=loads)
+        async with pair(acp, agent_of(acp), client_of(acp), agent_options=options) as both:
+            with pytest.raises(acp.MethodNotFoundError):
+                await both.client.fs_read_text_file(acp.ReadTextFileRequest(session_id="s", path="/a"))
+
+    run(main())
+    assert [set(message) for message in received] == [{"jsonrpc", "id", "error"}]

@@ -38,9 +38,11 @@ def in_handler(handler: Handler, name: str, found: Any, error: AttributeError | 
 
 
 def _without_base(kind: type[Any], attribute: str) -> TypeError | None:
-    """The explanation for an attribute that the `__init__` of a base sets."""
-    inits = [init for base in kind.__mro__ if inspect.isfunction(init := vars(base).get("__init__"))]
-    if not any(attribute in each.__code__.co_names for each in inits[1:]):
+    """The explanation for an attribute that the `__init__` of a base in this package sets."""
+    bases = [base for base in kind.__mro__ if inspect.isfunction(vars(base).get("__init__"))]
+    inits = [vars(base)["__init__"] for base in bases]
+    ours = [init for base, init in zip(bases[1:], inits[1:]) if _is_ours(base.__module__)]
+    if not any(attribute in each.__code__.co_names for each in ours):
         return None
     owner = inits[0].__qualname__.rpartition("<locals>.")[2]
     parameters = ", ".join(list(inspect.signature(inits[1]).parameters)[1:])

@@ -81,7 +81,10 @@ def _admit(record: logging.LogRecord) -> bool:
     if record.levelno > logging.DEBUG and not _has_room(record, error):
         return False
     if error is not None:
-        record.exc_text = traceback_text(error)  # formatters show it in place of their own
+        try:
+            record.exc_text = traceback_text(error)  # formatters show it in place of their own
+        except Exception:  # such as for groups within groups, hundreds of times
+            record.exc_text = type(error).__name__
     return True
 
 

@@ -185,6 +185,8 @@ class HttpClientTransport:
             status = await self._open_stream(header)  # brings the response
             if status == _NOT_FOUND and method in SESSION_RULES.attach:
                 header = None  # the server makes a stream when it knows the session
+            elif status in _CONNECTION_LOST:
+                raise refusal(status, is_first=False)
             elif is_call and status not in (200, _NOT_FOUND):
                 self._reject(number, refusal(status, is_first=False))
                 return

@@ -118,13 +118,19 @@ class HttpTransport(ServerTransport):
         if after is not None and after.stream is not None:
             await after.stream.drained()  # what is replayed comes before the response
         stream = self._stream if session is None or session.stream is None else session.stream
-        await stream.put(message)
-        while stream.is_ended and stream.reader is None:  # nobody reads it any more
-            if stream is self._stream:
+        try:
+            await stream.put(message)
+        finally:
+            self._move_unreadable(stream)
+
+    def _move_unreadable(self, stream: Stream) -> None:
+        """Move the messages of a stream that nobody reads any more to that of the connection, unless that has ended."""
+        if stream.is_ended and stream.reader is None:
+            if stream is not self._stream:
+                stream.move_to(self._stream)
+                self._move_unreadable(self._stream)
+            else:
                 stream.drop()
-                return
-            await stream.move_to(self._stream)
-            stream = self._stream
 
     def _place(self, line: bytes) -> Place | None:
         """Where a message goes; None for the response to the first request, which goes to no stream."""

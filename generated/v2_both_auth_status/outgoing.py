@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
@@ -92,7 +93,7 @@ class Outgoing:
         return f"{kind}.{record.handler}" if record is not None else f"{kind}, for {method},"
 
     def _check(self, line: bytes, part: _Part) -> None:
-        raw = self._link.options.loads(line)[part.name]
+        raw = json.loads(line)[part.name]  # `loads` of the options may follow what the peer says
         if (misfit := self._misfit(part.type_, raw)) is not None:
             path, error = misfit
             text = f"{path_text(path)}: expected {error.expected}, found {error.found}"

@@ -35,7 +35,7 @@ _POLL_SECONDS: Final = 0.02
 _MAX_POLL_SECONDS: Final = 0.25
 
 _OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{\s*"jsonrpc")|\{\s*["}])')  # in the group: surely a message
-_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "result", "error"})
+_MEMBERS: Final = frozenset({"jsonrpc", "id"})
 
 
 async def start_process(
@@ -339,7 +339,7 @@ class ProcessTransport:
 
 
 def _is_message(line: bytes) -> bool:
-    """True unless a line is text, such as an object of a log: it is not long, and has no member of JSON-RPC."""
+    """True unless a line is text, such as an object of a log: it is not long, and has neither `jsonrpc` nor `id`."""
     found = _OBJECT.match(line)
     if found is None or found[1] or len(line) > _CHUNK:
         return found is not None

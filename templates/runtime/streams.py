@@ -60,10 +60,6 @@ class Stream:
                     self._room.clear()
                     await self._room.wait()
                 self._add(message)
-        except asyncio.CancelledError:
-            if self._waiting == 1 and self.is_ended and self.reader is None:
-                self.drop()
-            raise
         finally:
             self._waiting -= 1
             self._changed.set()  # the end may wait for this message
@@ -122,7 +118,7 @@ class Stream:
         """The client reads no longer."""
         self.reader = None
         self.taken()  # or lost: what was being sent is not sent again
-        if self.is_ended and not self._waiting:  # those that wait move all messages to another stream
+        if self.is_ended and not self._waiting:  # else the last one that waits moves all messages
             self.drop()
         self._room.set()
 
@@ -140,16 +136,13 @@ class Stream:
             self._needs_comment = True
             self._changed.set()
 
-    async def move_to(self, other: Stream) -> None:
-        """Move all messages to another stream, with those that wait for room; nobody may read this one."""
-        while self._messages or self._waiting:
-            if self._messages:
-                message = self._messages.popleft()
-                self._count(-len(message))
-                self._room.set()
-                await other.put(message)
-            else:
-                await asyncio.sleep(0)  # there is room: those that wait go on
+    def move_to(self, other: Stream) -> None:
+        """Move all messages to another stream; nobody may read this one. Those that wait for room follow later."""
+        messages, self._messages = self._messages, deque()
+        self._count(-self._bytes)
+        self.stuck_since = None
+        for message in messages:
+            other._add(message)
 
     def end(self) -> None:
         """End the stream after the messages that it has, and those that wait for room."""

@@ -33,6 +33,8 @@ class RequestError(Exception):
         self.data = data
 
     def __str__(self) -> str:
+        if "message" not in vars(self):  # a subclass has not called `__init__`
+            return super().__str__()
         return f"{self.message} ({self.code}){'' if self.data is UNSET else f': {_shown(self.data)}'}"
 
     def __repr__(self) -> str:
