@@ -202,7 +202,10 @@ def is_sent_back(number: Any) -> bool:
     """True for integers of 64 bits, and for texts of at most 256 bytes; a request with another id is refused."""
     if type(number) is int:
         return -(2**63) <= number < 2**64
-    return type(number) is str and len(number.encode("utf-8", "surrogatepass")) <= 256 and number.isprintable()
+    try:
+        return type(number) is str and len(number.encode()) <= 256
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 def expected_answers(line: Line) -> Counter[Key]:
