@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib
 import json
+import logging
 import textwrap
 import traceback
 import warnings
@@ -103,13 +104,25 @@ def module_of(acp: ModuleType, code: str) -> dict[str, Any]:
 def _outcome(talk: Callable[[list[Any]], Coroutine[Any, Any, None]]) -> Outcome:
     sent: list[Any] = []
     failure = ""
-    with acp_log() as records, _warnings() as warned:
+    gc.collect()  # what an earlier test has left must not warn in this one
+    with _kept_from_pytest(), acp_log() as records, _warnings() as warned:
         try:
             asyncio.run(asyncio.wait_for(talk(sent), 120))
         except (AttributeError, TypeError) as error:
             failure = "".join(traceback.format_exception(error))
         gc.collect()
     return Outcome("\n".join([texts(records), *warned, failure]), sent)
+
+
+@contextlib.contextmanager
+def _kept_from_pytest() -> Iterator[None]:
+    """Keep log records from pytest, which would keep their tracebacks, and coroutines in them, until the next test."""
+    logger = logging.getLogger("acp")
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.propagate = True
 
 
 @contextlib.contextmanager
