@@ -319,7 +319,7 @@ def test_other_options_make_another_package(folder: Folder, options: tuple[str, 
     folder.build()
     before = tree(folder.path / "out")
     ran = folder.build("plain.json", *options)
-    assert ran.stderr.endswith(" files changed; next, run your tests, and commit the package\n")
+    assert ran.stderr.endswith(" changed; next, run your tests, and commit the package\n")
     assert tree(folder.path / "out")["acpgen.lock"] != before["acpgen.lock"]
 
 
