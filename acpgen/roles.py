@@ -111,7 +111,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         sides=(Side.AGENT,),
         spawns=False,
         is_open=False,
-        runtime={"stdio": ("run_agent", "serve_agent")},
+        runtime={"on_demand/threads": (), "stdio": ("run_agent", "serve_agent")},
         remote=("envelope", "streams", "routing", "streamable", "hosting", "asgi_http", "asgi"),
     ),
     Role.CLIENT: RoleRecord(

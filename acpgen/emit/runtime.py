@@ -52,24 +52,21 @@ _ROUTING: Mapping[str, tuple[str, ...]] = {
     "_base": ("UNSET", "UnsetType"),
     "_decode": ("DecodeError", "Drop"),
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
-    "mistakes": (),
+    "on_demand/__init__": (),
+    "on_demand/mistakes": (),
     "protocol": ("Gate", "Method"),
 }
 """The modules of every package, each with its public names."""
 
 _CONNECTION: Mapping[str, tuple[str, ...]] = {
-    "capabilities": ("CapabilityError", "advertise"),
-    "checks": (),
+    "calls": (),
     "connection": ("Connection",),
-    "inflight": (),
-    "limits": (),
-    "link": (),
-    "log": (),
-    "negotiation": (),
+    "handshake": ("CapabilityError", "advertise"),
+    "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
+    "on_demand/misnamed": (),
+    "on_demand/selection": (),
     "options": ("ConnectionOptions",),
-    "outgoing": (),
-    "tasks": (),
-    "transport": ("MemoryTransport", "MessageTooLarge", "StreamTransport", "Transport", "memory_transports"),
+    "transport": ("ByteTransport", "MemoryTransport", "StreamTransport", "Transport", "memory_transports"),
 }
 """The modules that speak JSON-RPC."""
 

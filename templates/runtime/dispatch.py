@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ._base import UNSET
 from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
@@ -242,7 +242,7 @@ class Remote:
         return self._peer.notify(method, raw)
 
     def _wrong(self, method: str, params: Any, error: Exception, *, is_notification: bool = False) -> Exception:
-        from .mistakes import in_call
+        from .on_demand.mistakes import in_call
 
         return in_call(type(self), method, params, error, is_notification=is_notification)
 
@@ -269,7 +269,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     try:
         return route.encode(result)
     except (AttributeError, TypeError) as error:
-        from .mistakes import in_result
+        from .on_demand.mistakes import in_result
 
         raise in_result(handler, method, result, error) from error
 
@@ -312,7 +312,7 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
 
 def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> None:
     """Raise the explanation of `error` if there is one. `found` is what the method `name` has returned, if anything."""
-    from .mistakes import in_handler
+    from .on_demand.mistakes import in_handler
 
     mistake = in_handler(handler, name, found, error)
     if mistake is not None:
@@ -324,3 +324,50 @@ def _params(route: Route, params: Any, on_drop: OnDrop | None) -> Any:
         return reporting_drops(route.decode, {} if params is None and route.takes_object else params, on_drop)
     except DecodeError as error:
         raise UnfitParams(error) from error
+
+
+# --- Factories -------------------------------------------------------------------------------------------------------
+
+Factory: TypeAlias = Callable[[Any], Handler]
+
+
+def by_version(factory: Any) -> Mapping[int, Factory] | None:
+    """The mapping of factories by version, if `factory` is one."""
+    found: Any = factory
+    return found if isinstance(factory, Mapping) else None
+
+
+def check_factory(factory: Any, role: str, other: Any) -> None:
+    """Raise `TypeError` if `factory` cannot make handlers; `other` is the argument after it."""
+    factories = by_version(factory)
+    for each in (factory,) if factories is None else factories.values():
+        if isinstance(each, Handler):
+            name = type(each).__name__
+            raise TypeError(f"found an instance of {name}: pass the class {name}, which is called with the stub")
+        if not callable(each):
+            hint = f": the first argument is {other.__name__}" if isinstance(other, type) else ""
+            raise TypeError(f"expected a subclass of {role}, or a function that makes one, found {excerpt(each)}{hint}")
+
+
+def make_handler(factory: Factory, stub: Any) -> Any:
+    """Call a factory, and return its `Handler`. Raises `TypeError` if it makes no handler that goes with `stub`."""
+    found: Any = factory(stub)
+    role = type(stub).__module__.rpartition(".")[2]  # the same for each version
+    generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
+    if any(module.rpartition(".")[2] == role for module in generated):
+        return found
+    from .on_demand.mistakes import hint_for, shown
+
+    name = getattr(factory, "__qualname__", type(factory).__name__).rpartition("<locals>.")[2]
+    hint = hint_for(found) or f": it must extend the class that goes with {type(stub).__name__}"
+    raise TypeError(f"{name} made {shown(found)}{hint}")
+
+
+def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:
+    """The version of what a factory makes. Raises `TypeError` if it is not a class, and there are several versions."""
+    if len(protocols) == 1:
+        return max(protocols)
+    info: object = getattr(factory, "PROTOCOL", None)
+    if isinstance(info, ProtocolInfo):
+        return info.version
+    raise TypeError(f"the version of {factory!r} is not known: name it, as in {{{max(protocols)}: factory}}")

@@ -16,9 +16,9 @@ from functools import partial
 from typing import Final, Literal
 
 from .dispatch import ConnectionClosed
-from .log import one_line
-from .options import ConnectionOptions
-from .transport import LineBuffer, MessageTooLarge, StreamTransport
+from .message import MessageTooLarge
+from .options import ConnectionOptions, one_line
+from .transport import LineBuffer, StreamTransport
 
 logger: Final = logging.getLogger("acp.agent")
 """Gets the text that an agent writes to stdout, and to stderr with `stderr="log"`."""
@@ -34,7 +34,8 @@ _GROUP_SECONDS: Final = 0.05
 _POLL_SECONDS: Final = 0.02
 _MAX_POLL_SECONDS: Final = 0.25
 
-_OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{\s*"jsonrpc")|\{\s*["}])')  # in the group: surely a message
+_OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{[^{}\[\]]*"jsonrpc"\s*:)|\{\s*["}])')
+"""In the group: surely a message, which is not parsed twice."""
 _MEMBERS: Final = frozenset({"jsonrpc", "id"})
 
 

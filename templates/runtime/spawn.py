@@ -11,20 +11,10 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from .connection import Connection
-from .dispatch import Handler, Peer, Remote
-from .negotiation import (
-    Proposal,
-    VersionPeer,
-    by_version,
-    check_factories,
-    check_factory,
-    check_version,
-    make_handler,
-    version_of,
-)
+from .dispatch import Peer, Remote, by_version, check_factory, make_handler, version_of
 from .options import ConnectionOptions
 from .process import ProcessTransport, start_process
-from .transport import Transport
+from .transport import ByteTransport, Transport
 from .versions import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 
 C_co = TypeVar("C_co", covariant=True)
@@ -44,18 +34,18 @@ class HasAgent(Protocol[A_co]):
 @overload
 def connect(
     factory: Mapping[int, AnyClientFactory],
-    transport: Transport,
+    transport: Transport | ByteTransport,
     *,
     params: Mapping[int, AnyParams],
     options: ConnectionOptions | None = None,
 ) -> AnyConnection: ...
 @overload
 def connect(
-    factory: ClientFactory[C], transport: Transport, *, options: ConnectionOptions | None = None
+    factory: ClientFactory[C], transport: Transport | ByteTransport, *, options: ConnectionOptions | None = None
 ) -> AgentConnection[C]: ...
 def connect(
     factory: Any,
-    transport: Transport,
+    transport: Transport | ByteTransport,
     *,
     params: Mapping[int, Any] | None = None,
     options: ConnectionOptions | None = None,
@@ -145,6 +135,8 @@ def _check(factory: Any, params: Mapping[int, Any] | None) -> None:
         if params is not None:
             raise TypeError("`params` are for a mapping of factories")
         return
+    from .on_demand.selection import check_factories
+
     check_factories(factories, PROTOCOLS)
     if params is None or factories.keys() != params.keys():
         raise ValueError("`params` must have the params of each version in `factory`")
@@ -159,7 +151,7 @@ class AgentConnection(Generic[C_co]):
     def __init__(
         self,
         factory: Any,
-        opening: AbstractAsyncContextManager[Transport],
+        opening: AbstractAsyncContextManager[Transport | ByteTransport],
         options: ConnectionOptions,
         params: Mapping[int, Any] | None,
     ) -> None:
@@ -179,7 +171,7 @@ class AgentConnection(Generic[C_co]):
         return self._handler
 
     @contextlib.asynccontextmanager
-    async def _talk(self, opening: AbstractAsyncContextManager[Transport]) -> AsyncGenerator[Any, None]:
+    async def _talk(self, opening: AbstractAsyncContextManager[Transport | ByteTransport]) -> AsyncGenerator[Any, None]:
         async with opening as transport:
             connection = Connection(transport, self._options)
             try:
@@ -198,19 +190,13 @@ class AgentConnection(Generic[C_co]):
 
     async def _negotiate(self, connection: Connection, params: Mapping[int, Any]) -> Any:
         """Let the agent choose a version; returns the stub for it."""
-        stubs = {version: self._stub(version, VersionPeer(connection, version)) for version in params}
-        proposal = Proposal(PROTOCOLS, {version: stubs[version].CODEC.encode(params[version]) for version in params})
+        from .on_demand.selection import Proposal, negotiate
 
-        def make(version: int) -> Handler:
-            made = self._handler = make_handler(self._factory[version], stubs[version])
-            handler: Handler = made
-            check_version(handler, version)
-            return handler
-
-        version, handler, answered = await connection.start_with(proposal, make)
-        method = handler.PEER_METHODS[proposal.negotiation.method]
-        agent = stubs[version]
-        agent.negotiated = await getattr(self._stub(version, answered), method.handler)(params[version])
+        encoded = {version: remote_agent(version).CODEC.encode(each) for version, each in params.items()}
+        proposal = Proposal(PROTOCOLS, encoded)
+        made: Any
+        made, agent = await negotiate(connection, proposal, self._factory, params, self._stub)
+        self._handler = made
         return agent
 
     async def __aenter__(self: AgentConnection[HasAgent[A]]) -> A:
@@ -240,7 +226,7 @@ class AgentProcess(AgentConnection[C_co]):
         self._process: ProcessTransport | None = None
 
     @contextlib.asynccontextmanager
-    async def _run(self, start: Callable[[], Awaitable[ProcessTransport]]) -> AsyncGenerator[Transport, None]:
+    async def _run(self, start: Callable[[], Awaitable[ProcessTransport]]) -> AsyncGenerator[ByteTransport, None]:
         self._process = process = await start()
         try:
             yield process

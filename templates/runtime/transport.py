@@ -1,30 +1,48 @@
-"""Transports: streams with one JSON document per line, and a pair of ends within one process."""
+"""Transports: what carries messages, and lines of bytes that do: streams, and a pair of ends within one process."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+from .message import MAX_START, Message, MessageTooLarge, Unreadable, Wire, too_large
+from .options import ConnectionOptions
 
 _CHUNK: Final = 2**16
-MAX_START: Final = 512
-"""The bytes that are kept of a skipped message: enough to find its id."""
 _MAX_BURST: Final = 32
 """After this many messages in one turn of the event loop, the task that sends them yields."""
 
 
-class MessageTooLarge(Exception):
-    """A message exceeds a limit. One of the peer was skipped; `start` has its first bytes."""
-
-    def __init__(self, message: str, *, start: bytes = b"") -> None:
-        super().__init__(message)
-        self.start = start
-
-
 class Transport(Protocol):
-    """Carries messages, each one JSON document in UTF-8.
+    """Carries messages. How they are written, and which are too large, is its own matter; `Wire` does that for JSON.
 
-    A transport that buffers messages also has a method `flush()`, which sends them without waiting.
+    A transport that buffers messages also has a method `flush()`, which sends them without waiting. One that knows what
+    has arrived has `ready()`: as `read`, but None if it would wait. It may have `attach(arrived)`, too: `arrived(False)`
+    is called when messages have arrived, and `arrived(True)` at the end.
+    """
+
+    async def read(self) -> Message | Unreadable | None:
+        """Read the next message; None at the end. An `OSError`, such as `ConnectionClosed`, is an end, too."""
+        ...
+
+    def send(self, message: Message) -> Awaitable[None] | None:
+        """Send a message; returns what is left to await, such as a slow peer, or None.
+
+        Raises `OSError`, and for a message that cannot be sent `Unsendable` and `MessageTooLarge`.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release all resources; called once."""
+        ...
+
+
+class ByteTransport(Protocol):
+    """Carries messages as bytes, each one JSON document in UTF-8; `LineTransport` makes a `Transport` of it.
+
+    It may have what a `Transport` may have, and `send(message)`, which is called instead of `write`.
     """
 
     async def read(self) -> bytes | None:
@@ -43,6 +61,53 @@ class Transport(Protocol):
         ...
 
 
+class LineTransport:
+    """Messages over a transport of bytes."""
+
+    def __init__(self, lines: ByteTransport, options: ConnectionOptions) -> None:
+        self._lines = lines
+        self._wire = Wire(options)
+        self._send: Callable[[bytes], Awaitable[None] | None] = getattr(lines, "send", lines.write)
+        self._ready: Callable[[], bytes | None] = getattr(lines, "ready", _nothing)
+        self.flush: Callable[[], object] = getattr(lines, "flush", _nothing)
+        if hasattr(lines, "attach"):
+            self.attach: Callable[[Callable[[bool], None]], None] = lines.attach
+
+    async def read(self) -> Message | Unreadable | None:
+        """The next message; None at the end."""
+        try:
+            line = await self._lines.read()
+        except MessageTooLarge as error:
+            return too_large(str(error), error.start)
+        return None if line is None else self._wire.read(line)
+
+    def ready(self) -> Message | Unreadable | None:
+        """The next message if it has arrived."""
+        try:
+            line = self._ready()
+        except MessageTooLarge as error:
+            return too_large(str(error), error.start)
+        return None if line is None else self._wire.read(line)
+
+    def send(self, message: Message) -> Awaitable[None] | None:
+        """Send a message; returns what is left to await."""
+        return self._send(self._wire.write(message))
+
+    async def close(self) -> None:
+        """Close the transport of bytes."""
+        await self._lines.close()
+
+
+def _nothing() -> None:
+    return None
+
+
+def carrying_messages(transport: Transport | ByteTransport, options: ConnectionOptions) -> Transport:
+    """The transport, or one of messages for it. Only a transport of bytes has `write`."""
+    found: Any = transport
+    return LineTransport(found, options) if hasattr(transport, "write") else found
+
+
 class LineBuffer:
     """Splits a stream of bytes into lines, and skips lines of more than `limit` bytes."""
 
@@ -52,18 +117,24 @@ class LineBuffer:
         self._start = bytearray()
         self._size = 0
 
+    def __len__(self) -> int:
+        return len(self._lines)
+
     def feed(self, chunk: bytes) -> None:
         """Add bytes of the stream."""
         *lines, rest = chunk.split(b"\n")
         if lines and self._size:
             self._add(lines.pop(0))
-            self._end_line()
+            self.end()
         self._lines.extend(line if len(line) <= self._limit else self._skipped(line) for line in lines)
         self._add(rest)
 
     def end(self) -> None:
-        """End the stream: the rest is a line."""
-        self._end_line()
+        """End the line, as at the end of the stream."""
+        line = bytes(self._start)
+        self._lines.append(line if self._size <= self._limit else self._skipped(line))
+        self._start.clear()
+        self._size = 0
 
     def next_line(self) -> bytes | None:
         """The next complete line that is not blank, or None. Raises `MessageTooLarge` for a line that was skipped."""
@@ -83,15 +154,84 @@ class LineBuffer:
             self._start += part[:MAX_START]
             del self._start[MAX_START:]
 
-    def _end_line(self) -> None:
-        line = bytes(self._start)
-        self._lines.append(line if self._size <= self._limit else self._skipped(line))
-        self._start.clear()
-        self._size = 0
-
     def _skipped(self, line: bytes) -> MessageTooLarge:
-        text = f"more than {self._limit} bytes (max_message_bytes)"
-        return MessageTooLarge(text, start=line[:MAX_START])
+        return MessageTooLarge(f"more than {self._limit} bytes (max_message_bytes)", start=line)
+
+
+class LineWriter:
+    """Sends lines: the first one in a turn of the event loop at once, later ones at the end of the turn.
+
+    So if the process is killed, a line that was accepted may be lost. After 32 lines the caller yields, so that messages
+    of the peer are read while a handler sends. `put` sends bytes, and returns true if too many are not sent yet;
+    `has_gone` is true after the end, and `room` waits until fewer are left, or raises `OSError`.
+    """
+
+    def __init__(
+        self,
+        put: Callable[[bytes], bool],
+        has_gone: Callable[[], bool],
+        room: Callable[[], Awaitable[None]],
+        *,
+        limit: int,
+    ) -> None:
+        self._put_now = put
+        self._has_gone = has_gone
+        self._room = room
+        self._most_buffered = limit // 8
+        self._buffered: list[bytes] | None = None  # lines of this turn of the event loop; None before the first one
+        self._buffered_bytes = 0
+        self._burst = 0  # how many lines were sent in this turn
+        self._is_full = False
+        self._waiting = 0  # how many calls of `_when_possible` wait
+        self._lock = asyncio.Lock()
+        self._call_soon = asyncio.get_running_loop().call_soon
+
+    def send(self, message: bytes) -> Awaitable[None] | None:
+        """Send a line; returns what is left to await, or None."""
+        if self._waiting:
+            return self._when_possible(message)
+        self._put(message + b"\n")
+        if self._is_full or self._has_gone():
+            return self._when_possible(None)
+        return asyncio.sleep(0) if self._burst >= _MAX_BURST else None
+
+    async def _when_possible(self, message: bytes | None) -> None:
+        self._waiting += 1
+        try:
+            async with self._lock:  # messages wait here, not in the buffer of the stream
+                if message is not None:
+                    self._put(message + b"\n")
+                self.flush()
+                await self._room()
+                self._is_full = False
+        finally:
+            self._waiting -= 1
+
+    def _put(self, line: bytes) -> None:
+        self._burst += 1
+        if self._buffered is None:
+            self._buffered = []
+            self._call_soon(self._end_turn)
+            self._is_full = self._put_now(line)
+        else:
+            self._buffered.append(line)
+            self._buffered_bytes += len(line)
+            if self._buffered_bytes > self._most_buffered:
+                self.flush()
+
+    def _end_turn(self) -> None:
+        try:
+            self.flush()
+        finally:
+            self._buffered = None
+            self._burst = 0
+
+    def flush(self) -> None:
+        """Send the lines that were buffered in this turn."""
+        if self._buffered and not self._has_gone():
+            buffered, self._buffered = self._buffered, []
+            self._buffered_bytes = 0
+            self._is_full = self._put_now(b"".join(buffered))
 
 
 class StreamTransport:
@@ -116,16 +256,12 @@ class StreamTransport:
         self._lines = LineBuffer(max_message_bytes)
         self._at_end = False
         self._limit = max_write_buffer_bytes
-        self._buffered: list[bytes] | None = None  # lines of this turn of the event loop; None before the first one
-        self._buffered_bytes = 0
-        self._burst = 0  # how many lines were written in this turn
-        self._is_full = False
-        self._waiting = 0  # how many calls of `write` wait
-        self._write_lock = asyncio.Lock()
+        self._out = LineWriter(self._put, writer.is_closing, self._room, limit=max_write_buffer_bytes)
+        self.send, self.flush, self.ready = self._out.send, self._out.flush, self._lines.next_line
         writer.transport.set_write_buffer_limits(high=max_write_buffer_bytes)
 
     async def read(self) -> bytes | None:
-        """The next line that is not blank; None at the end."""
+        """The next line that is not blank; None at the end. Raises `MessageTooLarge`."""
         while (line := self._lines.next_line()) is None and not self._at_end:
             chunk = await self._reader.read(_CHUNK)
             if chunk:
@@ -136,66 +272,23 @@ class StreamTransport:
         return line
 
     async def write(self, message: bytes) -> None:
-        """Send a line: the first one in a turn of the event loop at once, later ones at the end of the turn.
+        """Send a line; wait if the peer reads too slowly. `LineWriter` says when it is sent. Raises `OSError`."""
+        if (rest := self.send(message)) is not None:
+            await rest
 
-        So if the process is killed, a line that was accepted may be lost. After 32 lines the caller yields, so that
-        messages of the peer are read while a handler sends.
-        """
-        at_once = not self._waiting
-        if at_once:
-            self._put(message)
-            if not (self._is_full or self._writer.is_closing()):
-                if self._burst >= _MAX_BURST:
-                    await asyncio.sleep(0)
-                return
-        self._waiting += 1
-        try:
-            async with self._write_lock:  # messages wait here, not in the buffer of the stream
-                if not at_once:
-                    self._put(message)
-                self.flush()
-                if self._writer.is_closing():
-                    raise self._reader.exception() or ConnectionResetError("the peer has gone")
-                await self._writer.drain()
-                self._is_full = False
-        finally:
-            self._waiting -= 1
-
-    def _put(self, message: bytes) -> None:
-        line = message + b"\n"
-        self._burst += 1
-        if self._buffered is None:
-            self._buffered = []
-            asyncio.get_running_loop().call_soon(self._end_turn)
-            self._send(line)
-        else:
-            self._buffered.append(line)
-            self._buffered_bytes += len(line)
-            if self._buffered_bytes > self._limit // 8:
-                self.flush()
-
-    def _end_turn(self) -> None:
-        try:
-            self.flush()
-        finally:
-            self._buffered = None
-            self._burst = 0
-
-    def flush(self) -> None:
-        """Send the lines that were buffered in this turn."""
-        if self._buffered and not self._writer.is_closing():
-            buffered, self._buffered = self._buffered, []
-            self._send(b"".join(buffered))
-            if self._writer.is_closing():  # `write` has returned already: the next `read` raises it
-                self._reader.set_exception(ConnectionResetError("the peer has gone"))
-
-    def _send(self, lines: bytes) -> None:
-        self._buffered_bytes = 0
+    def _put(self, lines: bytes) -> bool:
         self._writer.write(lines)
+        if self._writer.is_closing():  # `send` may have returned already: the next `read` raises it
+            self._reader.set_exception(ConnectionResetError("the peer has gone"))
         try:
-            self._is_full = self._writer.transport.get_write_buffer_size() > self._limit
+            return self._writer.transport.get_write_buffer_size() > self._limit
         except AttributeError:  # TLS on Python 3.10, after the peer has gone
-            self._is_full = True
+            return True
+
+    async def _room(self) -> None:
+        if self._writer.is_closing():
+            raise self._reader.exception() or ConnectionResetError("the peer has gone")
+        await self._writer.drain()
 
     async def close(self) -> None:
         """Close both streams. Written lines are still delivered, unless the task is cancelled."""

@@ -1,18 +1,200 @@
-"""Capabilities: what the peers of a connection have advertised, and which methods that allows."""
+"""What both sides agree on first: the handler, the handshake, and the capabilities that both have advertised."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any, Literal, TypeVar
+from enum import Enum, auto
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from ._base import Struct
-from ._decode import DecodeError
+from ._decode import DecodeError, excerpt
 from .dispatch import Codec, Handler, overrides
-from .log import logger
+from .errors import InvalidRequestError, RequestError
+from .message import Message
+from .options import logger
 from .protocol import Gate, Method
 
 T = TypeVar("T")
+
+# --- This side -------------------------------------------------------------------------------------------------------
+
+
+class Step(Enum):
+    """How far the request has come that a peer has to send first."""
+
+    AWAITED = auto()  # other requests are refused, notifications ignored
+    RUNNING = auto()
+    DONE = auto()  # or none is needed
+
+
+STEPS: Final[dict[tuple[Step, Literal["begins", "succeeds", "fails"]], Step]] = {
+    (Step.AWAITED, "begins"): Step.RUNNING,
+    (Step.RUNNING, "succeeds"): Step.DONE,
+    (Step.RUNNING, "fails"): Step.AWAITED,
+}
+"""All others change nothing."""
+
+
+class Handshake:
+    """The request `method`, which has to succeed first. Messages may follow it without waiting for its response.
+
+    With `is_alone`, a second one is refused while one runs: it decides about the version. With `is_sent`, this side
+    sends it, and refuses all requests.
+    """
+
+    def __init__(self) -> None:
+        self.method: str | None = None
+        self.is_alone = self.is_sent = False
+        self.step = Step.DONE
+        self._running = 0
+
+    def require(self, method: str | None, *, is_sent: bool = False, is_alone: bool = False) -> None:
+        """Refuse all other requests until this one has succeeded; None requires nothing."""
+        self.method, self.is_sent, self.is_alone = method, is_sent, is_alone
+        self.step = Step.DONE if method is None else Step.AWAITED
+
+    def refusal(self, method: str) -> RequestError | None:
+        """The error for a request that must not be started now; None if it may."""
+        if self.step is Step.AWAITED and (method != self.method or self.is_sent):
+            return InvalidRequestError(f"Invalid request: {self.method} must come first")
+        if self.step is Step.RUNNING and method == self.method and self.is_alone:
+            return InvalidRequestError(f"Invalid request: {self.method} is running")
+        return None
+
+    def begins(self, method: str) -> None:
+        """A request has been started."""
+        if method == self.method:
+            self._running += 1
+            self.step = STEPS.get((self.step, "begins"), self.step)
+
+    def ends(self, method: str, *, succeeded: bool) -> None:
+        """A request has been answered."""
+        if method == self.method:
+            self._running -= 1
+            if succeeded or not self._running:
+                self.step = STEPS.get((self.step, "succeeds" if succeeded else "fails"), self.step)
+
+
+class Choice(Protocol):
+    """Several handlers, one of which the peer chooses by the request `method`."""
+
+    method: str
+    null_ids: bool
+    made: list[Handler]
+
+    def handler_for(self, message: Message) -> Handler:
+        """The handler that a request chooses. Raises `RequestError` if there is none."""
+        ...
+
+
+class LocalSide:
+    """This side of a connection: its handler, and the capabilities that both sides have advertised."""
+
+    def __init__(self, *, is_checked: bool) -> None:
+        self._is_checked = is_checked
+        self.handshake = Handshake()
+        self._choice: Choice | None = None
+        self.use(Handler())
+
+    def use(self, handler: Handler) -> None:
+        """Let `handler` handle the messages of the peer from now on."""
+        self.handler = handler
+        self.capabilities = Capabilities(handler, is_checked=self._is_checked)
+        self.cancellation = handler.PROTOCOL.cancellation
+        _warn_of_misnamed(type(handler))
+
+    def start(self, handler: Handler) -> None:
+        """Begin with a handler. The request that negotiates the version comes first, if this side checks that."""
+        self.use(handler)
+        how = handler.PROTOCOL.negotiation
+        if how is not None and self._is_checked and not self._lacks(how.method):
+            self.handshake.require(how.method)
+
+    def let_peer_choose(self, choice: Choice) -> None:
+        """Let the requests of the peer choose the handler, until one of them has succeeded."""
+        self._choice = choice
+        self.handshake.require(choice.method, is_alone=True)
+
+    @property
+    def _may_change(self) -> bool:
+        return self._choice is not None and self.handshake.step is not Step.DONE
+
+    def choose(self, message: Message) -> None:
+        """Use the handler that a request chooses. Raises `RequestError` if there is none."""
+        if self._may_change and self._choice is not None and message.method == self._choice.method:
+            handler = self._choice.handler_for(message)
+            if handler is not self.handler:
+                self.use(handler)
+
+    def check_version(self, method: str, result: Any) -> None:
+        """Put the version of the handler in the result that negotiates it, and log where the handler had another."""
+        protocol, answer = self.handler.PROTOCOL, result
+        how = protocol.negotiation
+        if how is None or method != how.method or not isinstance(result, dict):
+            return
+        if answer.get(how.version) != protocol.version:
+            text = "%s answered %s with version %s, and handles version %d, which is sent"
+            name, found = type(self.handler).__name__, excerpt(answer.get(how.version))
+            logger.error(text, name, method, found, protocol.version)
+            answer[how.version] = protocol.version
+
+    @property
+    def null_ids(self) -> bool:
+        """True if the id of a request may be null."""
+        if self._may_change and self._choice is not None:
+            return self._choice.null_ids
+        return self.handler.PROTOCOL.null_ids
+
+    def _lacks(self, method: str) -> bool:
+        """True if the class of the handler leaves out the request `method`."""
+        record, kind = self.handler.METHODS.get(method), type(self.handler)
+        return record is None or not (overrides(kind, record.handler) or overrides(kind, "fallback_request"))
+
+    def log_refused(self, method: str) -> None:
+        """Log that this side has refused a request if that is the one which each peer sends first."""
+        how, name = self.handler.PROTOCOL.negotiation, type(self.handler).__name__
+        if how is not None and method == how.method and self._lacks(method):
+            text = "%s does not override %s, which every peer calls first, so that no peer can use it"
+            logger.error(text, name, self.handler.METHODS[method].handler)
+
+    @property
+    def handlers(self) -> list[Handler]:
+        """All handlers that were made."""
+        return [self.handler] if self._choice is None else self._choice.made
+
+
+_COROUTINE: Final = 0x80  # `inspect.CO_COROUTINE`
+
+
+def _warn_of_misnamed(kind: type[Handler]) -> None:
+    """Log the public coroutine methods of `kind` that no message reaches, but probably should."""
+    own = {name: value for base in reversed(kind.__mro__) if _is_users(base) for name, value in vars(base).items()}
+    handlers = {each.handler for each in kind.METHODS.values()}
+    suspects = [
+        name
+        for name, value in own.items()
+        if name not in handlers and not name.startswith("_") and not hasattr(Handler, name) and _takes_params(value)
+    ]
+    if suspects:
+        from .on_demand.misnamed import meant_handlers
+
+        for name, meant in meant_handlers(suspects, handlers, own):
+            hint = f"is it meant to be {meant}? If not, begin its name with _"
+            logger.warning("%s.%s handles nothing: %s", kind.__name__, name, hint)
+
+
+def _is_users(base: type[Any]) -> bool:
+    """True for a class from outside of this package: neither a generated one, nor a helper that extends it."""
+    return base is not object and not base.__module__.startswith(f"{__package__}.")
+
+
+def _takes_params(value: Any) -> bool:
+    code = getattr(value, "__code__", None)
+    return code is not None and bool(code.co_flags & _COROUTINE) and code.co_argcount > 1
+
+
+# --- Capabilities ----------------------------------------------------------------------------------------------------
 
 
 class CapabilityError(Exception):
@@ -180,7 +362,7 @@ def advertise(handler: Handler | type[Handler], message: T) -> T:
 def _check_arguments(handler: Any, message: Any) -> None:
     if hasattr(handler, "CODEC") and isinstance(message, Struct):
         return
-    from .mistakes import hint_for, shown
+    from .on_demand.mistakes import hint_for, shown
 
     if hasattr(message, "CODEC"):
         name = getattr(message, "__name__", type(message).__name__)

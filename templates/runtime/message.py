@@ -1,0 +1,390 @@
+"""Messages, their text, and what they weigh: the one place where JSON is parsed, written and held to limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate
+from sys import getsizeof
+from typing import Any, Final, Literal, TypeAlias
+
+from .errors import InternalError, InvalidRequestError, ParseError, RequestError
+from .options import PROGRAM_ENDS, ConnectionOptions, call_hook, dumps_json, loads_json, one_line
+
+Kind: TypeAlias = Literal["request", "notification", "result", "error"]
+
+MAX_DEPTH: Final = 200
+"""The deepest nesting of arrays and objects in a message. Python parses more, and then fails or takes seconds where a
+value is compared, printed or written: how much more depends on its version."""
+
+MAX_ID_BYTES: Final = 256
+"""The longest id of a request or a session that is kept, in UTF-8."""
+_INTEGERS: Final = range(-(2**63), 2**64)
+"""Those that JSON libraries agree about."""
+
+MAX_START: Final = 512
+"""The bytes that are kept of a message that is not parsed: enough to find its id."""
+_ENVELOPE: Final = 512
+"""The most memory of a message beside its value."""
+
+
+# --- Messages --------------------------------------------------------------------------------------------------------
+
+
+class Message:
+    """A request, a notification, or the result or error that answers a request.
+
+    `value` is its params, result or error: JSON as `json.loads` makes it, None for params that are absent. `id` is that
+    of the request, None for null and for a notification. `size` is that of the text that was received, in bytes.
+    """
+
+    __slots__ = ("__weakref__", "_weight", "id", "kind", "method", "size", "value")
+
+    def __init__(
+        self,
+        kind: Kind,
+        value: Any,
+        *,
+        method: str = "",
+        id: int | str | None = None,  # noqa: A002 - the name on the wire
+        size: int = 0,
+    ) -> None:
+        self.kind: Kind = kind
+        self.value = value
+        self.method = method
+        self.id = id
+        self.size = size
+        self._weight = 0
+
+    def __repr__(self) -> str:
+        return f"Message({self.kind!r}, method={self.method[:80]!r}, id={self.id!r})"
+
+    @property
+    def weight(self) -> int:
+        """The memory that it takes, in bytes: measured when it is asked for first, which visits all of the value."""
+        if not self._weight:
+            self._weight = _ENVELOPE + (self.bound if self.size <= _SMALL else measure(self.value))
+        return self._weight
+
+    @property
+    def bound(self) -> int:
+        """The most memory that a text of this size can take, in bytes; its weight where that was measured."""
+        return self._weight or self.size * _MOST
+
+    def to_json(self) -> dict[str, Any]:
+        """The message as an object of JSON-RPC."""
+        raw: dict[str, Any] = {"jsonrpc": "2.0"}
+        if self.kind != "notification":
+            raw["id"] = self.id
+        if self.kind in ("result", "error"):
+            raw[self.kind] = self.value
+        else:
+            raw["method"] = self.method
+            if self.value is not None:
+                raw["params"] = self.value
+        return raw
+
+
+class Unreadable:
+    """A message that was received and is none: `error` says why, and `start` has the first bytes of its text.
+
+    `kind` and `id` are known if its start shows them. The request that it would answer is rejected with the error;
+    otherwise the peer gets it.
+    """
+
+    __slots__ = ("error", "id", "kind", "start")
+
+    def __init__(
+        self,
+        error: RequestError,
+        *,
+        kind: Literal["request", "response"] | None = None,
+        id: int | str | None = None,  # noqa: A002 - the name on the wire
+        start: bytes = b"",
+    ) -> None:
+        self.error = error
+        self.kind = kind
+        self.id = id
+        self.start = start
+
+
+class MessageTooLarge(Exception):
+    """A message exceeds a limit. One of the peer was skipped; `start` has its first bytes."""
+
+    def __init__(self, message: str, *, start: bytes = b"") -> None:
+        super().__init__(message)
+        self.start = start[:MAX_START]
+
+
+class Unsendable(Exception):
+    """A message that cannot be written as JSON; the exception of `dumps` is its cause."""
+
+
+def too_large(reason: str, start: bytes) -> Unreadable:
+    """The message that exceeds a limit, and was not parsed."""
+    kind, number = head(start[:MAX_START])
+    error = InternalError if kind == "response" else InvalidRequestError
+    what = "the response is too large" if kind == "response" else "Invalid request"
+    return Unreadable(error(f"{what}: {reason}"), kind=kind, id=number, start=start[:MAX_START])
+
+
+def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
+    """The message that a JSON value is."""
+    found: Any = raw
+    if not isinstance(raw, dict):
+        return Unreadable(InvalidRequestError("Invalid request: a message must be an object"))
+    number, method = found.get("id"), found.get("method")
+    if "method" not in found and ("result" in found or "error" in found):
+        return _response(found, number, size)
+    if "id" in found and number is not None and not is_id(number):
+        kinds = f"a string of up to {MAX_ID_BYTES} bytes or an integer of up to 64 bits"
+        return Unreadable(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
+    if not isinstance(method, str):
+        error = InvalidRequestError("Invalid request: `method` must be a string")
+        return Unreadable(error, kind="request" if "method" in found else None, id=number)
+    if found.get("jsonrpc") != "2.0":
+        return Unreadable(InvalidRequestError('Invalid request: `jsonrpc` must be "2.0"'), kind="request", id=number)
+    kind_of: Kind = "request" if "id" in found else "notification"
+    return Message(kind_of, found.get("params"), method=method, id=number, size=size)
+
+
+def _response(raw: dict[str, Any], number: Any, size: int) -> Message | Unreadable:
+    number = number if is_id(number) else None
+    is_error = raw.get("error") is not None
+    if raw.get("jsonrpc") != "2.0" or ("result" in raw) is is_error:
+        error = InternalError("the peer sent a malformed response", data=raw)
+        return Unreadable(error, kind="response", id=number)
+    kind: Kind = "error" if is_error else "result"
+    return Message(kind, raw[kind], id=number, size=size)
+
+
+def is_id(value: Any) -> bool:
+    """True if `value` can be the id of a request whose response is awaited: such an id can always be sent back."""
+    return value in _INTEGERS if type(value) is int else type(value) is str and is_short(value)
+
+
+def is_short(text: str) -> bool:
+    """True if `text` is valid, and short enough for an id."""
+    if len(text) > MAX_ID_BYTES or text.isascii():
+        return len(text) <= MAX_ID_BYTES
+    try:
+        return len(text.encode()) <= MAX_ID_BYTES
+    except UnicodeEncodeError:
+        return False
+
+
+# --- Text ------------------------------------------------------------------------------------------------------------
+
+_SHORT: Final = r'"([^"\\\x00-\x1f\x80-\xff]{0,256})"'
+_USUAL: Final = re.compile(
+    (
+        r'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,'
+        rf'\s*(?:"id"\s*:\s*(?:(-?(?:0|[1-9][0-9]{{0,17}}))|{_SHORT})\s*,\s*)?'
+        rf'(?:"method"\s*:\s*{_SHORT}\s*,\s*"params"|"(result|error)")\s*:'
+    ).encode()
+)
+"""The start of a message with its value last. What follows is one JSON value and the closing brace, or no such message:
+it is read in another way then."""
+
+
+class Wire:
+    """Reads and writes the text of messages, as the options of a connection say."""
+
+    def __init__(self, options: ConnectionOptions) -> None:
+        self.options = options
+        self._loads = options.loads
+        self._joins = options.dumps is dumps_json  # another `dumps` may return other bytes than ASCII
+
+    def read(self, line: bytes) -> Message | Unreadable:
+        """The message that a text is. Raises nothing but what ends the program."""
+        options, size = self.options, len(line)
+        if options.on_message is not None:
+            call_hook("on_message", options.on_message, "in", line)
+        if size * _MOST > options.max_in_flight_bytes and (weight := weigh(line)) > options.max_in_flight_bytes:
+            limit = options.max_in_flight_bytes
+            return too_large(f"estimated at {weight} bytes of memory; the limit is {limit} (max_in_flight_bytes)", line)
+        if is_too_deep(line):
+            return too_large(f"nested more than {MAX_DEPTH} deep", line)
+        return self._usual(line, size) or self._any(line, size)
+
+    def _usual(self, line: bytes, size: int) -> Message | None:
+        """The message of a text in the usual form; None for all others."""
+        found = _USUAL.match(line)
+        if found is None:
+            return None
+        end = size - 1
+        while line[end] in b" \t\r\n":
+            end -= 1
+        if line[end] != 125:  # }
+            return None
+        try:
+            value = self._loads(line[found.end() : end])
+        except ValueError:
+            return None
+        except PROGRAM_ENDS:
+            raise
+        except BaseException:  # `loads` may be from elsewhere
+            return None
+        digits, text, method, answer = found.groups()
+        number = int(digits) if digits is not None else None if text is None else text.decode()
+        if answer is None:
+            kind: Kind = "notification" if number is None else "request"
+            return Message(kind, value, method=method.decode(), id=number, size=size)
+        if number is None or (value is None and answer == b"error"):
+            return None
+        return Message("result" if answer == b"result" else "error", value, id=number, size=size)
+
+    def _any(self, line: bytes, size: int) -> Message | Unreadable:
+        try:
+            return message_of(self._loads(line), size=size)
+        except PROGRAM_ENDS:
+            raise
+        except ValueError as error:
+            return Unreadable(ParseError(f"Parse error: {one_line(error)}"), start=line[:MAX_START])
+        except BaseException:  # `loads` may be from elsewhere
+            return Unreadable(ParseError(), start=line[:MAX_START])
+
+    def write(self, message: Message) -> bytes:
+        """The text of a message. Raises `Unsendable`, and `MessageTooLarge` for one above the limit of this side."""
+        try:
+            line = self._joined(message) if self._joins else self.options.dumps(message.to_json())
+        except PROGRAM_ENDS:
+            raise
+        except BaseException as error:
+            raise Unsendable(one_line(error)) from error
+        limit = self.options.max_message_bytes
+        if len(line) > limit and message.value != _FAILURE:  # each request gets a response
+            raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
+        if self.options.on_message is not None:
+            call_hook("on_message", self.options.on_message, "out", line)
+        return line
+
+    def _joined(self, message: Message) -> bytes:
+        """The text of a message, made of that of its value: the rest is the same for each method."""
+        if message.kind == "notification" and message.value is not None:
+            return _prefix(message.method) + dumps_json(message.value) + b"}"
+        if message.kind == "result" and type(message.id) is int:
+            return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
+        return dumps_json(message.to_json())
+
+
+_FAILURE: Final = InternalError().to_json()
+
+
+@lru_cache(100)
+def _prefix(method: str) -> bytes:
+    """The start of a notification, up to its params."""
+    return dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
+
+
+# --- Memory ----------------------------------------------------------------------------------------------------------
+
+_MOST: Final = 64
+"""The most bytes of memory for a byte of JSON: for `{"":{"":…` on Python 3.10."""
+_SMALL: Final = 2**10
+"""Messages up to this size are not measured: the bound is close enough, even for 1024 of them in flight."""
+
+_COST: Final = {b"{": 232, b"{}": -168, b"[": 96, b":": 100, b",": 64}
+"""The bytes of an object, an array, a property and an item: measured, and rounded up. An empty object takes less."""
+_WIDER: Final = {**_COST, b":": 128, b",": 80}
+"""The same if strings may not be ASCII: each of these takes at least 24 bytes more."""
+
+_NO_SIGN: Final = bytes(byte for byte in range(256) if byte not in b'{}[]:,"')
+_NO_NESTING: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
+_NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{}[]")
+_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
+"""As signed bytes, 1 for an opening bracket and -1 for a closing one."""
+_WIDE: Final = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
+"""First bytes of characters that make a string take four bytes for each of its characters."""
+_CHUNK: Final = 2**16
+_PASSES: Final = 8
+
+
+def measure(value: Any) -> int:
+    """The memory of a JSON value, in bytes."""
+    total, names = 0, set[str]()
+    rest: list[Any] = [value]
+    while rest:
+        each: Any = rest.pop()
+        inner: Any = each
+        total += getsizeof(each)
+        if isinstance(each, dict):
+            names.update(inner)  # equal names are one string
+            rest.extend(inner.values())
+        elif isinstance(each, list):
+            rest.extend(inner)
+    return total + sum(map(getsizeof, names))
+
+
+def weigh(line: bytes) -> int:
+    """An upper bound of the memory for parsing `line`, in bytes; a close one for all but short lines."""
+    width = _width(line)
+    costs = _COST if width == 1 else _WIDER
+    signs = _outside_strings(line, _NO_SIGN)
+    return len(line) * width + sum(part.count(sign) * cost for part in signs for sign, cost in costs.items())
+
+
+def _width(line: bytes) -> int:
+    """The bytes for each character of the strings in `line`: one wide character makes a whole string wide."""
+    escaped, is_ascii = b"\\u" in line, line.isascii()
+    is_wide = escaped and (b"\\ud" in line or b"\\uD" in line)
+    if is_wide or not (is_ascii or all(lead not in line for lead in _WIDE)):
+        return 4
+    return 1 if is_ascii and not escaped else 2
+
+
+def is_too_deep(line: bytes) -> bool:
+    """True if `line` is nested more than `MAX_DEPTH` deep."""
+    if len(line) <= 2 * MAX_DEPTH or (len(line) > _CHUNK and not _has_many_brackets(line)):
+        return False
+    signs = left = b"".join(_outside_strings(line, _NO_NESTING))
+    for depth in range(2, 2 * _PASSES, 2):
+        if len(left) <= 2 * (MAX_DEPTH - depth):
+            return False
+        left = left.replace(b"{}", b"").replace(b"[]", b"")  # up to two more levels
+    levels = accumulate(memoryview(signs.translate(_STEPS, _NO_BRACKET)).cast("b"))
+    return max(levels, default=0) > MAX_DEPTH
+
+
+def _has_many_brackets(line: bytes) -> bool:
+    """True if more than `MAX_DEPTH` brackets open. Few lines have as many; `find` is faster in texts than `count`."""
+    left = MAX_DEPTH
+    for bracket in (b"[", b"{"):
+        at = line.find(bracket)
+        while at >= 0:
+            if not left:
+                return True
+            left -= 1
+            at = line.find(bracket, at + 1)
+    return False
+
+
+def _outside_strings(line: bytes, dropped: bytes) -> Iterator[bytes]:
+    """The text outside of strings, without the bytes `dropped`. Without escapes, a quote begins or ends a string."""
+    if b"\\" in line:
+        line = line.replace(b"\\\\", b"").replace(b'\\"', b"")
+    signs = line.translate(None, dropped).replace(b'""', b"")
+    inside = 0
+    for start in range(0, len(signs), _CHUNK):  # splitting it as a whole would take more memory than is estimated
+        pieces = signs[start : start + _CHUNK].split(b'"')
+        yield b"".join(pieces[inside::2])
+        inside ^= (len(pieces) - 1) % 2
+
+
+_FIRST_SCALARS: Final = re.compile(rb"\s*\{([^{}\[\]]*)")
+_ID: Final = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18}|"(?:[^"\\]|\\.)*")\s*,')
+_KIND: Final = re.compile(rb'"(method|result|error)"\s*:')
+
+
+def head(start: bytes) -> tuple[Literal["request", "response"] | None, int | str | None]:
+    """The kind of a message and its id, from its first bytes, before any nested value; None if they do not show them."""
+    scalars = _FIRST_SCALARS.match(start)
+    number, kind = (pattern.search(scalars[1]) if scalars else None for pattern in (_ID, _KIND))
+    if number is None or kind is None:
+        return None, None
+    try:
+        found = loads_json(number[1])
+    except ValueError:
+        return None, None
+    return ("request" if kind[1] == b"method" else "response", found) if is_id(found) else (None, None)

@@ -1,0 +1,34 @@
+"""Finds methods of a handler whose name is probably meant to be another one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+
+def meant_handlers(
+    suspects: Collection[str], handlers: Collection[str], own: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """The names among `suspects` that differ little from those of `handlers`, each with these.
+
+    The name has the same words as that of a handler, is its end, or differs in one letter. If a handler is among the
+    user's `own` names, too, the method is assumed to be a part of it.
+    """
+    for name in suspects:
+        meant = sorted(handler for handler in handlers if _means(name, handler))
+        if meant and set(own).isdisjoint(meant):
+            yield name, " or ".join(meant)
+
+
+def _means(name: str, handler: str) -> bool:
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    return handler.endswith(f"_{snake}") or _words(snake) == _words(handler) or _differ_in_one_letter(snake, handler)
+
+
+def _words(name: str) -> list[str]:
+    return sorted(word.rstrip("s") for word in name.split("_"))
+
+
+def _differ_in_one_letter(one: str, other: str) -> bool:
+    same = next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+    rest, other_rest = one[same:], other[same:]
+    return other_rest[1:] in (rest, rest[1:]) or rest[1:] == other_rest
