@@ -350,8 +350,8 @@ class Connection:
         future = self._pending.get(found.id) if found.kind != "request" and type(found.id) is int else None
         if future is not None and not future.done():
             log_mistake("the response to request %s cannot be used: %s", found.id, found.error)
-            is_response = found.kind == "response"
-            _reject(future, found.error if is_response else InternalError("the peer sent a malformed response"))
+            malformed = InternalError("the peer sent a malformed response", data=found.value)
+            _reject(future, found.error if found.kind == "response" else malformed)
             self._yield_to_tasks()
         elif found.kind == "response":
             log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
