@@ -263,7 +263,7 @@ async def over_pipes(acp: ModuleType, kind: type[Any], stdin: int, stdout: int, 
     This reaches into the module `stdio`: no public function takes descriptors.
     """
     chosen = acp.ConnectionOptions(**options)
-    connection = acp.Connection(await acp.stdio._open(stdin, stdout, chosen), chosen)
+    connection = acp.Connection(acp.stdio._open(stdin, stdout, chosen), chosen)
     return connection, kind(stub_of(acp, kind, connection))
 
 

@@ -20,14 +20,8 @@ pytestmark = [
 ]
 
 
-class OtherLoop:
-    """What the loop is not an instance of, as a loop from elsewhere is none of asyncio's."""
-
-
-@pytest.fixture(params=["the loop of asyncio", "another loop"])
-def acp(packages: Packages, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    if request.param == "another loop":
-        monkeypatch.setattr(asyncio, "SelectorEventLoop", OtherLoop)
+@pytest.fixture
+def acp(packages: Packages) -> ModuleType:
     return packages(V1)
 
 
@@ -124,16 +118,3 @@ def test_both_are_closed(acp: ModuleType, read: int) -> None:
         with pytest.raises(BrokenPipeError):
             os.write(ends.to_agent, b"two\n")
         os.close(ends.to_agent)
-
-
-def test_nothing_stays_open_where_it_fails(acp: ModuleType) -> None:
-    async def main() -> Ends:
-        ends = pipes()
-        with pytest.raises(ValueError, match="high"):
-            await opened(acp, ends, max_write_buffer_bytes=-1)
-        await asyncio.sleep(0.01)
-        return ends
-
-    ends = run(main())
-    assert are_closed(ends)
-    os.close(ends.to_agent)
