@@ -104,7 +104,7 @@ class Tasks:
     def start(
         self, coroutine: Coroutine[Any, Any, None], at_end: Callable[[asyncio.Task[None]], object] | None = None
     ) -> asyncio.Task[None]:
-        """Run a coroutine as a task, and call `at_end` after it. What it raises is logged, except `ConnectionClosed`."""
+        """Run a coroutine as a task, and then `at_end`. What it raises is logged, except `ConnectionClosed`."""
         task = asyncio.Task(coroutine)  # an eager task factory would run it at once
         self._running[task] = at_end
         task.add_done_callback(self._done)
@@ -311,7 +311,7 @@ class InFlight:
     """
 
     def __init__(
-        self, options: ConnectionOptions, life: Life, side: LocalSide, output: Output, tasks: Tasks, budget: Budget
+        self, options: ConnectionOptions, *, life: Life, side: LocalSide, output: Output, tasks: Tasks, budget: Budget
     ) -> None:
         self._options = options
         self._life = life
@@ -427,9 +427,7 @@ class InFlight:
         side, capabilities, succeeded = self._side, self._side.capabilities, False
         trial = capabilities.begin(message.method, message.value)
         try:
-            result = await dispatch_request(
-                side.handler, message.method, message.value, on_drop=self._options.on_drop
-            )
+            result = await dispatch_request(side.handler, message.method, message.value, on_drop=self._options.on_drop)
             side.check_version(message.method, result)
             rest = self._output.send(Message("result", result, method=message.method, id=message.id))
             capabilities.sent(message.method, "result", result)

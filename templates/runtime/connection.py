@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from ._decode import excerpt
 from .calls import Budget, InFlight, Life, Output, State, Tasks, is_running
-from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, call_handler, dispatch_notification
+from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import Capabilities, Choice, LocalSide, Step
 from .message import Message, Unreadable
@@ -78,7 +78,9 @@ class Connection:
         self._tasks = Tasks(self.options.cleanup_seconds)
         self._output = Output(self._transport, self.options, self._life, self._side)
         budget: Budget = getattr(self._transport, "budget", None) or Budget()
-        self._in_flight = InFlight(self.options, self._life, self._side, self._output, self._tasks, budget)
+        self._in_flight = InFlight(
+            self.options, life=self._life, side=self._side, output=self._output, tasks=self._tasks, budget=budget
+        )
 
     # --- Start and end -------------------------------------------------------------------------------------------
 
@@ -103,8 +105,8 @@ class Connection:
     ) -> tuple[Handler, Capabilities, Any]:
         """Start with the request by which the peer chooses one of several handlers, instead of `start`.
 
-        `choose` returns the handler for the result. Returns it, its capabilities, and the result. Raises what `request` and `choose`
-        raise; `ConnectionClosed` of the latter ends the connection.
+        `choose` returns the handler for the result. Returns it, its capabilities, and the result. Raises what `request`
+        and `choose` raise; `ConnectionClosed` of the latter ends the connection.
         """
         self._side.handshake.require(method, is_sent=True)
         self._start()
@@ -283,7 +285,7 @@ class Connection:
             self._idle = None
         return None
 
-    def _arrived(self, is_end: bool) -> None:  # noqa: FBT001 - called by the transport
+    def _arrived(self, is_end: bool) -> None:
         """Dispatch what has arrived while the read loop waits; what cannot be dispatched here wakes it."""
         self._at_end = self._at_end or is_end
         if self._idle is None or self._idle.done():
@@ -358,13 +360,17 @@ class Connection:
             malformed = InternalError("the peer sent a malformed response", data=found.value)
             _reject(future, found.error if found.kind == "response" else malformed)
             self._yield_to_tasks()
-        elif found.kind == "response":
-            log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
-        else:
+            return None
+        if found.kind != "response":
             return self._refuse(found.error, found.id if found.kind == "request" else None, start=found.start)
+        if found.start:  # what it answers may be unknown for that alone
+            return self._refuse(InvalidRequestError(f"Invalid request: {found.error.message}"), start=found.start)
+        log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
         return None
 
-    def _refuse(self, error: RequestError, number: object = None, *, start: bytes = b"") -> Awaitable[None] | None:
+    def _refuse(
+        self, error: RequestError, number: int | str | None = None, *, start: bytes = b""
+    ) -> Awaitable[None] | None:
         """Respond to a message that cannot be handled; `start` is the start of one that was not parsed."""
         if start:
             text = "the peer sent a message that cannot be handled: %s; it starts with: %s"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ._base import UNSET
-from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
+from ._decode import DecodeError, Drop, drop, drops_belong_to, excerpt, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 from .protocol import Method, Negotiation, ProtocolInfo, Unsupported
 

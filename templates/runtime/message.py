@@ -341,10 +341,10 @@ def is_too_deep(line: bytes) -> bool:
     if len(line) <= 2 * MAX_DEPTH or (len(line) > _CHUNK and not _has_many_brackets(line)):
         return False
     signs = left = b"".join(_outside_strings(line, _NO_NESTING))
-    for depth in range(2, 2 * _PASSES, 2):
-        if len(left) <= 2 * (MAX_DEPTH - depth):
+    for removed in range(0, 2 * _PASSES, 2):
+        if left.count(b"[") + left.count(b"{") <= MAX_DEPTH - removed:
             return False
-        left = left.replace(b"{}", b"").replace(b"[]", b"")  # up to two more levels
+        left = left.replace(b"{}", b"").replace(b"[]", b"")  # of all that is closed, one or two levels
     levels = accumulate(memoryview(signs.translate(_STEPS, _NO_BRACKET)).cast("b"))
     return max(levels, default=0) > MAX_DEPTH
 
@@ -380,7 +380,7 @@ _KIND: Final = re.compile(rb'"(method|result|error)"\s*:')
 
 
 def head(start: bytes) -> tuple[Literal["request", "response"] | None, int | str | None]:
-    """The kind of a message and its id, from its first bytes, before any nested value; None if they do not show them."""
+    """The kind of a message and its id, from its first bytes, before any nested value; None if these do not tell."""
     scalars = _FIRST_SCALARS.match(start)
     number, kind = (pattern.search(scalars[1]) if scalars else None for pattern in (_ID, _KIND))
     if number is None or kind is None:

@@ -1,8 +1,8 @@
 """What a user sets of a connection, and sees of it: limits, hooks, the JSON library, and the log.
 
-A peer can cause as many mistakes and failures as it likes, and what it says is part of their text. So at most 10 records
-of a kind are logged in 30 seconds, for all connections together, and text that may be the peer's is one line without
-control characters, in tracebacks, too.
+A peer can cause as many mistakes and failures as it likes, and what it says is part of their text. So at most 10
+records of a kind are logged in 30 seconds, for all connections together, and text that may be the peer's is one line
+without control characters, in tracebacks, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from textwrap import indent
 from typing import Any, Final, Literal, TypeVar
@@ -43,12 +43,14 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check
 
 
 def _make_write() -> Callable[[Any], str]:
-    """The encoder in C, made once; `JSONEncoder.encode` makes it for each value. It is private, so it may be missing."""
+    """The encoder in C, made once: `JSONEncoder.encode` makes one for each value. It is private, and may be missing."""
+    names: Any = json.encoder
     try:
-        in_c: Any = json.encoder.c_make_encoder  # type: ignore[attr-defined]
-        ascii_text: Any = json.encoder.c_encode_basestring_ascii  # type: ignore[attr-defined]
-        write: Any = in_c(None, _ENCODER.default, ascii_text, None, ":", ",", False, False, False)  # noqa: FBT003
-        if "".join(write({"a": [1, "é"]}, 0)) == '{"a":[1,"\\u00e9"]}':
+        make, text = names.c_make_encoder, names.c_encode_basestring_ascii
+        write: Callable[[Any, int], Iterable[str]] = make(
+            None, _ENCODER.default, text, None, ":", ",", False, False, False
+        )
+        if "".join(write({"a": [1, "\u00e9"]}, 0)) == '{"a":[1,"\\u00e9"]}':
             return lambda value: "".join(write(value, 0))
     except (AttributeError, TypeError):
         pass

@@ -61,9 +61,7 @@ async def serve_agent(
         await connection.close()
 
 
-async def _started(
-    factory: AnyFactory, transport: Transport | ByteTransport, options: ConnectionOptions
-) -> Connection:
+async def _started(factory: AnyFactory, transport: Transport | ByteTransport, options: ConnectionOptions) -> Connection:
     connection = Connection(transport, options)
 
     def make_stub(version: int, peer: Peer) -> Any:

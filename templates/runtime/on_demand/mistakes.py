@@ -16,7 +16,7 @@ from ..errors import RequestError
 from ..message import MAX_DEPTH, Message
 
 _MOST_NAMED: Final = 4
-_PACKAGE: Final = __package__.removesuffix("on_demand")
+_PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
 
 
 # --- Handlers --------------------------------------------------------------------------------------------------------

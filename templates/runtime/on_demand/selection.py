@@ -191,19 +191,24 @@ def serve_candidates(
     make_stub: Callable[[int, Peer], Any],
 ) -> None:
     """Start a connection whose peer chooses the version."""
-    made = lambda version: make_stub(version, VersionPeer(connection, version))  # noqa: E731
-    connection.start(Candidates(protocols, factories, made))
+
+    def stub(version: int) -> Any:
+        return make_stub(version, VersionPeer(connection, version))
+
+    connection.start(Candidates(protocols, factories, stub))
 
 
 async def negotiate(
     connection: Connection,
-    proposal: Proposal,
+    protocols: Mapping[int, ProtocolInfo],
+    *,
     factories: Mapping[int, Factory],
     params: Mapping[int, Any],
     make_stub: Callable[[int, Peer], Any],
 ) -> tuple[Handler, Any]:
     """Start a connection by letting the peer choose the version; returns the handler, and the stub for it."""
     stubs = {version: make_stub(version, VersionPeer(connection, version)) for version in params}
+    proposal = Proposal(protocols, {version: stubs[version].CODEC.encode(params[version]) for version in params})
 
     def choose(result: Any) -> Handler:
         version = proposal.version_in(result)
