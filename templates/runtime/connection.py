@@ -97,7 +97,11 @@ class Connection:
         self._closed = asyncio.create_task(self._close_at_end())
         if (attach := getattr(self._transport, "attach", None)) is not None:
             context = copy_context()  # tasks that are started there must not inherit what the transport runs in
-            attach(lambda is_end: context.run(self._arrived, is_end))
+
+            def arrived(is_end: bool) -> None:
+                context.run(self._arrived, is_end)
+
+            attach(arrived)
             self._is_attached = True
 
     async def start_with(
@@ -243,13 +247,19 @@ class Connection:
     async def _read_loop(self) -> None:
         me, life = asyncio.current_task(), self._life
         try:
-            while self._reader is me and life.is_open:
-                if not self._received and (message := self._ready() or await self._read()) is not None:
-                    self._received.append(message)
+            while self._reader is me and life.state is State.OPEN:
                 if self._must_yield or not self._in_flight.has_begun:
                     await asyncio.sleep(0)
-                elif self._received:
-                    await self._dispatch(self._received.pop())
+                elif (
+                    message := self._received.pop() if self._received else self._ready() or await self._read()
+                ) is None:
+                    continue
+                elif message.kind == "notification":
+                    await self._handle_notification(message)
+                elif (rest := self._dispatch(message)) is not None:
+                    del message  # the peer may read slowly
+                    with contextlib.suppress(ConnectionClosed):
+                        await rest
         except asyncio.CancelledError:
             await asyncio.sleep(0)  # if all tasks are cancelled, as at the end of the program, the clean-up starts now
             if life.is_closing or self._reader is not me:
@@ -319,25 +329,17 @@ class Connection:
 
     # --- Messages of the peer ------------------------------------------------------------------------------------
 
-    async def _dispatch(self, message: Message | Unreadable) -> None:
-        """Handle what was read. A failure affects this message only, unless the log fails."""
-        rest = None
+    def _dispatch(self, message: Message | Unreadable) -> Awaitable[None] | None:
+        """Handle what is no notification; returns what is left to await of its refusal."""
         if isinstance(message, Unreadable):
-            rest = self._refuse_unreadable(message)
-        elif message.kind == "request":
-            rest = self._start_or_refuse(message)
-        else:
-            try:
-                if message.kind == "notification":
-                    await self._handle_notification(message)
-                else:
-                    self._resolve(message)
-            except Exception:
-                logger.exception("a message could not be handled")
-        if rest is not None:
-            del message  # the peer may read slowly
-            with contextlib.suppress(ConnectionClosed):
-                await rest
+            return self._refuse_unreadable(message)
+        if message.kind == "request":
+            return self._start_or_refuse(message)
+        try:
+            self._resolve(message)
+        except Exception:
+            logger.exception("a message could not be handled")
+        return None
 
     def _start_or_refuse(self, message: Message) -> Awaitable[None] | None:
         if (error := self._refusal(message)) is not None:
