@@ -383,7 +383,7 @@ def test_a_body_that_arrives_keeps_a_connection(acp: ModuleType) -> None:
             assert (await client.post({"jsonrpc": "2.0", "method": "_note"})).status == 202
             await exchange.leave()
 
-    run(main(), seconds=10_000)
+    run(main(), seconds=300)
 
 
 def test_a_websocket_without_a_message_is_closed(acp: ModuleType) -> None:
