@@ -10,8 +10,10 @@ from typing import Literal
 from jinja2 import Environment
 
 from acpgen.emit.codec import codec_view
+from acpgen.emit.fields import TYPES
+from acpgen.emit.methods import TableView
 from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.roles import RoleView, SideView
+from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
@@ -21,6 +23,8 @@ from acpgen.roles import Role, Side
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
+_RECORDS = ("Gate", "Method", "Part", "methods")
+"""The names of `protocol` that `methods.py` may use."""
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 
 
@@ -30,7 +34,7 @@ def version_modules(model: Model, roles: tuple[Role, ...], *, up: Literal[".", "
     return {
         "types.py": _types(environment, model),
         "codec.py": _codec(environment, model),
-        "methods.py": _methods(environment, model),
+        "methods.py": _methods(environment, model, roles),
         **{f"{role.value}.py": _role(environment, RoleView(role.record, model)) for role in roles},
         **({"known.py": _known(environment, model)} if known_exports(model) else {}),
     }
@@ -125,6 +129,16 @@ def _isort_key(name: str) -> tuple[int, str]:
     return 0 if name.isupper() else 1 if name[0].isupper() else 2, name
 
 
-def _methods(environment: Environment, model: Model) -> str:
-    sides = [SideView(side, model) for side in Side]
-    return environment.get_template("methods.py.jinja").render(protocol=ProtocolView(model), sides=sides)
+def _methods(environment: Environment, model: Model, roles: tuple[Role, ...]) -> str:
+    tables = [TableView(side, model, [role.record for role in roles]) for side in Side]
+    text = "\n".join(record for table in tables for record in table.records)
+    words = set(re.findall(r"\w+", text))
+    return environment.get_template("methods.py.jinja").render(
+        protocol=ProtocolView(model),
+        tables=tables,
+        readers=listed(sorted({reader for table in tables for reader in table.readers})),
+        records=listed(Code(name) for name in _RECORDS if name in words or name in ("Method", "methods")),
+        dispatch=Code("Codec, negotiated" if "negotiated" in words else "Codec"),
+        uses_any="Any" in words,
+        types=Code(", types" if TYPES in text else ""),
+    )
