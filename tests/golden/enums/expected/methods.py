@@ -22,9 +22,15 @@ CODEC: Final = Codec(codec.decode, codec.encode)
 """The codec of this version."""
 
 
-AGENT_METHODS: Final[Mapping[str, Method]] = {}
+AGENT_METHODS: Final[Mapping[str, Method]] = methods(
+    "agent",
+    "ACP v1, schema.json",
+)
 """The methods that the agent handles, by wire name."""
 
 
-CLIENT_METHODS: Final[Mapping[str, Method]] = {}
+CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
+    "client",
+    "ACP v1, schema.json",
+)
 """The methods that the client handles, by wire name."""

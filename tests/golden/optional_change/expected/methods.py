@@ -35,5 +35,8 @@ AGENT_METHODS: Final[Mapping[str, Method]] = methods(
 """The methods that the agent handles, by wire name."""
 
 
-CLIENT_METHODS: Final[Mapping[str, Method]] = {}
+CLIENT_METHODS: Final[Mapping[str, Method]] = methods(
+    "client",
+    "ACP v1, schema.json",
+)
 """The methods that the client handles, by wire name."""
