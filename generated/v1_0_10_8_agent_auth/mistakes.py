@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 from ._base import UNSET, Struct
 from ._decode import excerpt
 from .dispatch import Handler, Remote
+from .protocol import Method
 
 _MOST_NAMED = 4
 
@@ -65,11 +66,8 @@ def in_result(handler: Handler, method: str, result: Any, error: Exception) -> T
     return TypeError(f"{name} returned {_fault(result, record.result, error)}")
 
 
-def in_call(stub: type[Remote], method: str, params: Any, error: Exception, *, is_notification: bool) -> TypeError:
+def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -> TypeError:
     """The explanation for params of a stub that cannot be encoded."""
-    record = stub.METHODS[method]
-    if is_notification and record.notification is not None:
-        record = record.notification
     return TypeError(f"{stub.__name__}.{record.handler}{caller()} got {_fault(params, record.params, error)}")
 
 

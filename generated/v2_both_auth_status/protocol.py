@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from ._decode import anything
 
 
 class Cancellation(NamedTuple):
@@ -62,19 +64,73 @@ class Gate(NamedTuple):
     says_yes: Literal["true", "{}"] | None
 
 
-class Method(NamedTuple):
-    """A method: its name on the wire, which side handles it and how.
+class Part(NamedTuple):
+    """The params or the result of a method: the type, and the functions for the direction in which this package has it.
 
-    `params` and `result` are types of this package; `result` is None for a notification. `notification` is the second
-    half of a method that exists both as a request and as a notification.
+    `decode` is that of a side that receives it, `encode` that of one that sends it. With `is_object`, absent params and
+    a result that is null stand for an empty object.
+    """
+
+    type: Any
+    decode: Callable[[Any], Any] = anything
+    encode: Callable[[Any], Any] = anything
+    is_object: bool = True
+
+
+NOTHING: Final = Part(None, is_object=False)
+"""The result of a notification."""
+
+
+class Method(NamedTuple):
+    """A method: its name on the wire, its handler, what it takes and gives, and which side handles it.
+
+    `notification` is the second half of a method that exists both as a request and as a notification.
     """
 
     name: str
     handler: str
-    kind: Literal["request", "notification"]
-    params: Any
-    result: Any
-    side: str
-    origin: str
+    takes: Part
+    gives: Part = NOTHING
     capability: Gate | None = None
+    side: str = ""
+    origin: str = ""
     notification: Method | None = None
+
+    @property
+    def kind(self) -> Literal["request", "notification"]:
+        """Whether there is a response."""
+        return "notification" if self.gives is NOTHING else "request"
+
+    @property
+    def params(self) -> Any:
+        """The type of the params."""
+        return self.takes.type
+
+    @property
+    def result(self) -> Any:
+        """The type of the result; None for a notification."""
+        return self.gives.type
+
+
+def methods(side: str, origin: str, *records: Method) -> Mapping[str, Method]:
+    """The records by name. `side` and `origin` are those of records that say nothing else.
+
+    A notification with the name of a request becomes the second half of that.
+    """
+    found: dict[str, Method] = {}
+    for record in records:
+        whole = record._replace(side=record.side or side, origin=record.origin or origin)
+        first = found.get(record.name)
+        found[record.name] = whole if first is None else first._replace(notification=whole)
+    return found
+
+
+def requests(table: Mapping[str, Method]) -> dict[str, Method]:
+    """The requests in `table`."""
+    return {name: method for name, method in table.items() if method.kind == "request"}
+
+
+def notifications(table: Mapping[str, Method]) -> dict[str, Method]:
+    """The notifications in `table`, those among them that have the name of a request."""
+    halves = {name: method.notification or method for name, method in table.items()}
+    return {name: method for name, method in halves.items() if method.kind == "notification"}

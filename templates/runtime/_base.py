@@ -59,10 +59,11 @@ def made(*, factory: Callable[[], T]) -> T:
 
 
 class _Own(NamedTuple):
-    """The annotations and the defaults that one class adds to its base."""
+    """The annotations and the defaults that one class adds to its base; `is_last` puts them after all others."""
 
     hints: dict[str, Any]
     defaults: dict[str, Any]
+    is_last: bool
 
 
 class _Deferred:
@@ -87,17 +88,24 @@ class StructType(type):
 
     A subclass with annotations gets fields with slots, and needs no decorator. One without is an ordinary class: its
     instances have a `__dict__`. A base with another metaclass, such as `abc.ABC`, does not go with it.
+
+    With `fields_last`, the fields of a class come after those of its subclasses.
     """
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> StructType:
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, fields_last: bool = False, **options: Any
+    ) -> StructType:
         hints = {key: hint for key, hint in _annotations(namespace).items() if not _is_class_variable(hint)}
         if hints or not bases:
-            own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace})
+            own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace}, fields_last)
             inherited = {key for base in bases for each in _owns(base) for key in each.hints}
             slots = tuple(key for key in hints if key not in inherited)
             made_later = {"__init__": _Deferred(), "__dataclass_fields__": _Deferred()}
             namespace = {"__slots__": slots, **made_later, **namespace, "_own": own}
         return super().__new__(mcs, name, bases, namespace, **options)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> None:
+        super().__init__(name, bases, namespace)
 
 
 def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -115,8 +123,9 @@ def _is_class_variable(hint: object) -> bool:
 
 
 def _owns(kind: type) -> list[_Own]:
-    """The additions of each class, the first base first."""
-    return [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
+    """The additions of each class: the first base first, then those that are to be last."""
+    found = [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
+    return sorted(found, key=lambda own: own.is_last)
 
 
 def _complete(kind: type) -> None:

@@ -14,6 +14,7 @@ from .._decode import DecodeError, Drop, excerpt, path_text
 from ..dispatch import Handler, Remote, overrides
 from ..errors import RequestError
 from ..message import MAX_DEPTH, Message
+from ..protocol import Method
 
 _MOST_NAMED: Final = 4
 _PACKAGE: Final = __name__.removesuffix("on_demand.mistakes")
@@ -68,11 +69,8 @@ def in_result(handler: Handler, method: str, result: Any, error: Exception) -> T
     return TypeError(f"{name} returned {_fault(result, record.result, error)}")
 
 
-def in_call(stub: type[Remote], method: str, params: Any, error: Exception, *, is_notification: bool) -> TypeError:
+def in_call(stub: type[Remote], record: Method, params: Any, error: Exception) -> TypeError:
     """The explanation for params of a stub that cannot be encoded."""
-    record = stub.METHODS[method]
-    if is_notification and record.notification is not None:
-        record = record.notification
     return TypeError(f"{stub.__name__}.{record.handler}{caller()} got {_fault(params, record.params, error)}")
 
 
