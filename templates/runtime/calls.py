@@ -6,17 +6,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
-from math import inf
 from time import perf_counter
 from typing import Any, Final, Literal, TypeAlias
-from weakref import WeakSet
 
 from ._decode import excerpt
 from .dispatch import ConnectionClosed, UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
 from .handshake import LocalSide
 from .message import Message, MessageTooLarge, Unsendable
-from .options import PROGRAM_ENDS, ConnectionOptions, call_hook, log_failure, log_handler_failure, logger
+from .options import PROGRAM_ENDS, Budget, ConnectionOptions, Held, call_hook, log_failure, log_handler_failure, logger
 from .transport import Transport
 
 _TASK_BYTES: Final = 2**13
@@ -148,81 +146,6 @@ class Tasks:
             logger.error("%s failed: it was cancelled", what)
         elif (error := step.exception()) is not None:
             log_failure(what, error)
-
-
-# --- Memory ----------------------------------------------------------------------------------------------------------
-
-
-class Budget:
-    """The memory of what several connections hold for a peer, in bytes, and the most that it should be."""
-
-    def __init__(self, limit: float = inf) -> None:
-        self.limit = limit
-        self.bytes = 0
-        self.parts: WeakSet[Held] = WeakSet()
-
-    def lacks(self, size: int = 0) -> bool:
-        """True if so many more bytes would exceed the limit."""
-        if self.bytes + size <= self.limit:
-            return False
-        for part in self.parts:
-            part.measure()
-        return self.bytes + size > self.limit
-
-
-class Held:
-    """Messages that are held, and their memory, in bytes.
-
-    Each counts with its bound, which costs nothing. Only if that exceeds a limit, messages are measured, once each.
-    `overhead` is what a message takes in the budget beside its own memory.
-    """
-
-    def __init__(self, budget: Budget, *, overhead: int = 0) -> None:
-        self.bytes = 0
-        self.budget = budget
-        self._overhead = overhead
-        self._counted: dict[Message, int] = {}
-        self._bounds: set[Message] = set()  # those among them that are counted with their bound
-        budget.parts.add(self)
-
-    def __len__(self) -> int:
-        return len(self._counted)
-
-    def add(self, message: Message) -> None:
-        """Hold a message."""
-        size = self._counted[message] = message.bound
-        self._bounds.add(message)
-        self.bytes += size
-        self.budget.bytes += size + self._overhead
-
-    def remove(self, message: Message) -> None:
-        """Hold a message no longer."""
-        size = self._counted.pop(message)
-        self._bounds.discard(message)
-        self.bytes -= size
-        self.budget.bytes -= size + self._overhead
-
-    def measure(self) -> None:
-        """Count each message with its weight."""
-        for message in self._bounds:
-            less = self._counted[message] - message.weight
-            self._counted[message] = message.weight
-            self.bytes -= less
-            self.budget.bytes -= less
-        self._bounds.clear()
-
-    def exceeds(self, limit: int, message: Message) -> bool:
-        """True if one more message would exceed a limit of this."""
-        if self.bytes + message.bound <= limit:
-            return False
-        self.measure()
-        return self.bytes + message.weight > limit
-
-    def exceeds_budget(self, message: Message) -> bool:
-        """True if one more message would exceed the budget."""
-        if not self.budget.lacks(message.bound + self._overhead):
-            return False
-        return self.budget.lacks(message.weight + self._overhead)
 
 
 # --- What this side sends --------------------------------------------------------------------------------------------

@@ -24,12 +24,12 @@ from time import perf_counter
 from typing import Any, Final
 
 from ._decode import excerpt
-from .calls import Budget, InFlight, Life, Output, State, Tasks, is_running
+from .calls import InFlight, Life, Output, State, Tasks, is_running
 from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import Capabilities, Choice, LocalSide, Step
 from .message import Message, Unreadable
-from .options import PROGRAM_ENDS, ConnectionOptions, log_handler_failure, log_mistake, logger
+from .options import PROGRAM_ENDS, Budget, ConnectionOptions, log_handler_failure, log_mistake, logger
 from .transport import ByteTransport, Transport, carrying_messages
 
 _MAX_SHOWN: Final = 80
