@@ -193,7 +193,7 @@ class Wire:
         self._options = options
         self._loads = options.loads
         self._most_unweighed = options.max_in_flight_bytes // _MOST
-        self._joins = options.dumps is dumps_json  # another `dumps` may return other bytes than ASCII
+        self._joins = options.dumps is dumps_json  # what another `dumps` returns cannot be joined
 
     def read(self, line: bytes) -> Message | Unreadable:
         """The message that a text is. Raises nothing but what ends the program."""
@@ -217,7 +217,14 @@ class Wire:
     def write(self, message: Message) -> bytes:
         """The text of a message. Raises `Unsendable`, and `MessageTooLarge` for one above the limit of this side."""
         try:
-            line = self._joined(message) if self._joins else self._options.dumps(message.to_json())
+            if not self._joins:
+                line = self._options.dumps(message.to_json())
+            elif message.kind == "notification" and message.value is not None:
+                line = b"%b%b}" % (_start_of(message.method), dumps_json(message.value))
+            elif message.kind == "result" and type(message.id) is int:
+                line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
+            else:
+                line = dumps_json(message.to_json())
         except PROGRAM_ENDS:
             raise
         except BaseException as error:
@@ -229,21 +236,13 @@ class Wire:
             call_hook("on_message", self._options.on_message, "out", line)
         return line
 
-    def _joined(self, message: Message) -> bytes:
-        """The text of a message, made of that of its value: the rest is the same for each method."""
-        if message.kind == "notification" and message.value is not None:
-            return _prefix(message.method) + dumps_json(message.value) + b"}"
-        if message.kind == "result" and type(message.id) is int:
-            return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
-        return dumps_json(message.to_json())
-
 
 _FAILURE: Final = InternalError().to_json()
 
 
 @lru_cache(100)
-def _prefix(method: str) -> bytes:
-    """The start of a notification, up to its params."""
+def _start_of(method: str) -> bytes:
+    """The text of a notification up to its params, which is the same each time."""
     return dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
 
 

@@ -47,7 +47,7 @@ _READ: Final = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
-def _make_write() -> Callable[[Any], str]:
+def _make_write() -> Callable[[Any, int], Iterable[str]]:
     """The encoder in C, made once: `JSONEncoder.encode` makes one for each value. It is private, and may be missing."""
     names: Any = json.encoder
     try:
@@ -56,10 +56,10 @@ def _make_write() -> Callable[[Any], str]:
             None, _ENCODER.default, text, None, ":", ",", False, False, False
         )
         if "".join(write({"a": [1, "\u00e9"]}, 0)) == '{"a":[1,"\\u00e9"]}':
-            return lambda value: "".join(write(value, 0))
+            return write
     except (AttributeError, TypeError):
         pass
-    return _ENCODER.encode
+    return lambda value, _: _ENCODER.encode(value)
 
 
 _WRITE: Final = _make_write()
@@ -76,7 +76,7 @@ def loads_json(message: bytes) -> Any:
 
 def dumps_json(message: Any) -> bytes:
     """Write JSON as ASCII: no character can be mistaken for the end of a line, and lone surrogates survive."""
-    return _WRITE(message).encode("ascii")
+    return "".join(_WRITE(message, 0)).encode("ascii")
 
 
 @dataclass(frozen=True, kw_only=True)
