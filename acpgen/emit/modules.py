@@ -18,6 +18,7 @@ from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import HEADER, copied, make_environment
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
+from acpgen.emit.versions import VersionsView, isort_key, standard_imports
 from acpgen.ir.model import Enum, Model
 from acpgen.ir.opened import as_written
 from acpgen.roles import Role, Side
@@ -25,7 +26,7 @@ from acpgen.roles import Role, Side
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
 _RECORDS = ("Gate", "Method", "Part", "methods")
-"""The names of `protocol` that `methods.py` may use."""
+"""The names of `_base` that a table of methods may use."""
 _STANDARD = {
     "collections.abc": ("Callable",),
     "functools": ("cache", "partial"),
@@ -47,13 +48,18 @@ _REST_DOC = """Decode what `codec` only encodes, encode what it only decodes, an
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 
 
-def version_modules(model: Model, roles: tuple[Role, ...], *, up: Literal[".", ".."]) -> dict[str, str]:
-    """The modules by file name. `up` is the package of the runtime, relative to them."""
+def version_modules(
+    model: Model, roles: tuple[Role, ...], *, up: Literal[".", ".."], versions: VersionsView | None = None
+) -> dict[str, str]:
+    """The modules by file name. `up` is the package of the runtime, relative to them.
+
+    A package of one version has `versions` among the methods.
+    """
     environment = make_environment(up)
     return {
         "types.py": _types(environment, model),
         **_codec(environment, model, roles, up=up),
-        "methods.py": _methods(environment, model, roles),
+        "methods.py": _methods(environment, model, roles, versions),
         **{f"{role.value}.py": _role(environment, RoleView(role.record, model)) for role in roles},
         **({"known.py": _known(environment, model)} if known_exports(model) else {}),
     }
@@ -163,7 +169,7 @@ def _codec_module(
 def _used(source: str, names: Collection[str]) -> list[Code]:
     """The `names` that the code in `source` uses, sorted as in an import."""
     found = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-    return [identifier(name) for name in sorted(found.intersection(names), key=_isort_key)]
+    return [identifier(name) for name in sorted(found.intersection(names), key=isort_key)]
 
 
 def _defined(source: str) -> list[str]:
@@ -178,21 +184,22 @@ def _defined(source: str) -> list[str]:
     return names
 
 
-def _isort_key(name: str) -> tuple[int, str]:
-    """The position of a name in an import: constants, classes, functions."""
-    return 0 if name.isupper() else 1 if name[0].isupper() else 2, name
-
-
-def _methods(environment: Environment, model: Model, roles: tuple[Role, ...]) -> str:
+def _methods(environment: Environment, model: Model, roles: tuple[Role, ...], versions: VersionsView | None) -> str:
     tables = [TableView(side, model, [role.record for role in roles]) for side in Side]
     text = "\n".join(record for table in tables for record in table.records)
     words = set(re.findall(r"\w+", text))
-    return environment.get_template("methods.py.jinja").render(
+    records = [name for name in _RECORDS if name in words or name in ("Method", "methods")]
+    standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if "Any" in words else [])}}
+    if versions is not None:
+        records = sorted([*records, *versions.record_names], key=isort_key)
+        standard = {module: names | versions.standard_names[module] for module, names in standard.items()}
+    return environment.get_template("methods/module.jinja").render(
         protocol=ProtocolView(model),
+        versions=versions,
+        standard=standard_imports(standard),
         tables=tables,
         readers=listed(sorted({reader for table in tables for reader in table.readers})),
-        records=listed(Code(name) for name in _RECORDS if name in words or name in ("Method", "methods")),
+        records=listed(map(identifier, records)),
         dispatch=Code("Codec, negotiated" if "negotiated" in words else "Codec"),
-        uses_any="Any" in words,
         types=Code(", types" if TYPES in text else ""),
     )

@@ -140,11 +140,10 @@ def _folders(
     modules = {
         **{f"{module}.py": copied(module) for module in copies},
         "errors.py": environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models)),
-        "versions.py": environment.get_template("versions.py.jinja").render(versions=versions),
     }
     exports = {".errors": _error_names(errors), **{f".{module}": names for module, names in copies.items() if names}}
     if len(models) == 1:
-        modules |= version_modules(models[0], roles, up=".")
+        modules |= version_modules(models[0], roles, up=".", versions=versions)
         exports |= version_exports(models[0], roles)
         return [
             _Folder(
@@ -154,6 +153,7 @@ def _folders(
                 helpers=copy_helpers(models[0].protocol, roles, exports | known_exports(models[0])),
             )
         ]
+    modules["methods.py"] = environment.get_template("methods/root.jinja").render(versions=versions)
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
     return [root, *(_version_folder(model, roles, root, errors) for model in models)]
 

@@ -205,14 +205,14 @@ class Output:
         return failure
 
     def _check(self, message: Message) -> None:
-        from .on_demand.mistakes import misfit_in
+        from .on_demand.sent import misfit_in
 
         if (misfit := misfit_in(message, self._side.handler, self._options.dumps)) is not None:
             raise misfit
 
     def _explained(self, message: Message, error: Unsendable) -> Exception:
         """The error for a value that `dumps` refuses."""
-        from .on_demand.mistakes import unsendable
+        from .on_demand.sent import unsendable
 
         cause = error.__cause__
         if isinstance(cause, (TypeError, ValueError)):
@@ -364,7 +364,7 @@ class InFlight:
         try:
             raw = error.to_json()
             if not isinstance(raw["message"], str):
-                from .on_demand.mistakes import unsendable_error
+                from .on_demand.sent import unsendable_error
 
                 raise unsendable_error(message, self._side.handler, error)
             return self._output.send(Message("error", raw, method=message.method, id=message.id))

@@ -254,7 +254,7 @@ class Connection:
                     message := self._received.pop() if self._received else self._ready() or await self._read()
                 ) is None:
                     continue
-                elif message.kind == "notification":
+                elif isinstance(message, Message) and message.kind == "notification":
                     await self._handle_notification(message)
                 elif (rest := self._dispatch(message)) is not None:
                     del message  # the peer may read slowly

@@ -7,10 +7,9 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ._base import UNSET
+from ._base import UNSET, Method, Negotiation, Part, ProtocolInfo, Unsupported
 from ._decode import DecodeError, Drop, drop, drops_belong_to, excerpt, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
-from .protocol import Method, Negotiation, Part, ProtocolInfo, Unsupported
 
 if TYPE_CHECKING:
     from typing_extensions import Self

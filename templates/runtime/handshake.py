@@ -7,13 +7,12 @@ from copy import deepcopy
 from enum import Enum, auto
 from typing import Any, Final, Literal, Protocol, TypeVar
 
-from ._base import Struct
+from ._base import Gate, Method, Struct
 from ._decode import DecodeError, excerpt
 from .dispatch import Codec, Handler, overrides
 from .errors import InvalidRequestError, RequestError
 from .message import Message
 from .options import logger
-from .protocol import Gate, Method
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from .connection import Connection
 from .dispatch import Peer, Remote, by_version, check_factory, make_handler, version_of
+from .methods import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 from .options import ConnectionOptions
 from .process import ProcessTransport, start_process
 from .transport import ByteTransport, Transport
-from .versions import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 
 C_co = TypeVar("C_co", covariant=True)
 A = TypeVar("A", bound=Remote)

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 
 from .connection import Connection
 from .dispatch import Peer, by_version, check_factory, make_handler, version_of
+from .methods import PROTOCOLS, AgentFactory, remote_client
 from .options import ConnectionOptions
 from .transport import ByteTransport, LineBuffer, LineWriter, Transport
-from .versions import PROTOCOLS, AgentFactory, remote_client
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2

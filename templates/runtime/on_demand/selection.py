@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from .._base import Negotiation, ProtocolInfo
 from .._decode import DecodeError, at, excerpt, integer, json_object
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Factory, Handler, Peer, UnfitParams, make_handler, unsupported_error
 from ..errors import InvalidRequestError
 from ..handshake import Capabilities
 from ..message import Message
-from ..protocol import Negotiation, ProtocolInfo
 
 
 class Connected(Peer, Protocol):
