@@ -4,13 +4,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec, types
+from ._base import Cancellation, Gate, Method, Negotiation, Part, ProtocolInfo, methods
 from .dispatch import Codec, negotiated
-from .protocol import Gate, Method, Part, methods
-from .versions import PROTOCOLS
+
+if TYPE_CHECKING:
+    from .agent import Agent, RemoteClient
+
+PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
+    1: ProtocolInfo(
+        version=1,
+        null_ids=True,
+        cancellation=Cancellation(method="$/cancel_request", key="requestId"),
+        negotiation=Negotiation(
+            method="initialize",
+            version="protocolVersion",
+            least={},
+        ),
+    ),
+}
+"""The rules that the runtime follows, by version."""
+
+AgentFactory: TypeAlias = "Callable[[RemoteClient], Agent]"
+"""Makes an agent for a client; a subclass of `Agent` is such a factory."""
+
+
+def remote_client(version: int) -> type[RemoteClient]:
+    """The class of the stub for a version. Its modules are imported here: a connection uses one version."""
+    from .agent import RemoteClient
+
+    return RemoteClient
+
 
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol that both peers have to agree on."""

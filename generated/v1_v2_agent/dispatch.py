@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ._base import UNSET
-from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
+from ._base import UNSET, Method, Negotiation, Part, ProtocolInfo, Unsupported
+from ._decode import DecodeError, Drop, drop, drops_belong_to, excerpt, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
-from .protocol import Method, Negotiation, Part, ProtocolInfo, Unsupported
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -229,7 +228,7 @@ class Remote:
         return self._peer.notify(method, raw)
 
     def _wrong(self, record: Method, params: Any, error: Exception) -> Exception:
-        from .mistakes import in_call
+        from .on_demand.mistakes import in_call
 
         return in_call(type(self), record, params, error)
 
@@ -256,7 +255,7 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     try:
         return record.gives.encode(result)
     except (AttributeError, TypeError) as error:
-        from .mistakes import in_result
+        from .on_demand.mistakes import in_result
 
         raise in_result(handler, method, result, error) from error
 
@@ -299,7 +298,7 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
 
 def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> None:
     """Raise the explanation of `error` if there is one. `found` is what the method `name` has returned, if anything."""
-    from .mistakes import in_handler
+    from .on_demand.mistakes import in_handler
 
     mistake = in_handler(handler, name, found, error)
     if mistake is not None:
@@ -323,3 +322,50 @@ def _decoded(part: Part, raw: Any, on_drop: OnDrop | None) -> Any:
     except DecodeError as error:
         error.raw = raw
         raise
+
+
+# --- Factories -------------------------------------------------------------------------------------------------------
+
+Factory: TypeAlias = Callable[[Any], Handler]
+
+
+def by_version(factory: Any) -> Mapping[int, Factory] | None:
+    """The mapping of factories by version, if `factory` is one."""
+    found: Any = factory
+    return found if isinstance(factory, Mapping) else None
+
+
+def check_factory(factory: Any, role: str, other: Any) -> None:
+    """Raise `TypeError` if `factory` cannot make handlers; `other` is the argument after it."""
+    factories = by_version(factory)
+    for each in (factory,) if factories is None else factories.values():
+        if isinstance(each, Handler):
+            name = type(each).__name__
+            raise TypeError(f"found an instance of {name}: pass the class {name}, which is called with the stub")
+        if not callable(each):
+            hint = f": the first argument is {other.__name__}" if isinstance(other, type) else ""
+            raise TypeError(f"expected a subclass of {role}, or a function that makes one, found {excerpt(each)}{hint}")
+
+
+def make_handler(factory: Factory, stub: Any) -> Any:
+    """Call a factory, and return its `Handler`. Raises `TypeError` if it makes no handler that goes with `stub`."""
+    found: Any = factory(stub)
+    role = type(stub).__module__.rpartition(".")[2]  # the same for each version
+    generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
+    if any(module.rpartition(".")[2] == role for module in generated):
+        return found
+    from .on_demand.mistakes import hint_for, shown
+
+    name = getattr(factory, "__qualname__", type(factory).__name__).rpartition("<locals>.")[2]
+    hint = hint_for(found) or f": it must extend the class that goes with {type(stub).__name__}"
+    raise TypeError(f"{name} made {shown(found)}{hint}")
+
+
+def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:
+    """The version of what a factory makes. Raises `TypeError` if it is not a class, and there are several versions."""
+    if len(protocols) == 1:
+        return max(protocols)
+    info: object = getattr(factory, "PROTOCOL", None)
+    if isinstance(info, ProtocolInfo):
+        return info.version
+    raise TypeError(f"the version of {factory!r} is not known: name it, as in {{{max(protocols)}: factory}}")

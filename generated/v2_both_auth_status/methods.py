@@ -4,13 +4,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from . import codec, types
+from ._base import Cancellation, Gate, Method, Negotiation, Part, ProtocolInfo, Unsupported, methods
 from .dispatch import Codec, negotiated
-from .protocol import Gate, Method, Part, methods
-from .versions import PROTOCOLS
+
+if TYPE_CHECKING:
+    from .agent import Agent, RemoteClient
+    from .client import Client, RemoteAgent
+    from .spawn import AgentConnection, AgentProcess
+    from .types import InitializeRequest
+
+PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
+    2: ProtocolInfo(
+        version=2,
+        null_ids=False,
+        cancellation=Cancellation(method="$/cancel_request", key="requestId"),
+        negotiation=Negotiation(
+            method="initialize",
+            version="protocolVersion",
+            least={"info": {"name": "", "version": ""}},
+            unsupported=Unsupported(code=-32022, requested="requested", supported="supported"),
+        ),
+    ),
+}
+"""The rules that the runtime follows, by version."""
+
+AgentFactory: TypeAlias = "Callable[[RemoteClient], Agent]"
+"""Makes an agent for a client; a subclass of `Agent` is such a factory."""
+
+C = TypeVar("C", bound="Client")
+
+ClientFactory: TypeAlias = "Callable[[RemoteAgent], C]"
+"""Makes a client for an agent; a subclass of `Client` is such a factory."""
+
+AnyClientFactory: TypeAlias = "Callable[[Any], Client]"
+AnyParams: TypeAlias = "InitializeRequest"
+AnyConnection: TypeAlias = "AgentConnection[Client]"
+AnyProcess: TypeAlias = "AgentProcess[Client]"
+
+
+def remote_client(version: int) -> type[RemoteClient]:
+    """The class of the stub for a version. Its modules are imported here: a connection uses one version."""
+    from .agent import RemoteClient
+
+    return RemoteClient
+
+
+def remote_agent(version: int) -> type[RemoteAgent]:
+    """The class of the stub for a version. Its modules are imported here: a connection uses one version."""
+    from .client import RemoteAgent
+
+    return RemoteAgent
+
 
 PROTOCOL_VERSION: Final = 2
 """The version of the protocol that both peers have to agree on."""

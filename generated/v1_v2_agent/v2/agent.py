@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
+from .._base import notifications, requests
 from ..dispatch import Handler, Remote
 from ..errors import MethodNotFoundError
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
-from ..protocol import notifications, requests
 # fmt: off
 from .types import (
     CancelRequestNotification, CancelSessionNotification, CancelTerminalRequest, CancelTerminalResponse,

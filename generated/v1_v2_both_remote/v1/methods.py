@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from . import codec, types
+from .._base import Gate, Method, Part, methods
 from ..dispatch import Codec, negotiated
-from ..protocol import Gate, Method, Part, methods
-from ..versions import PROTOCOLS
+from ..methods import PROTOCOLS
 
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol that both peers have to agree on."""

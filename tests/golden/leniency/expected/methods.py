@@ -4,13 +4,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from . import codec
+from ._base import Method, ProtocolInfo, methods
 from .dispatch import Codec
-from .protocol import Method, methods
-from .versions import PROTOCOLS
+
+if TYPE_CHECKING:
+    from .agent import Agent, RemoteClient
+
+PROTOCOLS: Final[Mapping[int, ProtocolInfo]] = {
+    1: ProtocolInfo(
+        version=1,
+        null_ids=True,
+    ),
+}
+"""The rules that the runtime follows, by version."""
+
+AgentFactory: TypeAlias = "Callable[[RemoteClient], Agent]"
+"""Makes an agent for a client; a subclass of `Agent` is such a factory."""
+
+
+def remote_client(version: int) -> type[RemoteClient]:
+    """The class of the stub for a version. Its modules are imported here: a connection uses one version."""
+    from .agent import RemoteClient
+
+    return RemoteClient
+
 
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol that both peers have to agree on."""

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
+from ._base import notifications, requests
 from .dispatch import Handler, Remote
 from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
-from .protocol import notifications, requests
 
 
 class RemoteClient(Remote):
