@@ -5,19 +5,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
+from ._base import Record
 from ._decode import anything
 
 
-class Cancellation(NamedTuple):
+class Cancellation(Record):
     """The notification `method` cancels a request; the property `key` of its params is the id of the request."""
 
     method: str
     key: str
 
 
-class Unsupported(NamedTuple):
+class Unsupported(Record):
     """The error for an unsupported version; `requested` and `supported` name properties of its `data`."""
 
     code: int
@@ -25,7 +26,7 @@ class Unsupported(NamedTuple):
     supported: str
 
 
-class Negotiation(NamedTuple):
+class Negotiation(Record):
     """The request `method` negotiates the version, which is the property `version` of its params.
 
     `least` holds the smallest valid value of each other required property: params for a later version may lack them.
@@ -38,7 +39,7 @@ class Negotiation(NamedTuple):
     unsupported: Unsupported | None = None
 
 
-class ProtocolInfo(NamedTuple):
+class ProtocolInfo(Record):
     """The rules of one version of the protocol.
 
     `null_ids` allows null as the id of a request. Without `cancellation`, requests cannot be cancelled; without
@@ -51,7 +52,7 @@ class ProtocolInfo(NamedTuple):
     negotiation: Negotiation | None = None
 
 
-class Gate(NamedTuple):
+class Gate(Record):
     """The capability that the peer must advertise before a method may be called.
 
     It is open if one of `paths`, wire names below the message `advertised_in`, leads to `true`, to an object (even an
@@ -64,7 +65,7 @@ class Gate(NamedTuple):
     says_yes: Literal["true", "{}"] | None
 
 
-class Part(NamedTuple):
+class Part(Record):
     """The params or the result of a method: the type, and the functions for the direction in which this package has it.
 
     `decode` is that of a side that receives it, `encode` that of one that sends it. With `is_object`, absent params and
@@ -81,7 +82,7 @@ NOTHING: Final = Part(None, is_object=False)
 """The result of a notification."""
 
 
-class Method(NamedTuple):
+class Method(Record):
     """A method: its name on the wire, its handler, what it takes and gives, and which side handles it.
 
     `notification` is the second half of a method that exists both as a request and as a notification.
@@ -119,9 +120,9 @@ def methods(side: str, origin: str, *records: Method) -> Mapping[str, Method]:
     """
     found: dict[str, Method] = {}
     for record in records:
-        whole = record._replace(side=record.side or side, origin=record.origin or origin)
+        whole = record.replaced(side=record.side or side, origin=record.origin or origin)
         first = found.get(record.name)
-        found[record.name] = whole if first is None else first._replace(notification=whole)
+        found[record.name] = whole if first is None else first.replaced(notification=whole)
     return found
 
 

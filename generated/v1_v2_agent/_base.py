@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -40,7 +40,39 @@ new: Final = object.__new__
 """Makes an instance without its constructor. Decoders use it, and set all attributes."""
 
 
-class Bounds(NamedTuple):
+@dataclass_transform(frozen_default=True)
+class Record:
+    """The base of records: the constructor takes the annotated attributes in order. Named tuples are slow to import."""
+
+    _names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls._names = tuple(cls.__annotations__)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        if len(values) > len(self._names) or not named.keys() <= {*self._names[len(values) :]}:
+            raise TypeError(f"{type(self).__name__} has the attributes {', '.join(self._names)}")
+        vars(self).update(zip(self._names, values), **named)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in zip(self._names, self._values()))
+        return f"{type(self).__name__}({shown})"
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self._names)
+
+    def replaced(self, **changes: Any) -> Self:
+        """A copy with these attributes changed."""
+        return type(self)(**{**vars(self), **changes})
+
+
+class Bounds(Record):
     """Limits of a value beyond its type, both inclusive; checked when it is decoded."""
 
     minimum: float | None = None
@@ -51,7 +83,7 @@ class Bounds(NamedTuple):
 # --- Classes ---------------------------------------------------------------------------------------------------------
 
 
-class _Made(NamedTuple):
+class _Made(Record):
     factory: Callable[[], Any]
 
 
@@ -60,7 +92,7 @@ def made(*, factory: Callable[[], T]) -> T:
     return cast("T", _Made(factory))
 
 
-class _Own(NamedTuple):
+class _Own(Record):
     """The annotations and the defaults that one class adds to its base; `is_last` puts them after all others."""
 
     hints: dict[str, Any]
@@ -100,14 +132,11 @@ class StructType(type):
         hints = {key: hint for key, hint in _annotations(namespace).items() if not _is_class_variable(hint)}
         if hints or not bases:
             own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace}, fields_last)
-            inherited = {key for base in bases for each in _owns(base) for key in each.hints}
+            inherited = frozenset[str]().union(*(getattr(base, "_slotted", ()) for base in bases))
             slots = tuple(key for key in hints if key not in inherited)
             made_later = {"__init__": _Deferred(), "__dataclass_fields__": _Deferred()}
-            namespace = {"__slots__": slots, **made_later, **namespace, "_own": own}
+            namespace = {"__slots__": slots, **made_later, **namespace, "_own": own, "_slotted": inherited.union(slots)}
         return super().__new__(mcs, name, bases, namespace, **options)
-
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> None:
-        super().__init__(name, bases, namespace)
 
 
 def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +150,8 @@ def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_class_variable(hint: object) -> bool:
-    return str(hint).partition("[")[0].rpartition(".")[2] == "ClassVar"
+    text = str(hint)
+    return "ClassVar" in text and text.partition("[")[0].rpartition(".")[2] == "ClassVar"
 
 
 def _owns(kind: type) -> list[_Own]:
