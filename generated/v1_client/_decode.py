@@ -181,7 +181,7 @@ def constant(value: Any, only: T) -> T:
     raise unfit(repr(only), value)
 
 
-def one_of(*values: T) -> Callable[[Any], T]:
+def one_of(values: tuple[T, ...]) -> Callable[[Any], T]:
     """The decoder of an enum with these constants."""
     known = constants(*values)
     return lambda value: choice(value, known)
