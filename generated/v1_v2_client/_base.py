@@ -45,14 +45,16 @@ class Record:
     """The base of records: the constructor takes the annotated attributes in order. Named tuples are slow to import."""
 
     _names: ClassVar[tuple[str, ...]] = ()
+    _defaults: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
         cls._names = tuple(cls.__annotations__)
+        cls._defaults = {name: vars(cls)[name] for name in cls._names if name in vars(cls)}
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        if len(values) > len(self._names) or not named.keys() <= {*self._names[len(values) :]}:
+        vars(self).update({**self._defaults, **dict(zip(self._names, values)), **named})
+        if vars(self).keys() != {*self._names} or len(values) > len(self._names):
             raise TypeError(f"{type(self).__name__} has the attributes {', '.join(self._names)}")
-        vars(self).update(zip(self._names, values), **named)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._values() == other._values()
