@@ -104,7 +104,10 @@ class Conversation:
         return [prompt(number, updates, turns=turns) for number in range(first, first + count)]
 
     def cpu_seconds(self) -> float:
-        """What the agent has used of processors so far."""
+        """What the agent has used of processors so far. Linux knows that to the nanosecond, for each thread."""
+        threads = [path.read_text() for path in Path(f"/proc/{self._process.pid}/task").glob("*/schedstat")]
+        if threads:
+            return sum(int(text.split()[0]) for text in threads) / 1e9
         used = self._usage.cpu_times()
         return float(used.user + used.system)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks import codec, generation, growth, imports, remote, stdio
+from benchmarks import codec, generation, growth, imports, receiving, remote, stdio
 from benchmarks.lab import Lab
 from benchmarks.rounds import Measure
 
@@ -21,13 +21,14 @@ class Part:
 PARTS: Mapping[str, Part] = {
     "imports": Part(imports.measure, (imports.WITH, imports.WITHOUT)),
     "codec": Part(codec.measure, (codec.DECODE, codec.RECEIVE, codec.ENCODE, codec.SEND)),
+    "receiving": Part(receiving.measure, tuple(receiving.ENTRIES)),
     "stdio": Part(
         stdio.measure,
         (
             stdio.START,
             *(stdio.PROMPTS, stdio.LATER, stdio.PROMPTS_BY_TURNS, stdio.PIPELINED),
             *(stdio.UPDATES, stdio.UPDATES_BY_TURNS),
-            *(stdio.CPU, stdio.MEMORY, stdio.PEAK),
+            *(stdio.CPU, stdio.CPU_PIPELINED, stdio.CPU_BY_TURNS, stdio.MEMORY, stdio.PEAK),
         ),
     ),
     "remote": Part(remote.measure, remote.MEASURES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import codec, generation, growth, imports, remote, stdio
+from benchmarks import codec, generation, growth, imports, receiving, remote, stdio
 from benchmarks.lab import BARE, OURS, PYTHON_SDK, TYPESCRIPT_SDK
 
 
@@ -78,6 +78,10 @@ COMPARISONS = (
     _at_most("codec", codec.RECEIVE, PYTHON_SDK, (0.65, 0.55)),
     _at_most("codec", codec.ENCODE, PYTHON_SDK, (0.32, 0.27)),
     _at_most("codec", codec.SEND, PYTHON_SDK),
+    *(
+        _at_most("receiving", measure, receiving.ALONE, bounds)
+        for measure, bounds in zip(receiving.ENTRIES, ((1.5, 1.35), (1.4, 1.3), (1.4, 1.3)), strict=True)
+    ),
     _at_most("stdio", stdio.START, PYTHON_SDK, (0.30, 0.18)),
     _prompts(PYTHON_SDK, (2.0, 2.6)),
     _prompts(TYPESCRIPT_SDK, (1.2, 1.6)),
@@ -88,6 +92,9 @@ COMPARISONS = (
     *_to_both(stdio.UPDATES),
     *_to_both(stdio.UPDATES_BY_TURNS),
     _at_most("stdio", stdio.CPU, PYTHON_SDK),
+    _at_most("stdio", stdio.CPU, BARE, (0.86, 0.80)),
+    _at_most("stdio", stdio.CPU_PIPELINED, BARE, (0.97, None)),
+    _at_most("stdio", stdio.CPU_BY_TURNS, BARE, (1.05, None)),
     _at_most("stdio", stdio.MEMORY, PYTHON_SDK, (0.53, 0.5)),
     _at_most("stdio", stdio.PEAK, PYTHON_SDK),
     *_remote(),

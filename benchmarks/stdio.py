@@ -16,6 +16,7 @@ LATER = "prompts, after thousands"
 PROMPTS_BY_TURNS = "prompts, one update a turn"
 UPDATES, UPDATES_BY_TURNS = "updates, all in one turn", "updates, one a turn"
 CPU, MEMORY, PEAK = "CPU per prompt", "memory", "memory at most"
+CPU_PIPELINED, CPU_BY_TURNS = "CPU per prompt, several at a time", "CPU per prompt, one update a turn"
 UPDATES_A_PROMPT = 10
 
 
@@ -43,7 +44,7 @@ def measure(lab: Lab) -> list[Measure]:
     starts = {who: partial(_start, lab, command) for who, command in commands.items()}
     talks = {who: partial(_talk, lab, command) for who, command in commands.items()}
     units = dict.fromkeys((PROMPTS, LATER, PIPELINED, PROMPTS_BY_TURNS, UPDATES, UPDATES_BY_TURNS), "/s")
-    units |= {CPU: "µs", MEMORY: "MiB", PEAK: "MiB"}
+    units |= {CPU: "µs", CPU_PIPELINED: "µs", CPU_BY_TURNS: "µs", MEMORY: "MiB", PEAK: "MiB"}
     found = measures("stdio", {START: "ms"}, interleave(starts, lab.sizes.rounds))
     found += measures("stdio", units, interleave(talks, lab.sizes.rounds))
     return [each for each in found if each.values]
@@ -62,11 +63,13 @@ def _talk(lab: Lab, command: tuple[str, ...]) -> Sample:
     sizes = lab.sizes
     conversation = Conversation(command, lab.log)
     conversation.prompts(sizes.warm_up, UPDATES_A_PROMPT)
-    used = conversation.cpu_seconds()
+    used = [conversation.cpu_seconds()]
     seconds = conversation.prompts(sizes.prompts, UPDATES_A_PROMPT)
-    used = conversation.cpu_seconds() - used
+    used.append(conversation.cpu_seconds())
     side_by_side = conversation.pipelined(sizes.prompts, UPDATES_A_PROMPT, sizes.window)
+    used.append(conversation.cpu_seconds())
     by_turns = conversation.prompts(sizes.prompts_by_turns, UPDATES_A_PROMPT, turns=True)
+    used.append(conversation.cpu_seconds())
     memory = conversation.memory()
     flood = conversation.prompts(1, sizes.updates)
     flood_by_turns = conversation.prompts(1, sizes.updates_by_turns, turns=True)
@@ -81,7 +84,9 @@ def _talk(lab: Lab, command: tuple[str, ...]) -> Sample:
         PROMPTS_BY_TURNS: sizes.prompts_by_turns / by_turns,
         UPDATES: sizes.updates / flood,
         UPDATES_BY_TURNS: sizes.updates_by_turns / flood_by_turns,
-        CPU: used / sizes.prompts * 1e6,
+        CPU: (used[1] - used[0]) / sizes.prompts * 1e6,
+        CPU_PIPELINED: (used[2] - used[1]) / sizes.prompts * 1e6,
+        CPU_BY_TURNS: (used[3] - used[2]) / sizes.prompts_by_turns * 1e6,
         MEMORY: memory,
         **({} if peak is None else {PEAK: peak}),
     }
