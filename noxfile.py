@@ -17,11 +17,10 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 MAIN = "3.11"
 """All tests run on this version; the others run those marked `every_python`."""
 ENDS = (PYTHONS[0], MAIN, PYTHONS[-1])
-"""The long tests also run on the oldest and the newest version: a difference that these two lack is unlikely."""
-PROCESSES = ("tests/spawn", "tests/test_runtime_stdio.py")
-"""Tests of processes and signals wait most of the time: on the versions between, `full` has them."""
+"""These run on all occasions, and run the long tests, too. On the versions between, `full` runs those that take
+seconds: a difference that the oldest and the newest version lack is unlikely."""
 REMOTE = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_remote_*.py")))
-"""Tests of servers within the process: the versions at both ends run them."""
+"""Tests of servers within the process, which the versions between leave out."""
 WORKERS = 1 + (os.cpu_count() or 1)
 """One more than there are cores: many tests wait for processes."""
 SPREAD = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=30")
@@ -29,7 +28,7 @@ SPREAD = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "-
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|venv"
 nox.options.reuse_venv = "yes"  # what has changed is installed anew; the rest stays compiled
-nox.options.sessions = ["lint", "tests"]
+nox.options.sessions = ["lint", *(f"tests-{version}" for version in ENDS)]
 # Some machines lack a version of Python: nox says "skipped" then, in CI too. What CI needs, .ci/run checks.
 nox.options.error_on_missing_interpreters = False
 
@@ -98,20 +97,24 @@ def _run_tests(session: nox.Session, which: str, *options: str) -> None:
         session.run("pytest", *SPREAD, "--every-python", "-m", which, *options, *session.posargs)
 
 
+def _run_quick_tests(session: nox.Session) -> None:
+    left_out = () if session.python in ENDS else REMOTE
+    _run_tests(session, "not full", *(f"--ignore={path}" for path in left_out))
+
+
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run the tests that take seconds."""
-    left_out = () if session.python in ENDS else (*PROCESSES, *REMOTE)
-    _run_tests(session, "not full", *(f"--ignore={path}" for path in left_out))
+    """Run the tests that take seconds; `nox` alone does so on the oldest, the main and the newest version."""
+    _run_quick_tests(session)
 
 
 @nox.session(python=PYTHONS, default=False)
 def full(session: nox.Session) -> None:
-    """Run the tests that take long, or need other environments: all that `tests` leaves out."""
+    """Run the tests that take long, or need other environments: all that `nox` alone leaves out."""
     if session.python in ENDS:
         _run_tests(session, "full")
     else:
-        _run_tests(session, "not full", *PROCESSES, "-n", "6", "--dist", "load")  # more than cores: they wait
+        _run_quick_tests(session)
 
 
 @nox.session(default=False)
