@@ -18,13 +18,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
-from tests.runtime_support import V1
+from tests.runtime_support import V1, items_in
 
 __all__ = ["V1", "Answer", "Client", "Exchange", "Server", "Socket", "asgi_of", "settled"]
 
@@ -67,13 +68,19 @@ class Exchange:
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._may_take = asyncio.Event()
         self._may_take.set()
+        self.is_blocked = False
+        """True while the application waits in `send`."""
         self.sent: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         """What the application has sent; None after it has returned."""
         self.task = asyncio.create_task(app(scope, self._incoming.get, self._send))
         self.task.add_done_callback(lambda _: self.sent.put_nowait(None))
 
     async def _send(self, event: dict[str, Any]) -> None:
-        await self._may_take.wait()
+        self.is_blocked = not self._may_take.is_set()
+        try:
+            await self._may_take.wait()
+        finally:
+            self.is_blocked = False
         self.sent.put_nowait(event)
 
     def pause(self) -> None:
@@ -324,16 +331,24 @@ class Client:
 
 @dataclass(frozen=True)
 class Server:
-    """An application, with what its server does beside requests."""
+    """An application, with what its server does beside requests.
+
+    `hurry` and `held` reach into the application: nothing public tells or changes this.
+    """
 
     acp: ModuleType
     app: Any
+    _idle: Counter[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_idle", items_in(self.app))
 
     @staticmethod
     @asynccontextmanager
     async def of(acp: ModuleType, factory: Any, **options: Any) -> AsyncGenerator[Server, None]:
         """Serve `factory` with these options of `asgi_app`; afterwards the application is closed, and must be empty."""
-        server = Server(acp, asgi_of(acp).asgi_app(factory, **options))
+        app = asgi_of(acp).asgi_app(factory, **options)
+        server = Server(acp, app)
         try:
             yield server
         finally:
@@ -345,16 +360,15 @@ class Server:
         server = self.app._server
         server.limits = replace(server.limits, **limits)
 
+    @property
+    def held(self) -> int:
+        """The bytes that count for `max_bytes_per_identity`: arriving, waiting, in flight and unread."""
+        return sum(budget.held for budget in self.app._server._budgets)
+
     def check_empty(self) -> None:
         """Fail if anything of a connection is left."""
-        server = self.app._server
-        left = len(server), set(server._readers), set(server._tasks)
-        assert left == (0, set(), set())
-        assert not any(budget.held for budget in server._budgets)
-
-    def transport(self, key: str) -> Any:
-        """The transport of a connection, for what tests look up within it."""
-        return self.app._server._entries[key].transport
+        assert (self.app.connections, self.held) == (0, 0)
+        assert items_in(self.app) == self._idle
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -368,6 +382,27 @@ class Server:
             exchange.feed("lifespan.shutdown")
             assert await exchange.event() == {"type": "lifespan.shutdown.complete"}
             await exchange.task
+
+
+def change_connections(acp: ModuleType, patch: Any, *, after_requests: int = 500, after_seconds: float = 5.0) -> None:
+    """Let clients over HTTP change the connection for their messages after other numbers than the constants say.
+
+    This reaches into the module `remote_post`: nothing public sets these.
+    """
+    module = importlib.import_module(f"{acp.__name__}.remote_post")
+    patch.setattr(module, "_MAX_REQUESTS", after_requests)
+    patch.setattr(module, "_MAX_IDLE_SECONDS", after_seconds)
+
+
+def arrivals(acp: ModuleType, messages: Iterable[Any], **options: Any) -> tuple[Any, list[asyncio.Future[None]]]:
+    """The transport of a client over HTTP, and what hands it these messages, as if they had come on a stream.
+
+    This reaches into the module `remote_http`: the sockets between a client and a server would hold megabytes.
+    """
+    module = importlib.import_module(f"{acp.__name__}.remote_http")
+    transport = module.HttpClientTransport("http://localhost/acp", acp.ConnectionOptions(**options), None)
+    events = [module.httpx2.ServerSentEvent(data=json.dumps(each)) for each in messages]
+    return transport, [asyncio.ensure_future(transport._arrive(event, "one")) for event in events]
 
 
 def request_of(number: Any, method: Any, params: Any = None) -> dict[str, Any]:
@@ -392,12 +427,13 @@ def agent_for(acp: ModuleType) -> type[Any]:
     """An agent of protocol 1 whose sessions are names, and whose extension methods do what hostile clients want.
 
     `_open` opens the session that its params name. `_identity` tells who the client is. `_wait` never returns. `_flood`
-    sends notifications until the connection ends. The notification `_block` keeps the read loop busy until `release` of
-    the class is set; `seen` counts the messages that handlers got.
+    sends notifications until the connection ends; `said` counts those that were taken. The notification `_block` keeps
+    the read loop busy until `release` of the class is set; `seen` counts the messages that handlers got.
     """
 
     class RemoteAgent(acp.Agent):  # type: ignore[misc, name-defined]
         seen = 0
+        said = 0
         sessions = 0
         release = None
 
@@ -435,6 +471,7 @@ def agent_for(acp: ModuleType) -> type[Any]:
                 case "_flood":
                     while True:
                         await self.client.ext_notification("_said", {"text": "x" * 1000})
+                        RemoteAgent.said += 1
                 case _:
                     return {"method": method}
             return None

@@ -10,11 +10,13 @@ import json
 import logging
 import socket
 import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Set
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, TypeVar, get_type_hints
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import pytest
 
@@ -94,16 +96,14 @@ def stub_of(acp: ModuleType, kind: type[Any], connection: Any) -> Any:
     return (acp.RemoteClient if issubclass(kind, acp.Agent) else acp.RemoteAgent)(connection)
 
 
-def started(
-    acp: ModuleType, kind: type[Any], transport: Any, options: Any = None, *, initialized: bool = True
-) -> tuple[Any, Any]:
-    """A connection for a handler of the class `kind`, and that handler; as if `initialize` was answered already."""
+def started(acp: ModuleType, kind: type[Any], transport: Any, options: Any = None) -> tuple[Any, Any]:
+    """A connection for a handler of the class `kind`, and that handler.
+
+    Other requests may come first, unless the class overrides `initialize`.
+    """
     connection = acp.Connection(transport, options)
     handler = kind(stub_of(acp, kind, connection))
     connection.start(handler)
-    if initialized:
-        connection._in_flight.handshake = None
-        connection._in_flight.awaits_handshake = False
     return connection, handler
 
 
@@ -161,11 +161,11 @@ class RawPeer:
 
 @asynccontextmanager
 async def raw_peer(
-    acp: ModuleType, kind: type[Any], *, options: Any = None, max_messages: int = 64, initialized: bool = True
+    acp: ModuleType, kind: type[Any], *, options: Any = None, max_messages: int = 64
 ) -> AsyncGenerator[RawPeer, None]:
     """A peer by hand, of a handler of the class `kind`; afterwards both ends are closed."""
     near, far = acp.memory_transports(max_messages)
-    connection, handler = started(acp, kind, near, options, initialized=initialized)
+    connection, handler = started(acp, kind, near, options)
     try:
         yield RawPeer(far, connection, handler, stub_of(acp, kind, connection))
     finally:
@@ -205,6 +205,76 @@ async def pair(
     finally:
         await client_side.close()
         await agent_side.close()
+
+
+def items_in(part: Any) -> Counter[str]:
+    """The number of items in the containers that an object of a package holds, by class and attribute.
+
+    It looks through attributes and containers into other objects of the package, but into no handler of the test. So it
+    shows what is left behind, whatever the parts of the package are called. What only a task holds is not seen.
+    """
+    found, seen, rest = Counter[str](), set[int](), [("", part)]
+    package = type(part).__module__.partition(".")[0]
+    while rest:
+        place, each = rest.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, (WeakKeyDictionary, WeakValueDictionary, WeakSet)):
+            continue  # holds nothing
+        if isinstance(each, (Mapping, Set, list, tuple, deque)):
+            found[place] += len(each)
+            inner = (*each, *each.values()) if isinstance(each, Mapping) else each
+            rest += [(f"{place}[]", item) for item in inner]
+        elif inspect.ismethod(each):
+            rest.append((place, each.__self__))
+        elif not isinstance(each, type) and type(each).__module__.partition(".")[0] == package:
+            rest += [(f"{type(each).__name__}.{name}", value) for name, value in _attributes(each)]
+    return found
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    slots = (name for base in type(value).__mro__ for name in vars(base).get("__slots__", ()))
+    for name in (*getattr(value, "__dict__", ()), *slots):
+        if hasattr(value, name):
+            yield name, getattr(value, name)
+
+
+def pass_time(seconds: float) -> None:
+    """Let the clock of the event loop jump: what waits for less time than that is due."""
+    loop = asyncio.get_running_loop()
+    before = loop.time
+    loop.time = lambda: before() + seconds  # type: ignore[method-assign]
+
+
+async def at_rest(measure: Callable[[], T]) -> T:
+    """Wait until `measure` has returned the same, which is true of something, in many turns of the event loop."""
+    value, turns = measure(), 0
+    while turns < 100 or not value:
+        await asyncio.sleep(0)
+        value, before = measure(), value
+        turns = turns + 1 if value == before else 0
+    return value
+
+
+async def over_pipes(acp: ModuleType, kind: type[Any], stdin: int, stdout: int, **options: Any) -> tuple[Any, Any]:
+    """A connection over two descriptors, as `run_agent` opens it, and its handler; it has to be started.
+
+    This reaches into the module `stdio`: no public function takes descriptors.
+    """
+    chosen = acp.ConnectionOptions(**options)
+    connection = acp.Connection(acp.stdio._open(stdin, stdout, chosen), chosen)
+    return connection, kind(stub_of(acp, kind, connection))
+
+
+async def write_to(spawned: Any, message: Any) -> None:
+    """Send a message to a spawned agent past the connection, which has ended before the transport has."""
+    await spawned._process.write(json.dumps(message).encode())
+
+
+def stdout_of(spawned: Any) -> Any:
+    """The transport of asyncio's that reads the output of a spawned agent."""
+    return spawned._process._control.get_pipe_transport(1)
 
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

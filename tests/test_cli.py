@@ -165,7 +165,7 @@ def test_a_reader_that_went_away_is_no_error(folder: Folder) -> None:
 
 def test_without_the_runtime_a_package_has_no_connections(folder: Folder) -> None:
     with_it = folder.build("plain.json", "--role", "both")
-    runtime = {"capabilities.py", "options.py", "process.py", "connection.py", "stdio.py", "tasks.py", "transport.py"}
+    runtime = {"options.py", "process.py", "connection.py", "spawn.py", "stdio.py", "transport.py"}
     assert (with_it.code, runtime - tree(folder.path / "out").keys()) == (0, set())
 
     without = folder.build("plain.json", "--role", "both", "--no-runtime")
@@ -278,12 +278,12 @@ def test_another_state_of_acpgen_builds_again(checkout: Path, folder: Folder) ->
         return ran.stderr
 
     build()
-    template, module = checkout / "templates/runtime/tasks.py", checkout / "acpgen/emit/errors.py"
+    template, module = checkout / "templates/runtime/transport.py", checkout / "acpgen/emit/errors.py"
     for path in (template, module):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))  # as git does in a checkout on Windows
     assert "compose" not in build()
     template.write_bytes(template.read_bytes() + b"# changed\n")
-    assert "update out/tasks.py" in build()
+    assert "update out/transport.py" in build()
     assert "compose" not in build()
     module.write_bytes(module.read_bytes() + b"# changed\n")
     assert "compose" in build()

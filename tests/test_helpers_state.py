@@ -195,7 +195,7 @@ async def recording(acp: ModuleType, agent: Any, *prompts: str) -> list[Event]:
         return acp.RequestPermissionResponse(outcome=outcome)
 
     client = client_of(acp, session_update=session_update, session_request_permission=session_request_permission)
-    async with pair(acp, agent, client, client_options=unchecked(acp)) as peers:
+    async with pair(acp, agent, client, agent_options=unchecked(acp), client_options=unchecked(acp)) as peers:
         where = {"mcp_servers": []} if acp.PROTOCOL_VERSION == 1 else {}
         session = await peers.agent.session_new(acp.NewSessionRequest(cwd="/work", **where))
         events = [("session/new", session)]

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import build_package
+from tests.remote_support import change_connections
 from tests.runtime_support import agent_of, client_of, run
 from tests.support import import_folder, require
 
@@ -143,7 +144,7 @@ def test_messages_change_to_another_connection_before_the_server_closes_one(
     acp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hypercorn closes a connection after `keep_alive_max_requests`, and loses the request after that."""
-    monkeypatch.setattr(importlib.import_module(f"{acp.__name__}.remote_post"), "_MAX_REQUESTS", 4)
+    change_connections(acp, monkeypatch, after_requests=4)
     traffic, cancelled = talk(acp, 20, keep_alive_max_requests=5)
     assert cancelled == ["b"] * 20
     assert [traffic.posts.count(port) for port in dict.fromkeys(traffic.posts)] == [4, 4, 4, 4, 4, 3]
@@ -153,7 +154,7 @@ def test_messages_change_to_another_connection_after_a_long_pause(
     acp: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What lies between may drop a connection without a word; here any pause is a long one."""
-    monkeypatch.setattr(importlib.import_module(f"{acp.__name__}.remote_post"), "_MAX_IDLE_SECONDS", 0.0)
+    change_connections(acp, monkeypatch, after_seconds=0.0)
     traffic, cancelled = talk(acp, 3)
     assert cancelled == ["b"] * 3
     assert len(set(traffic.posts)) == len(traffic.posts)

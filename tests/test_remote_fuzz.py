@@ -29,7 +29,7 @@ from tests.remote_support import (
     request_of,
     settled,
 )
-from tests.runtime_support import V1, acp_log, run, texts
+from tests.runtime_support import V1, acp_log, items_in, run, texts
 from tests.support import DEEP, Packages
 from tests.test_runtime_fuzz import MUTATIONS as LINES
 
@@ -250,7 +250,7 @@ class Fuzz:
     random: Random
     session: str = ""
     counts: Counter[str] = field(default_factory=Counter)
-    _readers: list[asyncio.Task[None]] = field(default_factory=list)
+    first_look: tuple[Counter[str], int] | None = None
 
     async def send(self, number: int) -> None:
         if number % 4 == 0:
@@ -308,12 +308,10 @@ class Fuzz:
             assert message.get("type") is None, message
         await settled(lambda: f"ping{pings}" in self.counts)
         await settled(lambda: app.connections == 2)
-        for entry in app._server._entries.values():
-            transport = entry.transport
-            await settled(lambda transport=transport: not transport.sessions._calls)
-            left = transport.inbox._bytes, len(transport.inbox._messages), transport.sessions._opening
-            assert left == (0, 0, 0)
-        assert len(app._server._readers) == 2
+        await settled(lambda: self.server.held == 0)
+        found = items_in(app), len(asyncio.all_tasks())
+        self.first_look = self.first_look or found
+        assert found == self.first_look
         self.counts["looks"] += 1
 
     async def read(self, stream: EventStream) -> None:

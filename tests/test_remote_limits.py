@@ -22,7 +22,7 @@ from tests.remote_support import (
     request_of,
     settled,
 )
-from tests.runtime_support import V1, run
+from tests.runtime_support import V1, at_rest, run
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -144,8 +144,7 @@ def test_a_deleted_connection_that_cannot_write_is_ended(acp: ModuleType) -> Non
             await client.initialize()
             for number in range(50):  # the read loop refuses them, and waits for room on the stream
                 assert (await client.post({"id": number, "method": "_echo"})).status == 202
-            transport = server.transport(client.key or "")
-            await settled(lambda: transport._stream._waiting)
+            await at_rest(lambda: server.held)
             await client.delete()
             server.hurry(stall_seconds=0.05)
             await settled(lambda: server.app.connections == 0)
@@ -199,8 +198,11 @@ def test_sessions_that_are_being_opened_count(acp: ModuleType) -> None:
                 assert [(each["id"], each["error"]["message"]) for each in refused] == [(2, TOO_MANY), (3, TOO_MANY)]
                 opened.set()
                 assert all(["result" in await stream.receive() for _ in range(2)])
-                sessions = server.transport(client.key or "").sessions
-                assert (len(list(sessions)), sessions._opening, sessions._calls) == (2, 0, {})
+                await client.call(0, "session/new", NEW_SESSION)  # the id is free again
+                assert (await stream.receive())["error"]["message"] == TOO_MANY
+                await client.call(1, "session/close", {"sessionId": "s1"}, "s1")
+                assert "result" in await stream.receive()
+                await client.new_session(stream)
 
     run(main())
 
@@ -280,11 +282,14 @@ def test_sessions_cannot_be_opened_by_requests_of_one_id(acp: ModuleType) -> Non
                     assert answer.status == 202
                 for twin in twins:
                     await socket.send(twin)
-                for receive in (stream.receive, socket.receive):
+                for receive, send in ((stream.receive, client.post), (socket.receive, socket.send)):
                     answers = [await receive() for _ in twins]
-                    assert sum("result" in answer for answer in answers) <= 2
-                for entry in server.app._server._entries.values():
-                    assert len(list(entry.transport.sessions)) <= 2
+                    opened = sum("result" in answer for answer in answers)
+                    assert opened in {1, 2}
+                    for number in range(2):
+                        await send(request_of(number, "session/new", NEW_SESSION))
+                        opened += "result" in await receive()
+                    assert opened == 2
                 assert server.app.connections == 2
 
     run(main())
@@ -310,7 +315,9 @@ def test_an_extension_method_that_opens_too_many(acp: ModuleType, transport: str
                 async with client.socket() as socket:
                     for name in "abc":
                         assert (await socket.ask(name, "_open", {"name": name}))["id"] == name
-                    (entry,) = server.app._server._entries.values()
-                    assert len(list(entry.transport.sessions)) == 2
+                    assert (await socket.ask(1, "session/new", NEW_SESSION))["error"]["message"] == TOO_MANY
+                    assert "result" in await socket.ask(2, "session/close", {"sessionId": "a"})
+                    assert "result" in await socket.ask(3, "session/new", NEW_SESSION)
+                    assert (await socket.ask(4, "session/new", NEW_SESSION))["error"]["message"] == TOO_MANY
 
     run(main())

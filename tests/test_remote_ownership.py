@@ -321,9 +321,12 @@ def test_ids_are_in_no_log_and_no_error(acp: ModuleType) -> None:
                 await client.call(1, "_flood")
             await client.delete()
             refused.append((await client.delete()).body)
-            async with Client(server.app).socket() as socket:
-                await socket.send("hello")
-                keys.extend(server.app._server._entries)
+            socket = Client(server.app).open_socket()
+            accepted = await socket.connect()
+            keys.append(dict(accepted["headers"])[b"acp-connection-id"].decode())
+            await socket.send("hello")
+            assert "error" in await socket.receive()
+            await socket.leave()
             server.hurry(idle_seconds=0.05, stall_seconds=0.05)
             while server.app.connections:
                 await asyncio.sleep(0.001)

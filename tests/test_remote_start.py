@@ -63,7 +63,10 @@ def test_an_agent_that_answers_the_first_request_after_idle_seconds(acp: ModuleT
 def test_a_client_that_leaves_before_the_first_response(acp: ModuleType) -> None:
     class Silent(agent_for(acp)):  # type: ignore[misc]
         async def initialize(self, params: Any) -> Any:
+            called.set()
             await asyncio.Event().wait()
+
+    called = asyncio.Event()
 
     async def main() -> None:
         async with Server.of(acp, Silent) as server:
@@ -71,7 +74,7 @@ def test_a_client_that_leaves_before_the_first_response(acp: ModuleType) -> None
             exchange = client.start("POST", [JSON])
             body = json.dumps(request_of(1, "initialize", {"protocolVersion": 1})).encode()
             exchange.feed("http.request", body=body)
-            await settled(lambda: server.app._server._tasks)
+            await called.wait()
             exchange.task.cancel()  # as servers do
             await ended(exchange)
             await settled(lambda: server.app.connections == 0)

@@ -24,7 +24,7 @@ from tests.remote_support import (
     request_of,
     settled,
 )
-from tests.runtime_support import V1, acp_log, run, texts
+from tests.runtime_support import V1, acp_log, at_rest, pass_time, run, texts
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -47,23 +47,24 @@ def limits_of(acp: ModuleType, **fields: Any) -> Any:
 
 
 def test_an_unread_stream_makes_the_agent_wait(acp: ModuleType) -> None:
+    agent = agent_for(acp)
+
     async def main() -> None:
         options = acp.ConnectionOptions(max_write_buffer_bytes=10_000)
-        async with Server.of(acp, agent_for(acp), options=options) as server:
+        async with Server.of(acp, agent, options=options) as server:
             client = Client(server.app)
             await client.initialize()
             await client.call(1, "_flood")
-            stream = server.transport(client.key or "")._stream
-            await settled(lambda: stream._waiting)
-            for _ in range(100):
-                await asyncio.sleep(0)
-            assert 10_000 < stream._bytes < 12_000
+            assert 9 <= await at_rest(lambda: agent.said) <= 11
             async with client.get() as reader:  # it goes on
                 for _ in range(50):
                     assert (await reader.receive())["method"] == "_said"
                 reader.pause()
-                await settled(lambda: stream._waiting)
-                assert stream._bytes < 12_000
+                said = await at_rest(lambda: agent.said)
+                reader.resume()
+                rest = [await reader.receive() for _ in range(said - 50)]
+                assert {each["method"] for each in rest} == {"_said"}
+                assert len(rest) < 40
             await client.delete()
             await settled(lambda: server.app.connections == 0)
 
@@ -123,20 +124,24 @@ def test_a_websocket_that_takes_nothing_is_left(acp: ModuleType) -> None:
 
 
 def test_what_is_lost_with_a_reader_does_not_count_as_unread(acp: ModuleType) -> None:
+    """Another client, which takes nothing, is left after that, and this one is not."""
+
     async def main() -> None:
-        async with Server.of(acp, agent_for(acp)) as server:
-            client = Client(server.app)
+        async with Server.of(acp, agent_for(acp), limits=limits_of(acp)) as server:
+            client, other = Client(server.app), Client(server.app)
             await client.initialize()
-            stream = server.transport(client.key or "")._stream
             async with client.get() as reader:
                 reader.pause()
                 await client.call(1, "_echo")
-                await settled(lambda: stream.stuck_since is not None and not stream._messages)
+                await settled(lambda: reader.is_blocked)
                 reader.feed("http.disconnect")
                 await reader.task
-            assert stream.stuck_since is None
+            await other.initialize()
+            await other.call(1, "_echo")
+            server.hurry(stall_seconds=0.05)
+            await settled(lambda: server.app.connections < 2)
+            server.hurry(stall_seconds=60)
             await client.call(2, "_echo")
-            await settled(lambda: stream._messages)
             async with client.get() as reader:
                 assert (await reader.receive())["id"] == 2
 
@@ -155,9 +160,10 @@ def test_refusals_do_not_fill_an_unread_stream(acp: ModuleType) -> None:
             accepted = found.count(202)
             assert found == [202] * accepted + [429] * (200 - accepted)
             assert 10 < accepted < 200
-            assert server.transport(client.key or "")._stream._bytes < 11_000
             async with client.get() as stream:
-                assert [(await stream.receive())["id"] for _ in range(accepted)] == list(range(accepted))
+                refusals = [await stream.receive() for _ in range(accepted)]
+                assert [each["id"] for each in refusals] == list(range(accepted))
+                assert sum(len(json.dumps(each, separators=(",", ":"))) for each in refusals) < 11_000
                 assert (await client.post(request_of(1, "session/new", NEW_SESSION))).status == 202
 
     run(main())
@@ -217,7 +223,7 @@ def test_a_session_that_ends_unread_beside_a_full_stream_counts_no_longer(acp: M
                     await asyncio.sleep(0)
             await client.delete()
             await settled(lambda: server.app.connections == 1)
-            assert [budget.held for budget in server.app._server._budgets] == [0]
+            assert server.held == 0
 
     run(main())
 
@@ -225,13 +231,11 @@ def test_a_session_that_ends_unread_beside_a_full_stream_counts_no_longer(acp: M
 # --- Bytes that wait for the agent ----------------------------------------------------------------------------------
 
 
-async def blocked(client: Client, server: Server) -> Any:
-    """Open a connection whose agent reads nothing more; returns its inbox."""
+async def blocked(client: Client, agent: Any) -> None:
+    """Open a connection whose agent reads nothing more."""
     await client.initialize()
     await client.post({"jsonrpc": "2.0", "method": "_block"})
-    inbox = server.transport(client.key or "").inbox
-    await settled(lambda: inbox._bytes == 0)
-    return inbox
+    await settled(lambda: agent.release)
 
 
 def test_the_number_of_messages_that_wait_for_the_agent(acp: ModuleType) -> None:
@@ -239,7 +243,7 @@ def test_the_number_of_messages_that_wait_for_the_agent(acp: ModuleType) -> None
         agent = agent_for(acp)
         async with Server.of(acp, agent, options=acp.ConnectionOptions(max_requests=5)) as server:
             client = Client(server.app)
-            inbox = await blocked(client, server)
+            await blocked(client, agent)
             server.hurry(stall_seconds=0.05)
             note = {"jsonrpc": "2.0", "method": "_note"}
             found = [(await client.post(note)).status for _ in range(10)]
@@ -249,7 +253,7 @@ def test_the_number_of_messages_that_wait_for_the_agent(acp: ModuleType) -> None
             server.hurry(stall_seconds=60)
             agent.release.set()
             await settled(lambda: agent.seen == 1 + found.count(202))
-            assert (inbox._bytes, len(inbox._messages)) == (0, 0)
+            assert server.held == 0
             assert (await client.post(note)).status == 202
 
     run(main())
@@ -261,18 +265,19 @@ def test_the_bytes_that_wait_for_the_agent(acp: ModuleType) -> None:
         options = acp.ConnectionOptions(max_in_flight_bytes=100_000)
         async with Server.of(acp, agent, options=options) as server:
             client, other = Client(server.app), Client(server.app)
-            inbox = await blocked(client, server)
+            await blocked(client, agent)
             note = {"jsonrpc": "2.0", "method": "_note", "params": {"text": "x" * 20_000}}
             open_body = client.start("POST", [JSON, *client.ids()])
             open_body.feed("http.request", body=b" " * 50_000, more_body=True)
-            await settled(lambda: inbox._bytes == 50_000)
+            await settled(lambda: not open_body.waiting)
             found = [(await client.post(note)).status for _ in range(5)]
             assert found == [202, 202, 429, 429, 429]  # what is still being received counts
             await open_body.leave()
             assert (await client.post(note)).status == 202
             await other.initialize()  # others do not
             agent.release.set()
-            await settled(lambda: inbox._bytes == 0)
+            await settled(lambda: agent.seen == 1 + 3)
+            assert server.held == 0
             assert (await client.post(note)).status == 202
 
     run(main())
@@ -285,15 +290,11 @@ def test_frames_wait_for_the_agent(acp: ModuleType) -> None:
             Server.of(acp, agent, options=acp.ConnectionOptions(max_requests=5)) as server,
             Client(server.app).socket() as socket,
         ):
-            (entry,) = server.app._server._entries.values()
             await socket.send({"jsonrpc": "2.0", "method": "_block"})
             for _ in range(20):
                 await socket.send({"jsonrpc": "2.0", "method": "_note"})
-            await settled(lambda: entry.transport.inbox.is_full)
-            for _ in range(100):
-                await asyncio.sleep(0)
-            assert len(entry.transport.inbox._messages) == 5
-            assert socket.waiting >= 13  # the server's own buffer
+            # all but the five that may wait, the one that is handled, and those that are being read and received
+            assert 13 <= await at_rest(lambda: socket.waiting) <= 15
             agent.release.set()
             assert "result" in await socket.ask(1, "_echo")
             assert agent.seen == 22
@@ -312,7 +313,7 @@ def test_a_client_that_leaves_while_frames_wait(acp: ModuleType) -> None:
             await socket.send({"jsonrpc": "2.0", "method": "_block"})
             for _ in range(20):
                 await socket.send({"jsonrpc": "2.0", "method": "_note"})
-            await settled(lambda: server.app._server._entries and agent.release)
+            await settled(lambda: server.app.connections and agent.release)
             socket.task.cancel()
             await settled(lambda: server.app.connections == 0)
             await ended(socket)
@@ -364,19 +365,25 @@ def test_a_stream_keeps_a_connection_and_its_end_lets_it_go(acp: ModuleType) -> 
 
 
 def test_a_body_that_arrives_keeps_a_connection(acp: ModuleType) -> None:
+    """It is slower than `idle_seconds`. Another connection, to which nothing comes, is closed in the same time."""
+
     async def main() -> None:
-        async with Server.of(acp, agent_for(acp)) as server:
+        limits = asgi_of(acp).RemoteLimits(idle_seconds=60, stall_seconds=10_000)
+        async with Server.of(acp, agent_for(acp), limits=limits) as server:
             client = Client(server.app)
             await client.initialize()
+            await Client(server.app).initialize()
             exchange = client.start("POST", [JSON, *client.ids()])
-            transport = server.transport(client.key or "")
             for _ in range(3):
-                transport.last_used = 0.0  # a body that is slower than idle_seconds, but not over
                 exchange.feed("http.request", body=b" ", more_body=True)
-                await settled(lambda: transport.last_used)
+                await settled(lambda: not exchange.waiting)
+                await at_rest(lambda: server.app.connections)
+                pass_time(40)
+            await settled(lambda: server.app.connections < 2)
+            assert (await client.post({"jsonrpc": "2.0", "method": "_note"})).status == 202
             await exchange.leave()
 
-    run(main())
+    run(main(), seconds=10_000)
 
 
 def test_a_websocket_without_a_message_is_closed(acp: ModuleType) -> None:
@@ -407,8 +414,14 @@ def test_comments_keep_only_idle_streams_alive(acp: ModuleType) -> None:
                     assert not any(task.done() for task in reading)
                     for task in reading:
                         task.cancel()
-            unread = server.transport(client.key or "")._stream
-            assert not unread._needs_comment
+            async with client.get(session) as other:
+                task = asyncio.create_task(other.receive())
+                await settled(lambda: other.comments > 2)
+                task.cancel()
+            async with client.get() as stream:
+                await client.call(1, "_echo")
+                assert (await stream.receive())["id"] == 1
+                assert stream.comments < 4  # none has waited
 
     run(main())
 
@@ -416,12 +429,16 @@ def test_comments_keep_only_idle_streams_alive(acp: ModuleType) -> None:
 def test_the_watcher_ends_with_the_last_connection_and_starts_again(acp: ModuleType) -> None:
     async def main() -> None:
         async with Server.of(acp, agent_for(acp), limits=limits_of(acp, keep_alive_seconds=0.05)) as server:
+            idle = asyncio.all_tasks()
             for _ in range(2):
                 client = Client(server.app)
                 await client.initialize()
-                assert server.app._server._watcher is not None
-                await client.delete()
-                await settled(lambda: server.app._server._watcher is None)
+                async with client.get() as stream:
+                    reading = asyncio.create_task(stream.receive())
+                    await settled(lambda stream=stream: stream.comments > 2)
+                    await client.delete()
+                    assert await reading is None
+                await settled(lambda: asyncio.all_tasks() == idle)
 
     run(main())
 

@@ -69,7 +69,7 @@ def test_a_known_notification_that_is_not_overridden(packages: Packages) -> None
     seen: list[Any] = []
 
     async def main() -> None:
-        async with raw_peer(acp, recording(acp.Agent, seen)) as peer:
+        async with raw_peer(acp, recording(acp.Agent, seen), options=unchecked(acp)) as peer:
             await peer.notify("session/cancel", {"sessionId": 5})
             assert await peer.ping() == []
 
@@ -137,7 +137,7 @@ def test_it_may_negotiate(packages: Packages) -> None:
             return {"protocolVersion": 1} if method == "initialize" else "later"
 
     async def main() -> list[Any]:
-        async with raw_peer(acp, Passing, initialized=False) as peer:
+        async with raw_peer(acp, Passing) as peer:
             early = await peer.ask(1, "session/rewind")
             hello = await peer.ask(2, "initialize", {"protocolVersion": 1})
             return [early["error"]["code"], hello["result"], (await peer.ask(3, "session/rewind"))["result"]]

@@ -13,7 +13,20 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from tests.runtime_agents import environment
-from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, pair, raw_peer, run, started, texts
+from tests.runtime_support import (
+    EVERY_BASE,
+    V1,
+    V2,
+    acp_log,
+    agent_of,
+    client_of,
+    pair,
+    raw_peer,
+    run,
+    started,
+    texts,
+    unchecked,
+)
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -318,7 +331,7 @@ def test_a_base_exception_in_a_hook(packages: Packages, fault: BaseException, ho
         return acp.InitializeResponse(protocol_version=1)
 
     async def main() -> list[Any]:
-        options = acp.ConnectionOptions(**({} if hook == "connection_closed" else {hook: failing}))
+        options = unchecked(acp, **({} if hook == "connection_closed" else {hook: failing}))
         more = {"connection_closed": connection_closed} if hook == "connection_closed" else {}
         async with raw_peer(acp, agent_of(acp, initialize=initialize, **more), options=options) as peer:
             await peer.request(1, "initialize", {"protocolVersion": 1, "clientCapabilities": "none"})

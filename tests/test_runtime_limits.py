@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -42,15 +43,28 @@ def codes(answers: list[Any]) -> list[tuple[Any, int]]:
     return [(answer["id"], answer["error"]["code"]) for answer in answers]
 
 
+@dataclass
+class SocketPeer(RawPeer):
+    """A peer by hand behind a socket; `writer` is the stream that the tested side writes to."""
+
+    writer: asyncio.StreamWriter = field(kw_only=True)
+
+    @property
+    def buffered(self) -> int:
+        """The bytes that the tested side has written, and that the socket has not taken."""
+        return self.writer.transport.get_write_buffer_size()
+
+
 @asynccontextmanager
 async def socket_peer(
     acp: Any, kind: type[Any], *, options: Any = None, **limits: int
-) -> AsyncGenerator[RawPeer, None]:
+) -> AsyncGenerator[SocketPeer, None]:
     """A peer by hand behind a socket, whose transport has `limits`."""
     near, far = await streams()
     near[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**14)
     connection, handler = started(acp, kind, acp.StreamTransport(*near, **limits), options)
-    peer = RawPeer(acp.StreamTransport(*far), connection, handler, stub_of(acp, kind, connection))
+    stub = stub_of(acp, kind, connection)
+    peer = SocketPeer(acp.StreamTransport(*far), connection, handler, stub, writer=near[1])
     try:
         yield peer
     finally:
@@ -256,8 +270,7 @@ def test_senders_wait_for_a_peer_that_does_not_read(packages: Packages) -> None:
         async with socket_peer(acp, agent_of(acp), max_write_buffer_bytes=2**14) as peer:
             streaming = asyncio.create_task(stream(peer.stub))
             await stuck(streaming, sent)
-            buffered = peer.connection._link.transport._writer.transport.get_write_buffer_size()
-            assert buffered < 2**14 + 5_000
+            assert peer.buffered < 2**14 + 5_000
             assert len(sent) < 500
             received = [(await peer.receive())["params"][0] for _ in range(2_000)]
             await streaming
@@ -279,7 +292,7 @@ def test_many_senders_wait_outside_of_the_buffer(packages: Packages) -> None:
         async with socket_peer(acp, agent_of(acp), max_write_buffer_bytes=2**14) as peer:
             sending = asyncio.ensure_future(asyncio.gather(*(send(peer.stub, number) for number in range(100))))
             await stuck(sending, sent)  # type: ignore[arg-type]
-            assert peer.connection._link.transport._writer.transport.get_write_buffer_size() < 2**14 + 25_000
+            assert peer.buffered < 2**14 + 25_000
             received = [(await peer.receive())["params"][0] for _ in range(100)]
             await sending
             return received

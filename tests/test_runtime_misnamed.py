@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
-from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, raw_peer, run, texts
+from tests.runtime_support import EVERY_BASE, V1, V2, acp_log, agent_of, client_of, raw_peer, run, texts, unchecked
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
@@ -31,7 +31,7 @@ def plain(self: Any, params: Any) -> None:
 
 def warnings(acp: Any, kind: type[Any]) -> str:
     async def main() -> None:
-        async with raw_peer(acp, kind) as peer:
+        async with raw_peer(acp, kind, options=unchecked(acp)) as peer:
             await peer.ping()
 
     with acp_log() as records:
@@ -102,7 +102,19 @@ def test_classes_without_such_methods(packages: Packages, sources: SchemaChoice)
 def test_handlers_do_not_look_like_each_other(packages: Packages, sources: SchemaChoice) -> None:
     """Each alone is overridden, and no other one is meant."""
     acp = packages(sources)
-    misnamed = __import__(f"{acp.__name__}.checks", fromlist=["misnamed_handlers"]).misnamed_handlers
-    for base in (acp.Agent, acp.Client):
-        for route in (*base.REQUESTS.values(), *base.NOTIFICATIONS.values()):
-            assert list(misnamed(type("One", (base,), {route.handler: handler}))) == []
+
+    async def main() -> list[str]:
+        seen = []
+        for base in (acp.Agent, acp.Client):
+            for route in (*base.REQUESTS.values(), *base.NOTIFICATIONS.values()):
+                async with raw_peer(acp, type("One", (base,), {route.handler: handler})):
+                    seen.append(route.handler)
+            async with raw_peer(acp, type("Wrong", (base,), {f"{seen[-1]}s": handler})):  # there would be a warning
+                pass
+        return seen
+
+    with acp_log() as records:
+        seen = run(main())
+    assert len(seen) > 10
+    assert "One." not in texts(records)
+    assert texts(records).count("Wrong.") == 2

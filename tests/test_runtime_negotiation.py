@@ -63,7 +63,7 @@ def listening(acp: ModuleType, heard: list[Any], version: int = 1) -> type[Any]:
 
 def fresh(acp: ModuleType, heard: list[Any], **more: Any) -> AbstractAsyncContextManager[RawPeer]:
     """A peer of an agent that waits for `initialize`."""
-    return raw_peer(acp, listening(acp, heard, acp.PROTOCOL_VERSION), initialized=False, **more)
+    return raw_peer(acp, listening(acp, heard, acp.PROTOCOL_VERSION), **more)
 
 
 async def is_open(peer: RawPeer) -> bool:
@@ -260,7 +260,7 @@ def test_peers_need_not_wait_for_the_answer(packages: Packages, sources: SchemaC
             return method
 
         kind = agent_of(acp, initialize=initialize, ext_method=ext_method)
-        async with raw_peer(acp, kind, initialized=False) as peer:
+        async with raw_peer(acp, kind) as peer:
             await peer.request(0, "initialize", params_for(sources))
             assert await is_open(peer)
             answering.set()
@@ -311,7 +311,7 @@ def test_one_that_fails_takes_nothing_from_another(packages: Packages) -> None:
                 raise acp.InvalidParamsError
             return acp.InitializeResponse(protocol_version=1)
 
-        async with raw_peer(acp, agent_of(acp, initialize=initialize), initialized=False) as peer:
+        async with raw_peer(acp, agent_of(acp, initialize=initialize)) as peer:
             for number in range(2):
                 await peer.request(number, "initialize", {"protocolVersion": 1})
             assert (await peer.ask(2, "_x"))["error"]["code"] == -32601
@@ -338,9 +338,7 @@ def test_one_that_fails_closes_nothing_while_another_runs(packages: Packages) ->
         async def ext_method(_: Any, method: str, params: Any) -> Any:
             return method
 
-        async with raw_peer(
-            acp, agent_of(acp, initialize=initialize, ext_method=ext_method), initialized=False
-        ) as peer:
+        async with raw_peer(acp, agent_of(acp, initialize=initialize, ext_method=ext_method)) as peer:
             await peer.request(1, "initialize", params_for(V1))
             failed = await peer.ask(2, "initialize", {})
             open_meanwhile = await is_open(peer)
@@ -365,7 +363,7 @@ def test_a_client_waits_for_nothing(packages: Packages) -> None:
     acp = packages(V1)
 
     async def main() -> None:
-        async with raw_peer(acp, client_of(acp), initialized=False) as peer:
+        async with raw_peer(acp, client_of(acp)) as peer:
             assert (await peer.ask(0, "_x"))["error"]["code"] == -32601
 
     run(main())
@@ -376,7 +374,7 @@ def test_a_schema_of_which_nothing_is_known_has_no_handshake(packages: Packages)
     acp = packages.of({"$defs": {f"Wave{part}": node for part, node in halves.items()}})
 
     async def main() -> None:
-        async with raw_peer(acp, agent_of(acp), initialized=False) as peer:
+        async with raw_peer(acp, agent_of(acp)) as peer:
             assert (await peer.ask(0, "wave", {}))["error"]["code"] == -32601
 
     run(main())

@@ -9,15 +9,17 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.runtime_support import V1, agent_of, raw_peer, run
+from tests.runtime_support import V1, RawPeer, agent_of, raw_peer, run
 from tests.support import Packages
 
 pytestmark = pytest.mark.every_python
+
+MAX_DEPTH = 200
+"""The deepest nesting of a message that is parsed (docs/security.md)."""
 
 SHAPES = {"arrays": ("[", "]"), "objects": ('{"a":', "}")}
 
@@ -63,10 +65,6 @@ def printed_log() -> Iterator[io.StringIO]:
         logger.setLevel(before)
 
 
-def limits(acp: ModuleType) -> ModuleType:
-    return sys.modules[f"{acp.__name__}.limits"]
-
-
 def nested(template: str, shape: str, depth: int) -> bytes:
     """The message with a value so deep that the whole is nested `depth` deep."""
     opening, closing = SHAPES[shape]
@@ -77,23 +75,39 @@ def nested(template: str, shape: str, depth: int) -> bytes:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_depth_is_that_outside_of_strings(packages: Packages, shape: str) -> None:
-    module = limits(packages(V1))
-    limit = module.MAX_DEPTH
+    """Whatever comes before: text that looks deep, much that is not, a quote at each place of a chunk."""
+    acp = packages(V1)
     opening, closing = SHAPES[shape]
-    text = json.dumps(opening * limit * 2 + '\\"')
-    for before in ("", f"{text},", "{},[[]]," * 20_000, '"",' * 100_001):
-        for depth in (limit, limit + 1):
-            inner = opening * (depth - 1) + text + closing * (depth - 1)
-            assert module.is_too_deep(f"[{before}{inner},{text}]".encode()) is (depth > limit)
-    assert module.is_too_deep((opening * (limit + 1)).encode() + b" " * limit)
+    text = json.dumps(opening * MAX_DEPTH * 2 + '\\"')
+    handled: list[int] = []
+
+    async def ext_notification(self: Any, method: str, params: Any) -> None:
+        handled.append(len(params))
+
+    async def refusals(peer: RawPeer, line: str) -> list[bool]:
+        await peer.send_line(line.encode())
+        return ["nested more than" in each["error"]["message"] for each in await peer.ping()]
+
+    async def main() -> None:
+        async with raw_peer(acp, agent_of(acp, ext_notification=ext_notification)) as peer:
+            for before in ("", f"{text},", "{},[[]]," * 20_000, '"",' * 100_001):
+                for depth in (MAX_DEPTH, MAX_DEPTH + 1):
+                    inner = opening * (depth - 2) + text + closing * (depth - 2)  # the message and params are two more
+                    params = f"[{before}{inner},{text}]"
+                    found = await refusals(peer, f'{{"jsonrpc":"2.0","method":"_a","params":{params}}}')
+                    assert found == ([True] if depth > MAX_DEPTH else [])
+            assert await refusals(peer, opening * (MAX_DEPTH + 1) + " " * MAX_DEPTH) == [True]
+
+    with printed_log():
+        run(main())
+    assert handled == [2, 3, 40_002, 100_003]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_a_deep_value_ends_no_connection(packages: Packages, position: str, shape: str) -> None:
     acp = packages(V1)
-    limit = limits(acp).MAX_DEPTH
-    template = POSITIONS[position]
+    limit, template = MAX_DEPTH, POSITIONS[position]
 
     async def ext_method(self: Any, method: str, params: Any) -> Any:
         if method == "_fail":
@@ -118,6 +132,7 @@ def test_a_deep_value_ends_no_connection(packages: Packages, position: str, shap
         )
         options = acp.ConnectionOptions(on_drop=lambda drop: None)
         async with raw_peer(acp, kind, options=options) as peer:
+            await peer.ask("first", "initialize", {"protocolVersion": 1})
             for depth in (limit // 2, limit, limit + 1, 5_000, 100_000):
                 await peer.send_line(nested(template, shape, depth))
                 answers = await peer.ping()
@@ -140,17 +155,16 @@ ANSWERS = ('"result":%s', '"error":%s', '"error":{"code":1,"message":"m","data":
 @pytest.mark.parametrize("outcome", ANSWERS)
 def test_a_deep_answer_reaches_the_request(packages: Packages, outcome: str, shape: str) -> None:
     acp = packages(V1)
-    limit = limits(acp).MAX_DEPTH
 
     async def main() -> None:
         async with raw_peer(acp, agent_of(acp)) as peer:
-            for depth in (limit, limit + 1, 100_000):
+            for depth in (MAX_DEPTH, MAX_DEPTH + 1, 100_000):
                 waiter = asyncio.create_task(peer.stub.ext_method("_ask", None))
                 number = (await peer.receive())["id"]
                 await peer.send_line(nested(f'{{"jsonrpc":"2.0","id":{number},{outcome}}}', shape, depth))
                 (found,) = await asyncio.gather(waiter, return_exceptions=True)
                 assert isinstance(found, (list, dict, acp.RequestError))
-                assert ("nested more than" in str(found)) is (depth > limit)
+                assert ("nested more than" in str(found)) is (depth > MAX_DEPTH)
                 assert await peer.ping() == []
 
     with printed_log():

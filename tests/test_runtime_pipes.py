@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import sys
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime_support import V1, run
+from tests.runtime_support import V1, over_pipes, run
 from tests.support import Packages
 
 pytestmark = [
@@ -21,14 +20,8 @@ pytestmark = [
 ]
 
 
-class OtherLoop:
-    """What the loop is not an instance of, as a loop from elsewhere is none of asyncio's."""
-
-
-@pytest.fixture(params=["the loop of asyncio", "another loop"])
-def acp(packages: Packages, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    if request.param == "another loop":
-        monkeypatch.setattr(asyncio, "SelectorEventLoop", OtherLoop)
+@pytest.fixture
+def acp(packages: Packages) -> ModuleType:
     return packages(V1)
 
 
@@ -48,9 +41,27 @@ def pipes() -> Ends:
     return Ends(stdin, stdout, to_agent, from_agent)
 
 
-async def opened(acp: ModuleType, ends: Ends, **options: int) -> Any:
-    stdio = importlib.import_module(f"{acp.__name__}.stdio")
-    return await stdio._open(ends.stdin, ends.stdout, acp.ConnectionOptions(**options))
+class Counting:
+    """A mixin for agents that count the characters of notifications, and take their time."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)  # type: ignore[call-arg]
+        self.sizes: asyncio.Queue[int] = asyncio.Queue()
+
+    async def ext_notification(self, method: str, params: Any) -> None:
+        await asyncio.sleep(0.01)  # the client is faster
+        self.sizes.put_nowait(len(params))
+
+
+async def opened(acp: ModuleType, ends: Ends, **options: int) -> tuple[Any, Any]:
+    kind = type("CountingAgent", (Counting, acp.Agent), {})
+    return await over_pipes(acp, kind, ends.stdin, ends.stdout, **options)
+
+
+def note(size: int) -> bytes:
+    """A line of so many bytes."""
+    start, end = b'{"jsonrpc":"2.0","method":"_n","params":"', b'"}'
+    return start + b"x" * (size - len(start + end)) + end
 
 
 def is_open(descriptor: int) -> bool:
@@ -68,37 +79,36 @@ def are_closed(ends: Ends) -> bool:
 
 
 def test_what_is_read_comes_whole(acp: ModuleType) -> None:
-    lines = [b"x" * size for size in (1, 2**16 - 1, 2**16, 2**16 + 1, 500_000)]
+    lines = [note(size) for size in (43, 2**16 - 1, 2**16, 2**16 + 1, 500_000)]
 
-    async def main() -> list[bytes]:
+    async def main() -> list[int]:
         ends = pipes()
-        transport = await opened(acp, ends)
+        connection, agent = await opened(acp, ends)
+        connection.start(agent)
         with os.fdopen(ends.to_agent, "wb") as wire:
             writing = asyncio.to_thread(lambda: (wire.write(b"\n".join(lines)), wire.close()))
             task = asyncio.create_task(writing)
-            found = []
-            while (line := await transport.read()) is not None:
-                found.append(line)
-                await asyncio.sleep(0.01)  # the client is faster
+            await connection.wait_closed()
             await task
-        await transport.close()
         os.close(ends.from_agent)
-        return found
+        return [len(note(0)) + agent.sizes.get_nowait() for _ in range(agent.sizes.qsize())]
 
-    assert run(main()) == lines
+    assert run(main()) == [len(line) for line in lines]
 
 
 @pytest.mark.parametrize("read", [0, 1, 2], ids=["before all", "while more is there", "at the end"])
 def test_both_are_closed(acp: ModuleType, read: int) -> None:
     async def main() -> Ends:
         ends = pipes()
-        transport = await opened(acp, ends)
-        os.write(ends.to_agent, b"one\n")
+        connection, agent = await opened(acp, ends)
+        os.write(ends.to_agent, note(50) + b"\n")
+        if read:
+            connection.start(agent)
+            await agent.sizes.get()
         if read == 2:
             os.close(ends.to_agent)
-        for _ in range(read):
-            await transport.read()
-        await transport.close()
+            await connection.wait_closed()
+        await connection.close()
         await asyncio.sleep(0.01)
         return ends
 
@@ -108,16 +118,3 @@ def test_both_are_closed(acp: ModuleType, read: int) -> None:
         with pytest.raises(BrokenPipeError):
             os.write(ends.to_agent, b"two\n")
         os.close(ends.to_agent)
-
-
-def test_nothing_stays_open_where_it_fails(acp: ModuleType) -> None:
-    async def main() -> Ends:
-        ends = pipes()
-        with pytest.raises(ValueError, match="high"):
-            await opened(acp, ends, max_write_buffer_bytes=-1)
-        await asyncio.sleep(0.01)
-        return ends
-
-    ends = run(main())
-    assert are_closed(ends)
-    os.close(ends.to_agent)

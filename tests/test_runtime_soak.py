@@ -19,7 +19,7 @@ import pytest
 
 from tests.runtime_agents import command, environment
 from tests.runtime_agents.soaker import soaker
-from tests.runtime_support import pair, run
+from tests.runtime_support import items_in, pair, run
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES
 
@@ -135,28 +135,22 @@ class Soak:
 HALVES = (range(SESSIONS // 2), range(SESSIONS // 2, SESSIONS))
 
 
-def left_in(connection: Any) -> dict[str, int]:
-    """How much a connection holds on to, by the attribute that does: its dicts and sets, and its tasks."""
-    parts = (connection._link, connection._in_flight, connection._side.capabilities, connection)
-    held = {
-        "tasks": connection._link.tasks._running,
-        **{name: value for part in parts for name, value in vars(part).items()},
-    }
-    sizes = {name: len(value) for name, value in held.items() if isinstance(value, (dict, set))}
-    assert len(sizes) >= 5
-    return sizes
-
-
 async def soak_in_memory(acp: ModuleType, measure: Callable[[], int]) -> tuple[Soak, int]:
     """The soak within this process; also returns by how much more was measured after the second half of it."""
     async with pair(acp, soaker(acp), recorder(acp)) as both:
         soak = Soak(acp, both.agent, both.client_handler)
         sizes: list[int] = []
-        idle = left_in(both.agent_side), left_in(both.client_side), len(asyncio.all_tasks())
+        sides = both.agent_side, both.client_side
+        idle, idle_tasks = [items_in(each) for each in sides], len(asyncio.all_tasks())
         for half in HALVES:
-            await soak.sessions(half)
+            working = asyncio.create_task(soak.sessions(half))
+            while not both.agent_handler.running:
+                await asyncio.sleep(0)
+            assert all(items_in(each).total() > before.total() for each, before in zip(sides, idle, strict=True))
+            await working
             await both.agent.ext_method("_sent", {"session": ""})  # whose answer comes after all the rest
-            assert (left_in(both.agent_side), left_in(both.client_side), len(asyncio.all_tasks())) == idle
+            assert [items_in(each) for each in sides] == idle
+            assert len(asyncio.all_tasks()) == idle_tasks
             assert (both.agent_handler.running, both.agent_handler.sent) == ({}, {})
             gc.collect()
             sizes.append(measure())

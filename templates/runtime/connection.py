@@ -318,27 +318,32 @@ class Connection:
     # --- Messages of the peer ------------------------------------------------------------------------------------
 
     async def _dispatch(self, message: Message | Unreadable) -> None:
-        """Handle what was read. A failure affects this message only."""
+        """Handle what was read. A failure affects this message only, unless the log fails."""
         rest = None
-        try:
-            if isinstance(message, Unreadable):
-                rest = self._refuse_unreadable(message)
-            elif message.kind == "notification":
-                await self._handle_notification(message)
-            elif message.kind != "request":
-                self._resolve(message)
-            elif (error := self._refusal(message)) is not None:
-                is_taken = message.id in self._in_flight  # the peer would take the refusal for the other response
-                rest = self._refuse(error, None if is_taken else message.id)
-            else:
-                self._unaddressed = 0
-                self._in_flight.start(message)
-        except Exception:
-            logger.exception("a message could not be handled")
+        if isinstance(message, Unreadable):
+            rest = self._refuse_unreadable(message)
+        elif message.kind == "request":
+            rest = self._start_or_refuse(message)
+        else:
+            try:
+                if message.kind == "notification":
+                    await self._handle_notification(message)
+                else:
+                    self._resolve(message)
+            except Exception:
+                logger.exception("a message could not be handled")
         if rest is not None:
             del message  # the peer may read slowly
             with contextlib.suppress(ConnectionClosed):
                 await rest
+
+    def _start_or_refuse(self, message: Message) -> Awaitable[None] | None:
+        if (error := self._refusal(message)) is not None:
+            is_taken = message.id in self._in_flight  # the peer would take the refusal for the other response
+            return self._refuse(error, None if is_taken else message.id)
+        self._unaddressed = 0
+        self._in_flight.start(message)
+        return None
 
     def _refusal(self, message: Message) -> RequestError | None:
         if message.id is None and not self._side.null_ids:
@@ -350,8 +355,8 @@ class Connection:
         future = self._pending.get(found.id) if found.kind != "request" and type(found.id) is int else None
         if future is not None and not future.done():
             log_mistake("the response to request %s cannot be used: %s", found.id, found.error)
-            is_response = found.kind == "response"
-            _reject(future, found.error if is_response else InternalError("the peer sent a malformed response"))
+            malformed = InternalError("the peer sent a malformed response", data=found.value)
+            _reject(future, found.error if found.kind == "response" else malformed)
             self._yield_to_tasks()
         elif found.kind == "response":
             log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)

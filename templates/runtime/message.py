@@ -94,11 +94,11 @@ class Message:
 class Unreadable:
     """A message that was received and is none: `error` says why, and `start` has the first bytes of its text.
 
-    `kind` and `id` are known if its start shows them. The request that it would answer is rejected with the error;
-    otherwise the peer gets it.
+    `kind` and `id` are known if its start shows them, `value` if it is JSON. The request that it would answer is
+    rejected with the error; otherwise the peer gets it.
     """
 
-    __slots__ = ("error", "id", "kind", "start")
+    __slots__ = ("error", "id", "kind", "start", "value")
 
     def __init__(
         self,
@@ -107,11 +107,13 @@ class Unreadable:
         kind: Literal["request", "response"] | None = None,
         id: int | str | None = None,  # noqa: A002 - the name on the wire
         start: bytes = b"",
+        value: Any = None,
     ) -> None:
         self.error = error
         self.kind = kind
         self.id = id
         self.start = start
+        self.value = value
 
 
 class MessageTooLarge(Exception):
@@ -138,7 +140,7 @@ def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
     """The message that a JSON value is."""
     found: Any = raw
     if not isinstance(raw, dict):
-        return Unreadable(InvalidRequestError("Invalid request: a message must be an object"))
+        return Unreadable(InvalidRequestError("Invalid request: a message must be an object"), value=found)
     number, method = found.get("id"), found.get("method")
     if "method" not in found and ("result" in found or "error" in found):
         return _response(found, number, size)
@@ -147,7 +149,7 @@ def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
         return Unreadable(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
     if not isinstance(method, str):
         error = InvalidRequestError("Invalid request: `method` must be a string")
-        return Unreadable(error, kind="request" if "method" in found else None, id=number)
+        return Unreadable(error, kind="request" if "method" in found else None, id=number, value=found)
     if found.get("jsonrpc") != "2.0":
         return Unreadable(InvalidRequestError('Invalid request: `jsonrpc` must be "2.0"'), kind="request", id=number)
     kind_of: Kind = "request" if "id" in found else "notification"
@@ -159,7 +161,7 @@ def _response(raw: dict[str, Any], number: Any, size: int) -> Message | Unreadab
     is_error = raw.get("error") is not None
     if raw.get("jsonrpc") != "2.0" or ("result" in raw) is is_error:
         error = InternalError("the peer sent a malformed response", data=raw)
-        return Unreadable(error, kind="response", id=number)
+        return Unreadable(error, kind="response", id=number, value=raw)
     kind: Kind = "error" if is_error else "result"
     return Message(kind, raw[kind], id=number, size=size)
 
@@ -213,7 +215,7 @@ class Wire:
             return too_large(f"nested more than {MAX_DEPTH} deep", line)
         return self._usual(line, size) or self._any(line, size)
 
-    def _usual(self, line: bytes, size: int) -> Message | None:
+    def _usual(self, line: bytes, size: int) -> Message | Unreadable | None:
         """The message of a text in the usual form; None for all others."""
         found = _USUAL.match(line)
         if found is None:
@@ -230,7 +232,7 @@ class Wire:
         except PROGRAM_ENDS:
             raise
         except BaseException:  # `loads` may be from elsewhere
-            return None
+            return Unreadable(ParseError(), start=line[:MAX_START])
         digits, text, method, answer = found.groups()
         number = int(digits) if digits is not None else None if text is None else text.decode()
         if answer is None:
