@@ -113,7 +113,7 @@ class HttpRequests:
         """Receive the first request; returns a future of the response. Raises `Refusal`."""
         transport.inbox.count(-len(line))
         message = _read(line, transport)
-        if isinstance(message, Unreadable) or message.kind != "request" or message.method != HANDSHAKE:
+        if message.kind != "request" or _method_of(message) != HANDSHAKE:
             raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
         _check_not_closing(transport)
         return transport.shake_hands(message)
@@ -272,6 +272,12 @@ def _read(line: bytes, transport: HttpTransport) -> Message | Unreadable:
             raise Refusal(HTTPStatus.NOT_IMPLEMENTED, "Batches are not supported")
         case _:
             raise Refusal(HTTPStatus.BAD_REQUEST, "A message is an object")
+
+
+def _method_of(message: Message | Unreadable) -> Any:
+    if isinstance(message, Message):
+        return message.method
+    return message.value.get("method") if isinstance(message.value, dict) else None
 
 
 def _is_scoped(message: Message | Unreadable) -> bool:

@@ -244,6 +244,7 @@ class Connection:
             while self._reader is me and life.is_open:
                 if not self._received and (message := self._ready() or await self._read()) is not None:
                     self._received.append(message)
+                    message = None  # not kept while the next one is read
                 if self._must_yield or not self._in_flight.has_begun:
                     await asyncio.sleep(0)
                 elif self._received:

@@ -151,7 +151,8 @@ def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
         error = InvalidRequestError("Invalid request: `method` must be a string")
         return Unreadable(error, kind="request" if "method" in found else None, id=number, value=found)
     if found.get("jsonrpc") != "2.0":
-        return Unreadable(InvalidRequestError('Invalid request: `jsonrpc` must be "2.0"'), kind="request", id=number)
+        error = InvalidRequestError('Invalid request: `jsonrpc` must be "2.0"')
+        return Unreadable(error, kind="request" if "id" in found else None, id=number, value=found)
     kind_of: Kind = "request" if "id" in found else "notification"
     return Message(kind_of, found.get("params"), method=method, id=number, size=size)
 

@@ -289,7 +289,7 @@ class HttpTransport(ServerTransport):
 
     # --- From the client -----------------------------------------------------------------------------------------
 
-    def shake_hands(self, message: Message) -> asyncio.Future[bytes]:
+    def shake_hands(self, message: Message | Unreadable) -> asyncio.Future[bytes]:
         """Receive the first request; returns a future of the response to it, which goes to no stream."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._handshake = message.id, future

@@ -268,7 +268,7 @@ class Inbox:
             size = message.size
             self._held.add(message)
         else:
-            size = 2 * _OVERHEAD + measure(message.error.data)  # which may be what the peer sent
+            size = 2 * _OVERHEAD + measure([message.value, message.error.data])  # what the peer sent
             self._budget.bytes += size
         self._bytes += size
         return size
