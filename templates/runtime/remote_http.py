@@ -317,10 +317,12 @@ class HttpClientTransport:
         return name in self._sessions and not any(ending)
 
     def _lose(self, reason: ConnectionClosed) -> None:
-        """End the connection: what was under way on this stream is lost."""
+        """End the connection: what was under way on this stream is lost, and the message that is being sent."""
         if self._failure is None:
             self._failure = reason
             self._arrived.end()
+            if self._sending is not None:
+                self._sending.cancel()
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
