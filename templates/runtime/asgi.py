@@ -26,6 +26,7 @@ from .streams import CONNECTION_HEADER, MAX_BURST, session_in
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
 
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+_LOST: Final = "the server fails to receive or send"
 _GOING_AWAY: Final = 1001
 _FAILED: Final = 1011
 _TRY_AGAIN_LATER: Final = 1013
@@ -81,10 +82,12 @@ class AsgiApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, a WebSocket or the lifespan of the server."""
         match scope["type"]:
-            case "http" | "websocket" as kind:
-                handle = self._requests.handle if kind == "http" else self._websocket
+            case "http":
                 with contextlib.suppress(Gone):
-                    await handle(scope, _raising_gone(receive), _raising_gone(send))
+                    await self._requests.handle(scope, _raising_gone(receive), _raising_gone(send))
+            case "websocket":
+                with contextlib.suppress(Gone):
+                    await self._websocket(scope, receive, send)
             case "lifespan":
                 await self._lifespan(receive, send)
             case other:
@@ -109,20 +112,22 @@ class AsgiApp:
                 return
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (await receive())["type"] != "websocket.connect":
+        server, send_safely = self._server, _raising_gone(send)
+        if (await _raising_gone(receive)())["type"] != "websocket.connect":
             return
-        server = self._server
         try:
             identity = await self._checks.check(scope, Headers(scope))
             transport = SocketTransport(server.options, server.limits.max_sessions, server.budget(identity), send)
             entry = server.reserve(transport, identity)
         except Refusal as refusal:
-            await _refuse_socket(scope, send, refusal)
+            await _refuse_socket(scope, send_safely, refusal)
             return
         offered = [each for each in scope.get("subprotocols", ()) if each in self._subprotocols]
         headers = [(CONNECTION_HEADER.encode(), entry.key.encode())]
         try:
-            await send({"type": "websocket.accept", "subprotocol": next(iter(offered), None), "headers": headers})
+            await send_safely(
+                {"type": "websocket.accept", "subprotocol": next(iter(offered), None), "headers": headers}
+            )
             serving = server.serve(entry)
         finally:
             if entry.task is None:
@@ -144,7 +149,7 @@ def _raising_gone(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
         try:
             return await call(*args, **kwargs)
         except Exception as error:
-            logger.debug("the server fails to receive or send", exc_info=error)
+            logger.debug(_LOST, exc_info=error)
             raise Gone from error
 
     return called
@@ -175,6 +180,7 @@ class SocketTransport(ServerTransport):
         self._max_bytes = options.max_message_bytes
         self._send = send
         self._lock = asyncio.Lock()
+        self._now = asyncio.get_running_loop().time
         self._burst = 0
         self._has_answered = False
         self._close_code = _FAILED
@@ -228,21 +234,22 @@ class SocketTransport(ServerTransport):
 
     async def send_line(self, line: bytes) -> None:
         """Send the text of a message. Raises `OSError`."""
-        async with self._lock:
+        await self._lock.acquire()
+        try:
             if self.is_gone:
                 raise ConnectionResetError("the client has gone")
-            self._stuck_since = asyncio.get_running_loop().time()
-            try:
-                await self._send({"type": "websocket.send", "text": line.decode()})
-            except Exception as error:  # each server has its own
-                self.is_gone = True
-                raise ConnectionResetError("the client has gone") from error
-            finally:
-                self._stuck_since = None
-            self._burst += 1
-            if self._burst >= MAX_BURST:
-                self._burst = 0
-                await asyncio.sleep(0)
+            self._stuck_since = self._now()
+            await self._send({"type": "websocket.send", "text": line.decode()})
+        except Exception as error:  # each server has its own
+            self.is_gone = True
+            raise ConnectionResetError("the client has gone") from error
+        finally:
+            self._stuck_since = None
+            self._lock.release()
+        self._burst += 1
+        if self._burst >= MAX_BURST:
+            self._burst = 0
+            await asyncio.sleep(0)
 
     def go_away(self) -> None:
         """End the connection because the server is closing."""
@@ -259,7 +266,15 @@ class SocketTransport(ServerTransport):
 
 
 async def _receive_frames(transport: SocketTransport, receive: Receive) -> None:
-    while (event := await receive())["type"] != "websocket.disconnect":
+    while True:
+        try:
+            event = await receive()
+        except Exception as error:
+            logger.debug(_LOST, exc_info=error)
+            return
+        if event["type"] == "websocket.disconnect":
+            transport.is_gone = True
+            return
         text = event.get("text")
         if text is None:
             continue  # other frames are ignored
@@ -269,8 +284,7 @@ async def _receive_frames(transport: SocketTransport, receive: Receive) -> None:
             logger.info("a WebSocket is closed: %s", error)
             return
         del event, text  # the agent may read, or the client, much later
-        if refusal is None:
-            await transport.inbox.room()
-        else:
+        if refusal is not None:
             await transport.send_line(transport.written(refusal))
-    transport.is_gone = True
+        elif transport.inbox.is_full:
+            await transport.inbox.room()
