@@ -248,9 +248,9 @@ def pass_time(seconds: float) -> None:
 
 
 async def at_rest(measure: Callable[[], T]) -> T:
-    """Wait until `measure` has returned the same, which is true of something, in many turns of the event loop."""
+    """Wait until `measure` has returned the same in many turns of the event loop."""
     value, turns = measure(), 0
-    while turns < 100 or not value:
+    while turns < 100:
         await asyncio.sleep(0)
         value, before = measure(), value
         turns = turns + 1 if value == before else 0

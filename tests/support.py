@@ -191,3 +191,16 @@ class Packages:
 def schema_of(**definitions: Any) -> dict[str, Any]:
     """A schema with these definitions, and nothing else."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
+
+
+def codec_modules(acp: ModuleType) -> list[ModuleType]:
+    """The modules with the functions of a package's codec: for its roles, and on demand for all else."""
+    on_demand = Path(acp.codec.__file__).parent / "on_demand" / "codec.py"
+    more = [importlib.import_module(f"{acp.__name__}.on_demand.codec")] if on_demand.is_file() else []
+    return [acp.codec, *more]
+
+
+def codec_functions(acp: ModuleType) -> dict[str, Any]:
+    """The decoders and encoders of single types by name."""
+    found = {name: value for each in reversed(codec_modules(acp)) for name, value in vars(each).items()}
+    return {name: value for name, value in found.items() if name.startswith(("decode_", "encode_"))}

@@ -475,8 +475,9 @@ def test_a_folder_with_other_python_code_is_no_folder_for_a_package(tmp_path: Pa
     folder = tmp_path / "work"
     (folder / others).parent.mkdir(parents=True)
     (folder / others).write_text("print('mine')\n", encoding="utf-8")
+    (tmp_path / "schema.json").write_text(json.dumps(ping_schema()), encoding="utf-8")
     before = tree(folder)
-    ran = run_acpgen("build", "--out", ".", cwd=folder)
+    ran = run_acpgen("build", "--schema", "../schema.json", "--out", ".", cwd=folder)
     assert ran.code == 2
     assert f"error: the output folder . has the Python code {others}, which would import modules of the" in ran.stderr
     assert "[folder-refused]\n  hint: give the package a folder of its own" in ran.stderr

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from acpgen.diagnostics import Diagnostic, Report, Severity
-from acpgen.schema.dialect import KEYWORDS, MAX_CHAIN, check_dialect
+from acpgen.schema.dialect import KEYWORDS, MAX_LEVELS, check_dialect
 from tests.published import FILES, published
 from tests.support import schema_of
 
@@ -244,10 +244,23 @@ def test_every_circle_is_named_once() -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize(("length", "codes"), [(MAX_CHAIN // 2, []), (MAX_CHAIN * 100, ["too-deep"])])
+@pytest.mark.parametrize(("length", "codes"), [(MAX_LEVELS // 2, []), (MAX_LEVELS * 100, ["too-deep"])])
 def test_chains_of_references_are_bounded(length: int, codes: list[str], *, backwards: bool) -> None:
     chain: dict[str, Any] = {f"A{number}": {"$ref": f"#/$defs/A{number + 1}"} for number in range(length)}
     chain[f"A{length}"] = {"type": "string"}
     found = findings(schema_of(**dict(reversed(chain.items())) if backwards else chain))
     assert [each.code for each in found][:1] == codes
     assert all(each.severity is Severity.ERROR for each in found)
+
+
+@pytest.mark.parametrize(("length", "levels", "codes"), [(4, 24, []), (5, 24, ["too-deep"]), (45, 20, ["too-deep"])])
+def test_unions_count_in_chains_of_references(length: int, levels: int, codes: list[str]) -> None:
+    chain: dict[str, Any] = {f"A{length}": {"type": "string"}}
+    for number in range(length):
+        node: dict[str, Any] = {"$ref": f"#/$defs/A{number + 1}"}
+        for _ in range(levels):
+            node = {"oneOf": [node]}
+        chain[f"A{number}"] = node
+    found = findings(schema_of(**chain))
+    assert [each.code for each in found] == codes
+    assert all(each.hint and (each.pointer or "").startswith("/$defs/A") for each in found)

@@ -65,3 +65,20 @@ def test_a_class_without_properties_is_like_no_other(
         rules = {each.rule.id: str(each.place) for each in compared(written, one, other).findings}
         assert rules.get("type-renamed") == (name if is_renamed else None)
         assert ("type-removed" in rules) is not is_renamed
+
+
+@pytest.mark.parametrize("required", [("y",), ()])
+def test_a_member_that_requires_more_than_before_has_a_finding_of_its_own(
+    written: Written, required: tuple[str, ...]
+) -> None:
+    """The union that reads the class is not to blame for a change inside of the class."""
+    other = thing(("z",), z=TEXT)
+    old = with_x(
+        {"anyOf": [ref("One"), ref("Other")]}, required=True, One=thing(("a", "y"), a=TEXT, y=TEXT), Other=other
+    )
+    new = with_x(ref("One"), required=True, One=thing(("a", *required), a=TEXT, y=TEXT), Other=other)
+    found = {
+        each.rule.id: verdicts(each)[Side.CLIENT.value] for each in compared(written, old, new).findings if each.wire
+    }
+    assert found["field-type-changed"] == ("breaks", "ok")
+    assert found.get("field-made-optional") == (None if required else ("ok", "breaks"))

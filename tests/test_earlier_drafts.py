@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from acpgen.config import SchemaChoice
+from acpgen.config.keys import is_open_by_default
+from acpgen.diagnostics import Severity
+from acpgen.ir.model import Options, Role
+from acpgen.pipeline import compile_protocol, load
 from acpgen.schema.bundled import bundled_fragments, list_releases, load_facts, load_release
 from acpgen.schema.fitting import choose_fragment
 from acpgen.schema.fragment import Fragment
 from acpgen.schema.walk import methods_of, schema_list
+from acpgen.sources.inputs import find_inputs
 from tests.command_line import run_acpgen
 from tests.published import FILES
 from tests.runtime_support import acp_log, agent_of, client_of, pair, run, texts
@@ -99,10 +104,17 @@ def test_they_fit_together_and_beside_the_others(protocol: int) -> None:
     assert composed.root["$defs"].keys() >= {"NesSuggestion", "ConnectMcpRequest"}
 
 
-@pytest.mark.parametrize("role", ["agent", "client", "both"])
-def test_a_strict_build_says_nothing(tmp_path: Path, role: str) -> None:
+@EITHER
+@pytest.mark.parametrize("roles", [(Role.AGENT,), (Role.CLIENT,), tuple(Role)], ids=["agent", "client", "both"])
+def test_no_build_warns(protocol: int, roles: tuple[Role, ...]) -> None:
+    options = Options.for_roles(roles, open=is_open_by_default(roles))
+    found = compile_protocol(load(find_inputs(sources(protocol, *IDS))), options).diagnostics
+    assert [each for each in found if each.severity is not Severity.NOTE] == []
+
+
+def test_a_strict_build_says_nothing(tmp_path: Path) -> None:
     extensions = [argument for name in IDS for argument in ("--extension", f"{name}@{DATE}")]
-    build = ("build", "--no-config", "--strict", "--protocol", "1", "--protocol", "2", "--role", role)
+    build = ("build", "--no-config", "--strict", "--protocol", "1", "--protocol", "2", "--role", "both")
     ran = run_acpgen(*build, *extensions, "--out", tmp_path / "drafts", cwd=tmp_path)
     assert (ran.code, ran.stdout) == (0, "")
     (last,) = ran.stderr.splitlines()

@@ -46,6 +46,22 @@ def test_a_package_has_the_helpers_of_its_protocol_and_roles(protocol: int, role
     assert helpers(folder / "helpers") == for_roles(protocol, *(role.value for role in roles))
 
 
+@pytest.mark.parametrize(
+    ("protocols", "roles"),
+    [
+        *(((protocol,), roles) for protocol in (1, 2) for roles in ((Role.AGENT,), (Role.CLIENT,), tuple(Role))),
+        ((1, 2), (Role.AGENT,)),
+    ],
+)
+def test_a_helper_imports_from_each_module_once(protocols: tuple[int, ...], roles: tuple[Role, ...]) -> None:
+    """Also where the package has no module of its own for the names that the helper imports."""
+    folder = package_folder(*(SchemaChoice(protocol=protocol) for protocol in protocols), roles=roles)
+    for path in folder.rglob("helpers/*.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        modules = [node.module for node in body if isinstance(node, ast.ImportFrom) and node.level > 1]
+        assert len(modules) == len({*modules}), path
+
+
 def test_a_package_of_two_protocols_has_the_helpers_of_each() -> None:
     folder = package_folder(*(SchemaChoice(protocol=protocol) for protocol in (1, 2)), roles=(Role.AGENT,))
     for protocol in (1, 2):
@@ -137,11 +153,12 @@ def test_a_helper_names_what_it_imports_and_exports(path: Path) -> None:
                 defined.add(name)
     assert exported == sorted(exported)
     assert set(exported) <= defined
-    for node in ast.walk(module):
-        match node:
+    for statement in ast.walk(module):
+        match statement:
             case ast.Import(names=names):
                 assert {each.name.partition(".")[0] for each in names} <= sys.stdlib_module_names
             case ast.ImportFrom(module=source, names=names, level=level):
-                assert source, f"line {node.lineno} imports a module of the package: acpgen cannot check its names"
+                assert source, f"line {statement.lineno} imports a module of the package: acpgen cannot check its names"
                 assert "*" not in {each.name for each in names}
                 assert level in (1, 2) or source.partition(".")[0] in sys.stdlib_module_names
+                assert level != 2 or (statement.col_offset == 0 and not any(each.asname for each in names))

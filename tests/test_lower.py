@@ -541,6 +541,32 @@ def test_a_base_of_a_base_is_inherited_through_it() -> None:
     assert inherited == {"a": True, "b": True, "c": False}
 
 
+RULES = {
+    "a description": {"description": "Anything."},
+    "required properties": {"required": ["a"]},
+    "an exclusion": {"not": {"required": ["b"]}},
+    "values of other properties": {"type": "object", "additionalProperties": TEXT},
+}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_what_becomes_no_class_is_no_base(rule: Node) -> None:
+    found = model(Thing=obj({"a": TEXT}, allOf=[ref("Rule")]), Rule=rule)
+    assert found.struct("Thing").base is None
+    assert fields(found, "Thing")["a"].required is ("required" in rule)
+    assert (found.struct("Thing").rejects is not None) is ("not" in rule)
+
+
+@pytest.mark.parametrize(
+    "other", [TEXT, {"enum": ["a", "b"]}, {"const": 1}, {"type": ["array", "null"], "items": TEXT}]
+)
+def test_an_object_cannot_also_be_something_else(other: Node) -> None:
+    assert refused(Thing=obj({"a": TEXT}, allOf=[ref("Other")]), Other=other) == [("no-object", "/$defs/Thing")]
+    assert refused(Thing=obj({"a": TEXT}, oneOf=[{**ref("Other"), "title": "T"}]), Other=other) == [
+        ("no-object", "/$defs/Thing/oneOf/0")
+    ]
+
+
 # --- The member for other tags ---------------------------------------------------------------------------------------
 
 

@@ -254,6 +254,24 @@ def test_other_methods(packages: Packages, body: str, message: dict[str, Any], l
     assert {each.get("method") for each in outcome.sent} == {None}
 
 
+def test_an_attribute_of_a_base_of_the_user_is_not_explained(packages: Packages) -> None:
+    """What the `__init__` of another class would have set is not known: only those of the package are."""
+    code = f"""
+{ECHO}
+class Keeping(Echo):
+    def __init__(self, client):
+        super().__init__(client)
+        self.store = {{}}
+
+class Echo(Keeping):
+    def __init__(self, client): self.client = client
+    async def session_new(self, params): return self.store
+"""
+    outcome = run_agent(packages(V1), code, NEW)
+    assert outcome.last == "AttributeError: 'Echo' object has no attribute 'store'"
+    assert "super().__init__" not in outcome.shown
+
+
 def test_no_initialize(packages: Packages) -> None:
     """The agent is at fault, and not its client."""
     outcome = run_agent(packages(V1), "class Echo(Agent): pass")

@@ -105,6 +105,44 @@ def test_a_response_on_the_stream_of_the_connection_lets_what_came_before_it_go_
     assert run(main(), seconds=20) == [str(number) for number in range(chunks)]
 
 
+@pytest.mark.parametrize("status", [401, 403, 410])
+def test_a_stream_of_a_session_that_is_refused_ends_the_connection(
+    acp: ModuleType, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """The identity or the connection is no longer known: no other message would be accepted."""
+    import httpx2
+    from loss_acp.remote import connect_http
+
+    class Silent(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b":\n\n"
+            await asyncio.Event().wait()
+
+    async def serve(request: httpx2.Request) -> httpx2.Response:
+        if "acp-session-id" in request.headers:
+            return httpx2.Response(status)
+        if request.method == "GET":
+            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Silent())
+        return await accept(request)
+
+    mock(monkeypatch, serve)
+    reasons: list[Any] = []
+
+    async def connection_closed(self: Any, reason: Any) -> None:
+        reasons.append(reason)
+
+    async def main() -> None:
+        client = client_of(acp, connection_closed=connection_closed)
+        async with connect_http(client, "http://127.0.0.1/acp", options=unchecked(acp)) as agent:
+            await agent.initialize(acp.InitializeRequest(protocol_version=1))
+            with pytest.raises(acp.ConnectionClosed) as caught:
+                await agent.session_load(acp.LoadSessionRequest(session_id="a", cwd="/", mcp_servers=[]))
+            assert caught.value.status == status
+
+    run(main(), seconds=20)
+    assert [reason.status for reason in reasons] == [status]
+
+
 @pytest.mark.parametrize(
     ("ends_at", "posts"), [("RequestReceived", 2), ("StreamEnded", 1)], ids=["at the headers", "at the end"]
 )

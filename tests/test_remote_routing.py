@@ -337,7 +337,7 @@ def test_the_idle_time_starts_after_the_first_response(acp: ModuleType) -> None:
             pass_time(61)
             await settled(lambda: not server.app.connections)
 
-    run(main(), seconds=10_000)
+    run(main(), seconds=1_300)
 
 
 @pytest.mark.parametrize("text", ["x", "{}", '{"jsonrpc": "2.0", "id": 1, "method": "_echo"}'])

@@ -228,6 +228,51 @@ def test_a_session_that_ends_unread_beside_a_full_stream_counts_no_longer(acp: M
     run(main())
 
 
+@pytest.mark.parametrize("turns", range(8))
+def test_a_message_that_is_cancelled_takes_no_other_with_it(acp: ModuleType, turns: int) -> None:
+    """Those of a session that ends unread go to the stream of the connection, which has no room for them either."""
+    tasks: list[asyncio.Task[None]] = []
+
+    class Talking(agent_for(acp)):  # type: ignore[misc]
+        async def session_prompt(self, params: Any) -> Any:
+            for text in "abc":
+                say = self.client.ext_notification("_said", {"sessionId": params.session_id, "text": text})
+                tasks.append(asyncio.create_task(say))
+            return acp.PromptResponse(stop_reason="end_turn")
+
+        async def session_close(self, params: Any) -> Any:
+            tasks.append(asyncio.create_task(self.cancel()))
+            return acp.CloseSessionResponse()
+
+        async def cancel(self) -> None:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            tasks[1].cancel()
+
+    async def main() -> None:
+        options = acp.ConnectionOptions(max_write_buffer_bytes=1)
+        async with Server.of(acp, Talking, options=options) as server:
+            client = Client(server.app)
+            await client.initialize()
+            async with client.get() as stream:
+                session = await client.new_session(stream)
+            await client.call("full", "_echo")
+            for method in ("session/prompt", "session/close"):
+                await client.call(method, method, {"sessionId": session, "prompt": []}, session)
+                await at_rest(lambda: server.held)
+            async with client.get() as stream:
+                found = [await stream.receive()]
+                while found[-1].get("id") != "session/close":
+                    found.append(await stream.receive())
+            await asyncio.wait(tasks)
+        said = [each["params"]["text"] for each in found if "method" in each]
+        assert said in (["a", "c"], ["a", "b", "c"])
+        answers = [each["id"] for each in found if "method" not in each]
+        assert answers == ["full", "session/prompt", "session/close"]
+
+    run(main())
+
+
 # --- Bytes that wait for the agent ----------------------------------------------------------------------------------
 
 
@@ -383,7 +428,7 @@ def test_a_body_that_arrives_keeps_a_connection(acp: ModuleType) -> None:
             assert (await client.post({"jsonrpc": "2.0", "method": "_note"})).status == 202
             await exchange.leave()
 
-    run(main(), seconds=10_000)
+    run(main(), seconds=300)
 
 
 def test_a_websocket_without_a_message_is_closed(acp: ModuleType) -> None:

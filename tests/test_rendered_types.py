@@ -49,7 +49,22 @@ def check(model: Model) -> None:
     """Fail where a class, base, attribute, default, union or alias differs from the IR."""
     tree = ast.parse(render_types(model).body)
     found = {name: outline for node in tree.body if (name := name_of(node)) and (outline := rendered(node))}
-    assert found == {definition.name: wanted(definition, model) for definition in model.definitions}
+    names = {definition.name for definition in model.definitions}
+    shared = {name: own for name, (base, own) in found.items() if name not in names and base == "Struct"}
+    assert len(shared) == len(found.keys() - names) <= 1
+    assert {name: inherited(found[name], shared) for name in names} == {
+        definition.name: in_order(wanted(definition, model)) for definition in model.definitions
+    }
+
+
+def inherited(outline: tuple[str, Attributes], shared: dict[str, Attributes]) -> tuple[str, Attributes]:
+    """The outline of a class that derives from the base that is no definition, as if it had that one's attributes."""
+    base, own = outline
+    return in_order(("Struct", own + shared[base]) if base in shared else outline)
+
+
+def in_order(outline: tuple[str, Attributes]) -> tuple[str, Attributes]:
+    return outline[0], sorted(outline[1])
 
 
 def name_of(node: ast.stmt) -> str:

@@ -339,3 +339,23 @@ def test_text_of_the_peer_in_a_traceback(packages: Packages, kind: str, fail: Ca
         assert text.index("raise KeyError(text)") < text.index("raise ValueError(text)")
     if fail is fail_together:
         assert "ExceptionGroup: x\\nERROR" in text
+
+
+@pytest.mark.skipif(not NEW, reason="there are no groups before Python 3.11")
+def test_a_group_of_any_depth_can_be_logged(packages: Packages) -> None:
+    acp = packages(V1)
+
+    async def ext_method(self: Any, method: str, params: Any) -> None:
+        error: Exception = ValueError("the innermost")
+        for _ in range(500):
+            error = ExceptionGroup("groups within groups", [error])  # noqa: F821
+        raise error
+
+    async def main() -> Any:
+        async with raw_peer(acp, client_of(acp, ext_method=ext_method)) as peer:
+            return await peer.ask(1, "_fail")
+
+    with acp_log() as records:
+        assert run(main())["error"]["code"] == -32603
+    assert "groups within groups" in texts(records)
+    assert len(texts(records)) < 500_000

@@ -175,4 +175,4 @@ def test_the_check_does_not_read_with_the_loads_of_the_options(packages: Package
                 await both.client.fs_read_text_file(acp.ReadTextFileRequest(session_id="s", path="/a"))
 
     run(main())
-    assert [set(part) for part in received] == [{"code", "message"}]
+    assert [set(message) for message in received] == [{"jsonrpc", "id", "error"}]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from acpgen.diff.findings import Wire
 from acpgen.ir.leniency import replaces_misfits, skips_misfits
@@ -33,7 +34,7 @@ from acpgen.ir.model import (
     UntaggedUnion,
     Value,
 )
-from acpgen.ir.order import members, untagged
+from acpgen.ir.order import members, untagged, untagged_for
 from acpgen.ir.relations import concrete, covers_scalar
 
 _NULL = Scalar(primitive=Primitive.NULL)
@@ -122,9 +123,16 @@ class Acceptance:
             case TaggedUnion():
                 return Wire.worst(self._with_tag(each, read) for each in self._by_tag(sent, read.tag))
             case UntaggedUnion():
-                return _best(self._as_member(sent, each) for each in untagged(read))
+                return _best(self._as_member(sent, each) for each in self._tried(sent, read))
             case _:
                 return Wire.BREAKS
+
+    def _tried(self, sent: Struct, union: TaggedUnion | UntaggedUnion) -> Iterator[TypeExpr]:
+        """The members without a tag that may read all objects of a class: its pair, and those that require no more."""
+        pair = self.pairs.get(sent.name)
+        if pair is not None and Ref(pair) in untagged(union):
+            yield Ref(pair)
+        yield from untagged_for(sent, union)
 
     def _as_member(self, sent: Struct, read: TypeExpr) -> Wire:
         """The verdict on objects of a class, read as a member of a union."""
@@ -164,12 +172,12 @@ class Acceptance:
         """The verdict on objects with one tag, any tag, or none."""
         tag = _property(sent, union.tag)
         constant = tag.type.value if tag is not None and isinstance(tag.type, Const) else None
-        verdicts = [self._as_member(sent, Ref(each.target)) for each in union.variants if each.tag == constant]
-        verdicts += [self._as_member(sent, each) for each in untagged(union)]
+        named = [Ref(each.target) for each in union.variants if each.tag == constant]
+        found = _best(self._as_member(sent, each) for each in chain(named, self._tried(sent, union)))
         has_tag = tag is not None and tag.type != _NULL
         if has_tag and union.other is not None and constant not in union.other.excluded:
-            verdicts.append(self._other(sent, self.reader.by_name[union.other.target]))
-        return _best(verdicts)
+            found = _best((found, self._other(sent, self.reader.by_name[union.other.target])))
+        return found
 
     def _other(self, sent: Struct, read: Definition) -> Wire:
         """The verdict on a member whose tag the reader does not know; `read` is its member for other tags."""
@@ -275,8 +283,13 @@ def _property(struct: Struct, wire: str) -> Field | None:
 
 
 def _best(verdicts: Iterable[Wire]) -> Wire:
-    """The mildest of `verdicts`: one member that reads the value is enough."""
-    return min(verdicts, key=lambda each: each.rank, default=Wire.BREAKS)
+    """The mildest of `verdicts`: one member that reads the value is enough, and ends the search."""
+    found = Wire.BREAKS
+    for each in verdicts:
+        if each is Wire.OK:
+            return each
+        found = min(found, each, key=lambda verdict: verdict.rank)
+    return found
 
 
 def _without_null(expression: TypeExpr, model: Model) -> TypeExpr:

@@ -1,61 +1,51 @@
-"""Views for the templates of `codec.py`: a decoder and an encoder for each definition, and the tables of unions."""
+"""Views for the templates of `codec.py`: a decoder and an encoder for each definition, and the tables of both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from acpgen.emit.classes import Classes
 from acpgen.emit.condition_tests import test
 from acpgen.emit.fields import (
     READERS,
     TYPES,
-    NamedReader,
     Properties,
     Reading,
     Writing,
-    constant,
     decoder,
     encoder,
-    named_reader,
 )
 from acpgen.emit.source import Code, assigned, enclosed, hint, identifier, literal
-from acpgen.emit.types import alias_target
 from acpgen.ir.model import (
     EXTRA_FIELD,
-    Alias,
     AnyJson,
     Candidate,
     Definition,
     Enum,
     Field,
-    ListOf,
-    MapOf,
     Model,
-    Nullable,
     Ref,
-    Scalar,
     Struct,
     TaggedUnion,
-    TypeExpr,
     UntaggedUnion,
 )
-from acpgen.ir.order import members
-from acpgen.ir.relations import resolved
 
 
 @dataclass(frozen=True, slots=True)
 class FieldLine:
-    """A name and the expression for its value."""
+    """A name and the expression for its value; `fetch` is that of a variable `value` in it."""
 
     name: Code
     expression: Code
+    fetch: Code | None = None
 
     @property
     def assignment(self) -> Code:
-        """The statement that sets the attribute of the result."""
-        return assigned(f"result.{self.name}", self.expression, indent=4)
+        """The statement that sets the attribute of the result, after that of the variable."""
+        line = assigned(f"result.{self.name}", self.expression, indent=4)
+        return Code(f"value = {self.fetch}\n    {line}") if self.fetch else line
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +72,7 @@ class DefinitionCodec:
         self._writing = writing
 
     template: ClassVar[str] = "codec/alias.jinja"
-    """The template for this kind of definition."""
+    """The template of the decoder of this kind of definition."""
 
     @property
     def hint(self) -> Code:
@@ -105,41 +95,42 @@ class AliasCodec(DefinitionCodec):
 
 
 class EnumCodec(DefinitionCodec):
-    """A closed enum, or an opened one that reports unknown values: a table of its constants."""
+    """A closed enum, or an opened one that reports unknown values."""
 
     template = "codec/enum.jinja"
     definition: Enum
 
     @property
-    def table(self) -> Code:
-        """The name of the table of constants."""
-        return constant("_", self.definition.name, "_VALUES")
+    def constants(self) -> Code | None:
+        """The statement for the tuple of constants, if decoders of properties use it."""
+        known = self._reading.known_texts(self.definition.name)
+        return Code(f"{known}: Final[tuple[{self.hint}, ...]] = get_args({self.hint})") if known else None
 
     @property
-    def constants(self) -> Code:
-        """The statement that makes the table."""
-        values = [literal(member.value) for member in self.definition.members]
-        return enclosed(f"{self.table}: Final[dict[Any, {self.hint}]] = constants(", values, ")", indent=0)
-
-    @property
-    def read(self) -> Code:
-        """The decode expression of `raw`."""
+    def made(self) -> Code:
+        """The statement that makes the decoder."""
+        known = self._reading.known_texts(self.definition.name)
+        values = [Code(f"*{known}")] if known else [literal(member.value) for member in self.definition.members]
+        function, first = "one_of(", list[Code]()
         if self.definition.open:
-            return Code(f"open_choice(raw, {self.table}, {READERS[self.definition.primitive]})")
-        return Code(f"choice(raw, {self.table})")
+            function, first = "open_choice(", [Code(READERS[self.definition.primitive])]
+        return enclosed(f"{self.decoder}: Reader[{self.hint}] = {function}", [*first, *values], ")", indent=0)
 
 
 class StructCodec(DefinitionCodec):
     """A class: a decode and an encode expression for each attribute."""
 
-    template = "codec/struct.jinja"
+    template = "codec/decode_struct.jinja"
     definition: Struct
 
     @cached_property
     def fields(self) -> list[FieldLine]:
         """The attributes of the result with their decode expressions."""
         properties = Properties(self._reading)
-        lines = [FieldLine(identifier(each.name), properties.read(each)) for each in self.definition.fields]
+        lines = [
+            FieldLine(identifier(each.name), properties.read(each), properties.fetch(each))
+            for each in self.definition.fields
+        ]
         if self.definition.keeps_extra:
             lines.append(FieldLine(identifier(EXTRA_FIELD), self._extra))
         return lines
@@ -149,6 +140,10 @@ class StructCodec(DefinitionCodec):
         known = [literal(field.wire) for field in self.definition.fields]
         test = f" if name not in {{{', '.join(known)}}}" if known else ""
         return Code(f"{{name: item for name, item in data.items(){test}}}")
+
+    def is_bare(self, classes: Classes) -> bool:
+        """True if the functions of the shared base do for this class."""
+        return classes.adds_nothing(self.definition) and self.result == "result"
 
     @property
     def result(self) -> Code:
@@ -234,13 +229,8 @@ class UnionCodec(DefinitionCodec):
         return self._reading.reader(self.candidates[0].type) if len(self.candidates) == 1 else None
 
     @property
-    def candidate_table(self) -> Code:
-        """The name of the table of candidates."""
-        return constant("_", self.definition.name, "_CANDIDATES")
-
-    @property
     def candidate_lines(self) -> list[Code]:
-        """The entries of the table: name, reader, required properties."""
+        """The candidates: name, reader, required properties."""
         return [self._candidate(each) for each in self.candidates]
 
     def _candidate(self, candidate: Candidate) -> Code:
@@ -270,9 +260,9 @@ class TaggedUnionCodec(UnionCodec):
     definition: TaggedUnion
 
     @property
-    def table(self) -> Code:
-        """The name of the table of tags."""
-        return constant("_", self.definition.name, "_TAGS")
+    def function(self) -> Code:
+        """The function of `_decode` that makes the decoder."""
+        return Code("by_tag_or_fit" if self.tries_on else "by_tag")
 
     @property
     def entries(self) -> list[FieldLine]:
@@ -302,85 +292,8 @@ class TaggedUnionCodec(UnionCodec):
 
     @property
     def expected(self) -> Code:
-        """The expectation in the error: the union and its known tags."""
+        """The expectation in the error: the union, and its known tags if other members are tried, too."""
+        if not self.tries_on:
+            return literal(self.definition.name)
         tags = ", ".join(repr(variant.tag) for variant in self.definition.variants)
         return literal(f"{self.definition.name} ({self.definition.tag}: {tags}, …)")
-
-
-@dataclass(frozen=True, slots=True)
-class CodecView:
-    """The content of `codec.py`."""
-
-    model: Model
-    reading: Reading
-    views: list[DefinitionCodec]
-    named: list[NamedReader]
-    """The decoders of bounded scalars."""
-
-    @property
-    def printed(self) -> list[DefinitionCodec]:
-        """The definitions that have functions in `codec.py`."""
-        return [view for view in self.views if self.reading.has_decoder(view.definition.name)]
-
-    @property
-    def decodable(self) -> list[FieldLine]:
-        """The types other than classes that `decode` accepts, with their decoders. Equal types are listed once."""
-        seen: set[str] = {"str", "int", "float", "bool", "Any"}
-        found: list[FieldLine] = []
-        for view in self.views:
-            key = _annotation(view.definition, self.model)
-            if key not in seen and not isinstance(view.definition, Struct):
-                found.append(FieldLine(view.hint, self.reading.reader(Ref(view.definition.name))))
-            seen.add(key)
-        return found
-
-
-def codec_view(model: Model) -> CodecView:
-    """The views of all definitions of `model`."""
-    kinds: dict[type, type[DefinitionCodec]] = {
-        Struct: StructCodec,
-        Enum: EnumCodec,
-        TaggedUnion: TaggedUnionCodec,
-        UntaggedUnion: UnionCodec,
-    }
-    reading, writing = Reading(model), Writing(model)
-    views = [
-        kinds.get(type(definition), AliasCodec)(definition, model, reading=reading, writing=writing)
-        for definition in model.definitions
-    ]
-    scalars = (scalar for definition in model.definitions for part in _parts(definition) for scalar in _scalars(part))
-    named = {reader.name: reader for scalar in scalars if (reader := named_reader(scalar))}
-    return CodecView(model, reading, views, [named[name] for name in sorted(named)])
-
-
-def _parts(definition: Definition) -> Iterable[TypeExpr]:
-    """The types in `definition` that its decoder passes to others. The decoder of an alias has its bounds inline."""
-    match definition:
-        case Struct(fields=fields):
-            return [field.type for field in fields]
-        case TaggedUnion() | UntaggedUnion():
-            return members(definition)
-        case Alias(type=target) if not isinstance(target, Scalar):
-            return [target]
-        case _:
-            return []
-
-
-def _scalars(expression: TypeExpr) -> Iterator[Scalar]:
-    match expression:
-        case Scalar():
-            yield expression
-        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
-            yield from _scalars(inner)
-        case _:
-            return
-
-
-def _annotation(definition: Definition, model: Model) -> str:
-    """The runtime type of `definition` as text, with aliases resolved."""
-    if isinstance(definition, Struct):
-        return definition.name
-    targets = [resolved(target, model) for target in alias_target(definition)]
-    if isinstance(targets[0], Scalar) and targets[0].is_bounded:
-        return definition.name
-    return " | ".join(sorted(hint(target) for target in targets))

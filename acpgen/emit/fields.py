@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from types import NoneType
 
 from acpgen.emit.source import Code, hint, identifier, literal, value
 from acpgen.ir import names
@@ -57,11 +59,6 @@ def decoder(name: str) -> Code:
 def encoder(name: str) -> Code:
     """The name of the encoder of the definition `name`."""
     return identifier(f"encode_{names.snake(name)}")
-
-
-def constant(prefix: str, name: str, suffix: str = "") -> Code:
-    """The name of a module constant for the definition `name`."""
-    return identifier(f"{prefix}{names.snake(name).upper()}{suffix}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +126,14 @@ class Reading:
             case _:
                 return Code(f"lambda value: {call}")
 
+    def known_texts(self, name: str) -> Code | None:
+        """The name of the tuple with the constants of a closed enum of strings; None for other definitions."""
+        match self.model.by_name[name]:
+            case Enum(primitive=Primitive.STRING, open=False):
+                return identifier(names.snake(name).upper())
+            case _:
+                return None
+
     def has_decoder(self, name: str) -> bool:
         """True if the definition `name` needs a decoder of its own."""
         return self.reader(Ref(name)) == decoder(name)
@@ -161,7 +166,17 @@ def named_reader(scalar: Scalar) -> NamedReader | None:
         return None
     low, high = map(_word, (scalar.minimum if scalar.min_length is None else scalar.min_length, scalar.maximum))
     limits = f"{low}_to_{high}" if low and high else f"from_{low}" if low else f"up_to_{high}"
+    if scalar.primitive is Primitive.INTEGER:
+        limits_hold = " and ".join(_in_bounds(scalar))
+        call = Code(f"value if value.__class__ is int and {limits_hold} else {call}")
     return NamedReader(identifier(f"{scalar.primitive.value}_{limits}"), hint(scalar), call)
+
+
+def _in_bounds(scalar: Scalar) -> Iterator[str]:
+    if scalar.minimum is not None:
+        yield f"value >= {literal(scalar.minimum)}"
+    if scalar.maximum is not None:
+        yield f"value <= {literal(scalar.maximum)}"
 
 
 def _word(limit: float | None) -> str:
@@ -200,9 +215,9 @@ class Writing:
             case Alias():
                 return self.write(definition.type, source)
             case _ if self.has_class(definition):
-                return Code(f"_ENCODERS[{source}.__class__]({source})")
+                return Code(f"ENCODERS[{source}.__class__]({source})")
             case UntaggedUnion() if all(self._is_list_of_instances(each) for each in members(definition)):
-                return Code(f"[_ENCODERS[item.__class__](item) for item in {source}]")
+                return Code(f"[ENCODERS[item.__class__](item) for item in {source}]")
             case _:
                 return Code(f"encode({source})")
 
@@ -253,7 +268,39 @@ class Properties:
 
     def read(self, field: Field) -> Code:
         """The expression that decodes the property `field`."""
+        test = self._usual(field)
+        if test is not None and field.required:
+            return Code(f"value if (value := data.get({literal(field.wire)})){test} else {self._present(field)}")
+        if test is not None:
+            start = "value if value is UNSET or value" if field.may_be_unset else "value if value"
+            return Code(f"{start}{test} else {self._present(field)}")
         return self._required(field) if field.required else self._optional(field)
+
+    def fetch(self, field: Field) -> Code | None:
+        """The expression for the `value` that `read` tests; None if it fetches the value itself."""
+        if field.required or self._usual(field) is None:
+            return None
+        absent = "UNSET" if field.default is None else value(field.default)
+        return Code(f"data.get({literal(field.wire)}, {absent})")
+
+    def _usual(self, field: Field) -> Code | None:
+        """The test for usual values of a property of a common kind: those are taken as they are, without a call."""
+        if field.leniency.default_on_null or not isinstance(field.default, (Literal, NoneType)):
+            return None
+        found = self._reading.resolved(field.type)
+        match self._reading.resolved(found.inner) if isinstance(found, Nullable) else found:
+            case Scalar(primitive=Primitive.STRING, min_length=None):
+                return Code(".__class__ is str")
+            case Scalar(primitive=Primitive.BOOLEAN):
+                return Code(".__class__ is bool")
+            case Scalar(primitive=Primitive.INTEGER, minimum=None, maximum=None):
+                return Code(".__class__ is int")
+            case Ref(name) if texts := self._reading.known_texts(name):
+                return Code(f" in {texts}")
+            case Ref(name) if self._reading.read(Ref(name), "raw") == "string(raw)":
+                return Code(".__class__ is str")
+            case _:
+                return None
 
     def _required(self, field: Field) -> Code:
         present, replacement = self._present(field), fallback(field, self._model)
@@ -298,7 +345,8 @@ class Properties:
         read = self._item_reader(expression, skips=skips)
         match self._reading.resolved(expression):
             case Const(str(only)):
-                return Code(f"constant_at(data, {key}, {literal(only)})")
+                text = literal(only)
+                return Code(f"{text} if data.get({key}) == {text} else constant_at(data, {key}, {text})")
             case _ if read == "string":
                 return Code(f"string_at(data, {key})")
             case ListOf(item=item, min_items=0) if not skips:
@@ -314,8 +362,12 @@ class Properties:
         match replacement, self._reading.resolved(field.type):
             case None, Nullable(ListOf(item=item, min_items=0)) if skips:
                 return Code(f"lenient_items(data, {key}, {self._reading.reader(item)})")
+            case None, Nullable(MapOf(AnyJson())):
+                return Code(f"lenient_object(data, {key})")
             case None, Nullable(inner):
                 return Code(f"lenient(data, {key}, {self._item_reader(inner, skips=skips)})")
+            case None, ListOf(item=item, min_items=0) if skips:
+                return Code(f"lenient_array(data, {key}, {self._reading.reader(item)})")
             case None, _:
                 return Code(f"lenient_or(data, {key}, {read}, UNSET)")
             case ListValue(()), ListOf(item=item, min_items=0) if skips:

@@ -7,7 +7,6 @@ a role those of this role. acpgen reads their imports, and copies a helper if th
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,26 +20,27 @@ from acpgen.schema.data import data_folder
 FOLDER = "helpers"
 """The subpackage that holds the helpers."""
 
-_IMPORTED_TWICE = re.compile(
-    r"^from (\.+types) import ((?:\w+, )*\w+)\nfrom \1 import (\([\w\s,]+\)|(?:\w+, )*\w+)$", re.MULTILINE
-)
-"""Two imports from `types`: where `known` is the same module, its names belong to the import after it."""
 _PACKAGE_LEVEL = 2
 """The number of dots in an import from the package, as helpers write it: they lie in a subpackage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Helper:
-    """A helper: its text, its public names, the names that it imports by module, and the helpers that it imports from.
+class _Import:
+    """An import from a module of the package: its names and its lines, counted from 0."""
 
-    `lines` has the lines of `text` with an import from the package, counted from 0, and the module of each.
-    """
+    module: str
+    names: frozenset[str]
+    lines: slice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Helper:
+    """A helper: its text, its public names, its imports from the package, and the helpers that it imports from."""
 
     text: str
     public: list[str]
-    imports: set[tuple[str, str]]
+    imports: list[_Import]
     helpers: set[str]
-    lines: dict[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
     used = {name for helper in kept.values() for name in helper.helpers}
     kept = {name: helper for name, helper in kept.items() if helper.public or name in used}
     return Helpers(
-        texts={name: f"{HEADER}\n{_at_level(helper, modules)}" for name, helper in kept.items()},
+        texts={name: f"{HEADER}\n{_redirected(helper, modules)}" for name, helper in kept.items()},
         exports={f".{name}": helper.public for name, helper in kept.items() if helper.public},
         left_out=left_out,
     )
@@ -87,7 +87,8 @@ def copy_helpers(protocol: int, roles: tuple[Role, ...], exports: Mapping[str, C
 
 def _wanted(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[tuple[str, str]]:
     """The modules and names that a helper imports from the package, by itself or by another helper."""
-    return helper.imports.union(*(_wanted(helpers[name], helpers) for name in helper.helpers & helpers.keys()))
+    own = {(each.module, name) for each in helper.imports for name in each.names}
+    return own.union(*(_wanted(helpers[name], helpers) for name in helper.helpers & helpers.keys()))
 
 
 def _needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
@@ -96,19 +97,25 @@ def _needed(helper: _Helper, helpers: Mapping[str, _Helper]) -> set[str]:
     return helper.helpers.union(*inner)
 
 
-def _at_level(helper: _Helper, modules: Mapping[str, str]) -> str:
-    """The text, with a dot more in imports from a package that is one level up, as with several versions."""
+def _redirected(helper: _Helper, modules: Mapping[str, str]) -> str:
+    """The text, which imports from where the package has the `modules`: once from each, where the last import was."""
+    names: dict[str, frozenset[str]] = {}
+    for each in helper.imports:
+        target = modules[each.module]
+        names[target] = names.get(target, frozenset()) | each.names
     lines = helper.text.split("\n")
-    for number, module in helper.lines.items():
-        lines[number] = lines[number].replace(f"..{module}", f".{modules[module]}", 1)
-    return _IMPORTED_TWICE.sub(_import_once, "\n".join(lines))
+    for each in reversed(helper.imports):  # from the end: the lines before stay where they are
+        target = modules[each.module]
+        lines[each.lines] = [_import(target, sorted(names.pop(target)))] if target in names else []
+    return "\n".join(lines)
 
 
-def _import_once(found: re.Match[str]) -> str:
-    module, *listed = found.groups()
-    names = sorted({name for each in listed for name in re.findall(r"\w+", each)})
-    line = f"from {module} import {', '.join(names)}"
-    return line if len(line) <= LINE_LENGTH else f"from {module} import (\n    {{}},\n)".format(",\n    ".join(names))
+def _import(module: str, names: list[str]) -> str:
+    """The import of `names`; a helper is one level below the folder to which `module` is relative."""
+    line = f"from .{module} import {', '.join(names)}"
+    if len(line) <= LINE_LENGTH:
+        return line
+    return "\n".join([f"from .{module} import (", *(f"    {name}," for name in names), ")"])
 
 
 @cache
@@ -124,12 +131,12 @@ def _read(protocol: int, roles: tuple[Role, ...]) -> dict[str, _Helper]:
 
 def _parse(path: Path) -> _Helper:
     text = path.read_text(encoding="utf-8")
-    helper = _Helper(text=text, public=[], imports=set(), helpers=set(), lines={})
-    for node in ast.walk(ast.parse(text)):
+    helper = _Helper(text=text, public=[], imports=[], helpers=set())
+    for node in ast.parse(text).body:
         match node:
             case ast.ImportFrom(module=str(module), names=names, level=level) if level == _PACKAGE_LEVEL:
-                helper.imports.update((module, each.name) for each in names)
-                helper.lines[node.lineno - 1] = module
+                lines = slice(node.lineno - 1, node.end_lineno)
+                helper.imports.append(_Import(module=module, names=frozenset(each.name for each in names), lines=lines))
             case ast.ImportFrom(module=str(module), level=1):
                 helper.helpers.add(module)
             case ast.Assign(targets=[ast.Name(id="__all__")], value=value):

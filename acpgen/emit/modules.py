@@ -4,33 +4,62 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from jinja2 import Environment
 
-from acpgen.emit.codec import codec_view
+from acpgen.emit.codec_modules import codec_views
+from acpgen.emit.fields import TYPES
+from acpgen.emit.imports import imported
+from acpgen.emit.methods import TableView
 from acpgen.emit.protocol import ProtocolView
-from acpgen.emit.roles import RoleView, SideView
-from acpgen.emit.runtime import copied, make_environment
+from acpgen.emit.roles import RoleView
+from acpgen.emit.runtime import HEADER, copied, make_environment
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
+from acpgen.emit.versions import VersionsView, isort_key, standard_imports
 from acpgen.ir.model import Enum, Model
 from acpgen.ir.opened import as_written
 from acpgen.roles import Role, Side
 
 _PUBLIC = re.compile(r"^(?:def |class )?([A-Za-z]\w*)(?=\(|: TypeAlias)", re.MULTILINE)
 """Finds the public names that a module defines."""
+_RECORDS = ("Gate", "Method", "Part", "methods")
+"""The names of `_base` that a table of methods may use."""
+_STANDARD = {
+    "collections.abc": ("Callable",),
+    "functools": ("cache", "partial"),
+    "typing": ("Any", "Final", "TypeVar", "get_args", "overload"),
+}
+"""The names of the standard library that the codec may use, by module."""
+_CODEC_DOC = """Decode and encode the types of `types`: JSON values, as `json.loads` makes them, to classes and back.
+
+Decoding is strict, except where the schema says to be lenient: there a value that does not fit is left out, and
+`decode` reports it to `on_drop`. A `DecodeError` says where, what was expected, and what was found.
+
+Here are the functions for what is received and for what is sent. `decode` and `encode` accept all types: those for the
+other direction are in `on_demand.codec`. Common valid values are read inline; functions of `_decode` handle the rest.
+"""
+_REST_DOC = """Decode what `codec` only encodes, encode what it only decodes, and both for types that no method uses.
+
+`decode` and `encode` of `codec` import it when they are first asked for one of these types.
+"""
 _BASE_NAMES = ("UNSET", "Bounds", "Struct", "UnsetType", "made", "new")
 
 
-def version_modules(model: Model, roles: tuple[Role, ...], *, up: Literal[".", ".."]) -> dict[str, str]:
-    """The modules by file name. `up` is the package of the runtime, relative to them."""
+def version_modules(
+    model: Model, roles: tuple[Role, ...], *, up: Literal[".", ".."], versions: VersionsView | None = None
+) -> dict[str, str]:
+    """The modules by file name. `up` is the package of the runtime, relative to them.
+
+    A package of one version has `versions` among the methods.
+    """
     environment = make_environment(up)
     return {
         "types.py": _types(environment, model),
-        "codec.py": _codec(environment, model),
-        "methods.py": _methods(environment, model),
+        **_codec(environment, model, roles, up=up),
+        "methods.py": _methods(environment, model, roles, versions),
         **{f"{role.value}.py": _role(environment, RoleView(role.record, model)) for role in roles},
         **({"known.py": _known(environment, model)} if known_exports(model) else {}),
     }
@@ -100,31 +129,77 @@ def origin_text(model: Model) -> str:
     return f"From {model.origin}{extensions}."
 
 
-def _codec(environment: Environment, model: Model) -> str:
-    view = codec_view(model)
-    definitions = environment.get_template("codec/definitions.jinja").render(codec=view)
-    body = environment.get_template("codec/body.jinja").render(codec=view, definitions=Code(definitions.strip("\n")))
-    readers = _PUBLIC.findall(copied("_decode"))
-    used = _used(body, {*readers, *_BASE_NAMES, "types"})
+def _codec(environment: Environment, model: Model, roles: tuple[Role, ...], *, up: str) -> dict[str, str]:
+    """The codec for `roles`, and the module on demand for all else if anything is left for it."""
+    near, far = codec_views(model, [role.record for role in roles])
+    body = Code(environment.get_template("codec/body.jinja").render(codec=near, has_more=not far.is_empty))
+    sources = {f"{up}_base": _BASE_NAMES, f"{up}_decode": _PUBLIC.findall(copied("_decode"))}
+    files = {"codec.py": _codec_module(environment, _CODEC_DOC, body, package=".", sources=sources)}
+    if not far.is_empty:
+        sources = {**{f".{module}": names for module, names in sources.items()}, "..codec": _defined(body)}
+        body = Code(environment.get_template("codec/on_demand.jinja").render(codec=far))
+        files["on_demand/__init__.py"] = on_demand_init()
+        files["on_demand/codec.py"] = _codec_module(environment, _REST_DOC, body, package="..", sources=sources)
+    return files
+
+
+def on_demand_init() -> str:
+    """The `__init__` of the modules that are imported when they are needed."""
+    doc = docstring("Modules that are imported only when they are needed, so that a start does not pay for them.", 0)
+    return f"{HEADER}\n{doc}\n"
+
+
+def _codec_module(
+    environment: Environment, doc: str, body: Code, *, package: str, sources: Mapping[str, Collection[str]]
+) -> str:
+    """A module of the codec. `package` has `types`, and `sources` the names in other modules that `body` may use."""
+    used = _used(body, {"types", *(name for names in [*_STANDARD.values(), *sources.values()] for name in names)})
+    modules = {module: [name for name in used if name in names] for module, names in {**_STANDARD, **sources}.items()}
+    imports = [imported(each, modules[each]) for each in sorted(sources) if modules[each]]
     return environment.get_template("codec.py.jinja").render(
-        body=Code(body),
-        readers=[name for name in used if name in readers],
-        base_names=listed(name for name in used if name in _BASE_NAMES),
-        uses_types="types" in used,
+        module_doc=docstring(doc, 0),
+        standard=[Code(f"from {each} import {listed(modules[each])}") for each in _STANDARD if modules[each]],
+        types=Code(f"from {package} import types") if "types" in used else None,
+        imports=imports,
+        is_marked=any("\n" in statement for statement in imports),
+        body=body,
     )
 
 
 def _used(source: str, names: Collection[str]) -> list[Code]:
     """The `names` that the code in `source` uses, sorted as in an import."""
     found = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-    return [identifier(name) for name in sorted(found.intersection(names), key=_isort_key)]
+    return [identifier(name) for name in sorted(found.intersection(names), key=isort_key)]
 
 
-def _isort_key(name: str) -> tuple[int, str]:
-    """The position of a name in an import: constants, classes, functions."""
-    return 0 if name.isupper() else 1 if name[0].isupper() else 2, name
+def _defined(source: str) -> list[str]:
+    """The names of the functions and constants that the module `source` defines."""
+    names = list[str]()
+    for node in ast.parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                names.append(name)
+            case _:
+                pass
+    return names
 
 
-def _methods(environment: Environment, model: Model) -> str:
-    sides = [SideView(side, model) for side in Side]
-    return environment.get_template("methods.py.jinja").render(protocol=ProtocolView(model), sides=sides)
+def _methods(environment: Environment, model: Model, roles: tuple[Role, ...], versions: VersionsView | None) -> str:
+    tables = [TableView(side, model, [role.record for role in roles]) for side in Side]
+    text = "\n".join(record for table in tables for record in table.records)
+    words = set(re.findall(r"\w+", text))
+    records = [name for name in _RECORDS if name in words or name in ("Method", "methods")]
+    standard = {"collections.abc": {"Mapping"}, "typing": {"Final", *(["Any"] if "Any" in words else [])}}
+    if versions is not None:
+        records = sorted([*records, *versions.record_names], key=isort_key)
+        standard = {module: names | versions.standard_names[module] for module, names in standard.items()}
+    return environment.get_template("methods/module.jinja").render(
+        protocol=ProtocolView(model),
+        versions=versions,
+        standard=standard_imports(standard),
+        tables=tables,
+        readers=listed(sorted({reader for table in tables for reader in table.readers})),
+        records=listed(map(identifier, records)),
+        dispatch=Code("Codec, negotiated" if "negotiated" in words else "Codec"),
+        types=Code(", types" if TYPES in text else ""),
+    )

@@ -5,10 +5,8 @@ A package of one version is one folder. One of several versions has the runtime 
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from jinja2 import Environment
 
@@ -16,10 +14,11 @@ from acpgen.diagnostics import Diagnostic, Severity
 from acpgen.emit.aliases import usable
 from acpgen.emit.errors import ErrorsView, merged_errors
 from acpgen.emit.helpers import FOLDER, Helpers, copy_helpers
+from acpgen.emit.imports import imported, name_lines
 from acpgen.emit.modules import known_exports, origin_text, version_exports, version_modules
 from acpgen.emit.runtime import copied, copied_modules, make_environment, remote_modules
 from acpgen.emit.session_rules import merged_sessions
-from acpgen.emit.source import LINE_LENGTH, Code, docstring, identifier, literal
+from acpgen.emit.source import Code, docstring, literal
 from acpgen.emit.versions import VersionsView, check_together, folder
 from acpgen.ir.model import Errors, Model
 from acpgen.roles import Role
@@ -107,7 +106,7 @@ def _helper_files(environment: Environment, helpers: Helpers, path: str) -> dict
     init = template.render(
         module_doc=docstring(doc, 0),
         imports=_imports(helpers.exports),
-        exported=_name_lines(public, literal),
+        exported=name_lines(public, literal),
         subpackages=(),
         renames=(),
     )
@@ -141,11 +140,10 @@ def _folders(
     modules = {
         **{f"{module}.py": copied(module) for module in copies},
         "errors.py": environment.get_template("errors.py.jinja").render(errors=ErrorsView(errors, models)),
-        "versions.py": environment.get_template("versions.py.jinja").render(versions=versions),
     }
     exports = {".errors": _error_names(errors), **{f".{module}": names for module, names in copies.items() if names}}
     if len(models) == 1:
-        modules |= version_modules(models[0], roles, up=".")
+        modules |= version_modules(models[0], roles, up=".", versions=versions)
         exports |= version_exports(models[0], roles)
         return [
             _Folder(
@@ -155,6 +153,7 @@ def _folders(
                 helpers=copy_helpers(models[0].protocol, roles, exports | known_exports(models[0])),
             )
         ]
+    modules["methods.py"] = environment.get_template("methods/root.jinja").render(versions=versions)
     root = _Folder(models=models, modules=modules, exports=exports, subpackages=list(map(folder, models)))
     return [root, *(_version_folder(model, roles, root, errors) for model in models)]
 
@@ -180,23 +179,7 @@ def _error_names(errors: Errors) -> list[str]:
 
 
 def _imports(exports: Mapping[str, list[str]]) -> list[Code]:
-    return [_import(module, names) for module, names in sorted(exports.items())]
-
-
-def _import(module: str, names: list[str]) -> Code:
-    """The statement that imports `names` from a module (".types")."""
-    start = f"from {''.join('.' for _ in module.split('.')[:-1])}{identifier(module.strip('.'))} import"
-    line = f"{start} {', '.join(map(identifier, sorted(names)))}"
-    if len(line) > LINE_LENGTH:
-        line = "\n    ".join([f"{start} (", *_name_lines(names, identifier)]) + "\n)"
-    return Code(line)
-
-
-def _name_lines(names: list[str], print_name: Callable[[str], Code]) -> list[Code]:
-    """The sorted names in lines. Each initial starts a new line, so that a new name changes few lines."""
-    groups = [", ".join(map(print_name, group)) + "," for _, group in groupby(sorted(names), key=lambda name: name[0])]
-    width = LINE_LENGTH - len("    ")
-    return [Code(line) for group in groups for line in textwrap.wrap(group, width, break_long_words=False)]
+    return [imported(module, names) for module, names in sorted(exports.items())]
 
 
 def _init(
@@ -214,7 +197,7 @@ def _init(
     return environment.get_template("__init__.py.jinja").render(
         module_doc=docstring(f"{protocol}: everything needed to {who}.\n\n{origins}", 0),
         imports=_imports(each.exports),
-        exported=_name_lines(public, literal),
+        exported=name_lines(public, literal),
         subpackages=each.subpackages,
         renames=sorted(renames.items()),
     )

@@ -48,9 +48,3 @@ class ProtocolView:
         """The smallest params of the request that negotiates the version."""
         found = self.negotiation
         return value(least_members(self.model, found.method, found.version)) if found else Code("{}")
-
-    @property
-    def records(self) -> Code:
-        """The record classes that `methods.py` imports, sorted."""
-        gated = any(method.gate is not None and method.handlers for method in self.model.methods)
-        return Code("Gate, Method" if gated else "Method")

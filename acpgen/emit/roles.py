@@ -1,33 +1,22 @@
-"""Views for `methods.py`, `agent.py` and `client.py`: methods, handlers, stubs and routes."""
+"""Views for `agent.py` and `client.py`: methods, handlers and stubs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from acpgen.emit.fields import Reading, Writing, encoder
-from acpgen.emit.protocol import gate_record
-from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
+from acpgen.emit.imports import imported_compactly
+from acpgen.emit.source import Code, docstring, hint, identifier, listed
+from acpgen.emit.versions import negotiating
 from acpgen.ir.model import (
-    AnyJson,
-    MapOf,
     Method,
     MethodKind,
     Model,
     Primitive,
-    Ref,
     Scalar,
-    Struct,
-    TaggedUnion,
     TypeExpr,
-    UntaggedUnion,
 )
-from acpgen.ir.order import members, references
+from acpgen.ir.order import references
 from acpgen.roles import RoleRecord, Side
-
-CODEC = "codec."
-"""The prefix for names of `codec.py` in the role modules."""
-ANYTHING = Code("anything")
-"""The function for values that need no decoding or encoding."""
 
 
 class MethodView:
@@ -36,8 +25,6 @@ class MethodView:
     def __init__(self, method: Method, model: Model) -> None:
         self.method = method
         self._model = model
-        self._reading = Reading(model)
-        self._writing = Writing(model)
 
     @property
     def is_request(self) -> bool:
@@ -55,87 +42,9 @@ class MethodView:
         return "Any" in (hint(self.method.params), hint(self.result))
 
     @property
-    def gate(self) -> Code | None:
-        """The capability gate as an expression, if there is one."""
-        return gate_record(self.method.gate, self._model) if self.method.gate is not None else None
-
-    @property
-    def decode_params(self) -> Code:
-        """The decoder of the parameters."""
-        return self._decoder(self.method.params)
-
-    @property
-    def decode_result(self) -> Code:
-        """The decoder of the result."""
-        return self._decoder(self.method.result or AnyJson())
-
-    @property
-    def encode_result(self) -> Code:
-        """The encoder of the result; a notification has none."""
-        return self._encoder(self.method.result or AnyJson())
-
-    @property
-    def encode_params(self) -> Code:
-        """The encoder of the parameters."""
-        return self._encoder(self.method.params)
-
-    def _decoder(self, expression: TypeExpr) -> Code:
-        read = self._reading.reader(expression)
-        return Code(CODEC + read) if read.startswith("decode_") else read
-
-    def _encoder(self, expression: TypeExpr) -> Code:
-        match self._reading.resolved(expression):
-            case found if self._writing.is_plain(found):
-                return ANYTHING
-            case Ref(name) if isinstance(self._model.by_name[name], Struct):
-                return Code(CODEC + encoder(name))
-            case Ref(name) if self._writing.has_class(self._model.by_name[name]):
-                return Code(f"{CODEC}by_class")
-            case _:
-                return Code(f"{CODEC}encode")
-
-    @property
     def negotiates(self) -> bool:
         """True for the request that negotiates the version."""
-        return (
-            self._model.negotiation is not None
-            and self.is_request
-            and self.method.wire == self._model.negotiation.method
-        )
-
-    @property
-    def takes_object(self) -> bool:
-        """True if the parameters are an object: absent params then mean an empty one."""
-        return self._is_json_object(self.method.params)
-
-    @property
-    def gives_object(self) -> bool:
-        """True if the result is an object: null then means an empty one."""
-        return self.method.result is not None and self._is_json_object(self.method.result)
-
-    @property
-    def calling(self) -> Code:
-        """The statement with which a stub sends the request."""
-        arguments = [literal(self.method.wire), Code("params"), self.encode_params, self.decode_result]
-        if not self.gives_object:
-            arguments.append(Code("gives_object=False"))
-        start = "self.negotiated = await" if self.negotiates else "return await"
-        return enclosed(f"{start} self._call(", arguments, ")", indent=8)
-
-    @property
-    def notifying(self) -> Code:
-        """The statement with which a stub sends the notification."""
-        arguments = [literal(self.method.wire), Code("params"), self.encode_params]
-        return enclosed("await self._notify(", arguments, ")", indent=8)
-
-    @property
-    def route(self) -> Code:
-        """The entry of the dispatch table."""
-        read = Code(f"negotiated(PROTOCOL_INFO, {self.decode_params})") if self.negotiates else self.decode_params
-        arguments = [literal(self.method.name), read, self.encode_result]
-        if not self.takes_object:
-            arguments.append(Code("takes_object=False"))
-        return enclosed(f"{literal(self.method.wire)}: Route(", arguments, "),", indent=8)
+        return negotiating(self._model) is self.method
 
     @property
     def doc(self) -> Code:
@@ -154,17 +63,9 @@ class MethodView:
     def _origin_text(self) -> str:
         return f"From {self.method.origin}." if self.method.origin != self._model.origin else ""
 
-    def _is_json_object(self, expression: TypeExpr) -> bool:
-        """True if every value is a JSON object."""
-        found = self._reading.resolved(expression)
-        definition = self._model.by_name[found.name] if isinstance(found, Ref) else None
-        if isinstance(definition, UntaggedUnion):
-            return all(self._is_json_object(member) for member in members(definition))
-        return isinstance(found, MapOf) or isinstance(definition, (Struct, TaggedUnion))
-
 
 class SideView:
-    """The methods of one side: their table, and the stub that calls them."""
+    """The methods of one side, and the stub that calls them."""
 
     def __init__(self, side: Side, model: Model) -> None:
         self.methods = [MethodView(method, model) for method in model.methods if side in method.handlers]
@@ -180,27 +81,6 @@ class SideView:
     def stub_doc(self) -> Code:
         """The docstring of the stub."""
         return docstring(f"The {self.name} at the other end: each method sends one message through its `Peer`.")
-
-    @property
-    def table_doc(self) -> Code:
-        """The docstring of the table."""
-        return docstring(f"The methods that the {self.name} handles, by wire name.", 0)
-
-    @property
-    def table(self) -> list[tuple[MethodView, MethodView | None]]:
-        """The methods. A request comes with the notification of the same wire name, if there is one."""
-        twins = {view.method.wire: view for view in self.methods if not view.is_request}
-        requests = {view.method.wire for view in self.methods if view.is_request}
-        return [
-            (view, twins.get(view.method.wire) if view.is_request else None)
-            for view in self.methods
-            if view.is_request or view.method.wire not in requests
-        ]
-
-    @property
-    def uses_any(self) -> bool:
-        """True if a signature contains `Any`."""
-        return any(view.uses_any for view in self.methods)
 
 
 class RoleView:
@@ -241,31 +121,16 @@ class RoleView:
         return listed(Code(f"{each.name}: {each.stub}") for each in self.stubs)
 
     @property
-    def negotiates(self) -> bool:
-        """True if the role handles the request that negotiates the version."""
-        return any(view.negotiates for view in self.handled)
-
-    @property
     def answers(self) -> bool:
         """True if the role handles requests."""
         return any(view.is_request for view in self.handled)
 
     @property
-    def imported(self) -> list[Code]:
-        """The names of `types` in the signatures."""
+    def imported(self) -> Code | None:
+        """The import of the names of `types` in the signatures, if there are any."""
         known = [each for view in self.handled + self._called for each in (view.method.params, view.result)]
-        return [identifier(name) for name in sorted({name for each in known for name in references(each)})]
-
-    @property
-    def readers(self) -> Code:
-        """The functions of `_decode` that the routes and stubs use."""
-        return listed(sorted({code for code in self._functions if not code.startswith(CODEC)}))
-
-    @property
-    def _functions(self) -> list[Code]:
-        used = [code for view in self.handled for code in (view.decode_params, view.encode_result)]
-        used += [view.encode_params for view in self._called]
-        return used + [view.decode_result for view in self._called if view.is_request]
+        found = {name for each in known for name in references(each)}
+        return imported_compactly(".types", found) if found else None
 
     @property
     def _called(self) -> list[MethodView]:

@@ -49,12 +49,11 @@ def make_environment(up: Literal[".", ".."] = ".") -> Environment:
 
 
 _ROUTING: Mapping[str, tuple[str, ...]] = {
-    "_base": ("UNSET", "UnsetType"),
+    "_base": ("UNSET", "Gate", "Method", "UnsetType"),
     "_decode": ("DecodeError", "Drop"),
     "dispatch": ("ConnectionClosed", "Peer", "dispatch_notification", "dispatch_request"),
     "on_demand/__init__": (),
     "on_demand/mistakes": (),
-    "protocol": ("Gate", "Method"),
 }
 """The modules of every package, each with its public names."""
 
@@ -65,6 +64,7 @@ _CONNECTION: Mapping[str, tuple[str, ...]] = {
     "message": ("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
     "on_demand/misnamed": (),
     "on_demand/selection": (),
+    "on_demand/sent": (),
     "options": ("ConnectionOptions",),
     "transport": ("ByteTransport", "MemoryTransport", "StreamTransport", "Transport", "memory_transports"),
 }

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from acpgen.emit.classes import Classes
 from acpgen.emit.format import format_files
 from acpgen.emit.roles import RoleView
 from acpgen.emit.runtime import make_environment
 from acpgen.emit.source import Code, hint, identifier
-from acpgen.emit.types import AliasView, ClassView, alias_target, first_line, own_fields
+from acpgen.emit.types import AliasView, ClassView, alias_target, first_line
 from acpgen.ir.model import Definition, Method, Model, Struct
 from acpgen.roles import RoleChoice, Side
 
@@ -51,6 +52,7 @@ class Signatures:
         self._model = model
         self._folder = folder
         self._environment = make_environment()
+        self._bases = Classes(model)
 
     def of_type(self, definition: Definition) -> Signature:
         """The class with its attributes, or the union, enum or alias."""
@@ -79,12 +81,12 @@ class Signatures:
             absent = {field.name for field in definition.fields if field.may_be_unset}
             fields = [
                 _Field(identifier(own), Code(f"{hint(known)} | UnsetType") if own in absent else hint(known))
-                for own, known in own_fields(definition, self._model)
+                for own, known in self._bases.own_fields(definition)
             ]
             return environment.get_template("msgspec.jinja2").render(
                 view=ClassView(definition, self._model),
                 class_name=name,
-                base_class=identifier(definition.base or "Struct"),
+                base_class=identifier(self._bases.base(definition) or "Struct"),
                 fields=fields,
             )
         target = Code(" | ".join(hint(each) for each in alias_target(definition)))

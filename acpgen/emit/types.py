@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from acpgen.diagnostics import internal_error
+from acpgen.emit.classes import Classes
 from acpgen.emit.source import Code, docstring, field_hint, hint, identifier, is_immutable, literal, value
 from acpgen.ir import names
 from acpgen.ir.model import (
@@ -49,31 +50,28 @@ PlainSchema = dict[str, Any]
 
 
 def plain_schema(model: Model) -> PlainSchema:
-    """The schema of all definitions of `model`, in their order."""
+    """The schema of all definitions of `model`, in their order, after that of the base that most classes share."""
+    classes = Classes(model)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$defs": {definition.name: _definition(definition, model) for definition in model.definitions},
+        "$defs": {each.name: _definition(each, classes) for each in _definitions(model, classes)},
     }
 
 
-def own_fields(struct: Struct, model: Model) -> list[tuple[str, TypeExpr]]:
-    """The attributes that the class of `struct` declares itself, including `extra`."""
-    fields = [(field.name, field.type) for field in struct.fields if not field.inherited]
-    inherits_extra = struct.base is not None and model.struct(struct.base).keeps_extra
-    if struct.keeps_extra and not inherits_extra:
-        fields.append((EXTRA_FIELD, MapOf(AnyJson())))
-    return fields
+def _definitions(model: Model, classes: Classes) -> list[Definition]:
+    """The definitions, after the shared base if there is one."""
+    return [*([classes.shared] if classes.shared else []), *model.definitions]
 
 
-def _definition(definition: Definition, model: Model) -> PlainSchema:
+def _definition(definition: Definition, classes: Classes) -> PlainSchema:
     if not isinstance(definition, Struct):
         target = alias_target(definition)
         return {"anyOf": [_type(member) for member in target]} if len(target) > 1 else _type(target[0])
-    properties = {name: _type(expression) for name, expression in own_fields(definition, model)}
+    properties = {name: _type(expression) for name, expression in classes.own_fields(definition)}
     absent = {field.name for field in definition.fields if field.may_be_unset}
     schema: PlainSchema = {"type": "object", "properties": properties, "required": sorted(properties.keys() - absent)}
-    if definition.base:
-        schema["allOf"] = [_type(Ref(definition.base))]
+    if base := classes.base(definition):
+        schema["allOf"] = [_type(Ref(base))]
     return schema
 
 
@@ -133,6 +131,8 @@ class ClassView:
     def __init__(self, struct: Struct, model: Model) -> None:
         self._struct = struct
         self._model = model
+        self.options = Code("" if struct.name in model.by_name else ", fields_last=True")
+        """The keywords of the class: the shared base, which is no definition of the schema, has its field last."""
         self._fields = {field.name: field for field in struct.fields}
         self._shadowed = self._fields.keys() & names.BUILTIN_TYPES
 
@@ -269,15 +269,16 @@ class RenderedTypes:
 def render_types(model: Model) -> RenderedTypes:
     """Render the classes, unions and aliases of `model`."""
     views: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    for definition in model.definitions:
+    definitions = _definitions(model, Classes(model))
+    for definition in definitions:
         views[definition.name]["view"] = (
             ClassView(definition, model) if isinstance(definition, Struct) else AliasView(definition, model)
         )
     source = _generate(plain_schema(model), views)
     statements = _statements(source)
-    if odd := statements.keys() ^ {definition.name for definition in model.definitions}:
+    if odd := statements.keys() ^ {definition.name for definition in definitions}:
         raise internal_error(f"rendered types differ from the model in {', '.join(sorted(odd)[:5])}")
-    body = "\n\n\n".join(statements[definition.name][1] for definition in model.definitions)
+    body = "\n\n\n".join(statements[definition.name][1] for definition in definitions)
     return RenderedTypes(Code(body), _typing_names([node for node, _ in statements.values()]))
 
 

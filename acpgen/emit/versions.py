@@ -1,8 +1,8 @@
-"""Views for `versions.py`: the versions of the protocol in a package, and the types of their classes."""
+"""Views for the versions in `methods.py`: the versions of the protocol in a package, and the types of their classes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from acpgen.diagnostics import input_error
@@ -166,9 +166,19 @@ class VersionsView:
         return any(role.spawns for role in self.roles)
 
     @property
-    def uses_any(self) -> bool:
-        """True if a type contains `Any`."""
-        return self.spawns or len(self._models) > 1
+    def standard_names(self) -> dict[str, set[str]]:
+        """The names of the standard library that the text uses, by module."""
+        if not self.roles:
+            return {"collections.abc": {"Mapping"}, "typing": {"Final"}}
+        typing = {"TYPE_CHECKING", "Final", "TypeAlias"}
+        typing |= {"TypeVar"} if self.spawns else set()
+        typing |= {"Any"} if self.spawns or len(self._models) > 1 else set()
+        return {"collections.abc": {"Callable", "Mapping"}, "typing": typing}
+
+    @property
+    def standard(self) -> Code:
+        """The imports from the standard library."""
+        return standard_imports(self.standard_names)
 
     @property
     def imports(self) -> list[Code]:
@@ -186,7 +196,7 @@ class VersionsView:
         return [Code(each) for each in found]
 
     @property
-    def records(self) -> Code:
+    def record_names(self) -> list[str]:
         """The record classes that are used, sorted."""
         used = {
             "Cancellation": any(each.cancel is not None for each in self.protocols),
@@ -194,4 +204,21 @@ class VersionsView:
             "ProtocolInfo": True,
             "Unsupported": any(each.unsupported is not None for each in self.protocols),
         }
-        return listed(identifier(name) for name, is_used in used.items() if is_used)
+        return [name for name, is_used in used.items() if is_used]
+
+    @property
+    def records(self) -> Code:
+        """The same, as an import has them."""
+        return listed(map(identifier, self.record_names))
+
+
+def standard_imports(names: Mapping[str, Collection[str]]) -> Code:
+    """The imports of names from modules of the standard library, sorted."""
+    return Code(
+        "\n".join(f"from {module} import {', '.join(sorted(names[module], key=isort_key))}" for module in names)
+    )
+
+
+def isort_key(name: str) -> tuple[int, str]:
+    """The position of a name in an import: constants, classes, functions."""
+    return 0 if name.isupper() else 1 if name[0].isupper() else 2, name

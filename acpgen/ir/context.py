@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -18,8 +19,11 @@ MAX_MULTIPLIED = 200
 
 Unions that meet in one object multiply to them. Published schemas have about ten; a build takes about 10 ms for each.
 """
-MAX_UNIONS = 50
-"""The most unions in one object. Each is lowered inside the one before; published objects have one."""
+MAX_UNIONS = 100
+"""The most unions in one object, with those inside their members: each is lowered inside the one before.
+
+Published objects have one or two.
+"""
 MAX_SIZE = 100_000
 """The largest number of attributes and values in a model. Inherited attributes count in each class.
 
@@ -46,6 +50,7 @@ class Context:
     _places: set[str] = field(default_factory=set, init=False)
     _multiplied: int = field(default=0, init=False)
     _size: int = field(default=0, init=False)
+    _depth: int = field(default=0, init=False)
 
     def define(self, definition: Definition) -> None:
         """Register a lowered definition. A second, different one with the same name is an error with both places."""
@@ -64,12 +69,16 @@ class Context:
             hint="rename one of them, or give the union member another title or tag",
         )
 
-    def check_unions(self, sizes: Sequence[int], pointer: str) -> None:
-        """Refuse an object in unions of these sizes, before they are lowered, if there are too many combinations."""
-        if len(sizes) > MAX_UNIONS:
+    @contextmanager
+    def inside_unions(self, sizes: Sequence[int], pointer: str) -> Iterator[None]:
+        """Refuse an object in unions of these sizes if there are too many, or else lower the first in the block."""
+        if len(sizes) + self._depth > MAX_UNIONS:
             self._refuse_unions(f"meet in one object, more than {MAX_UNIONS} of them", pointer)
         if prod(sizes) - sum(sizes) > MAX_MULTIPLIED:
             self._refuse_unions(f"multiply to more than {MAX_MULTIPLIED} types", pointer)
+        self._depth += 1
+        yield
+        self._depth -= 1
 
     def _refuse_unions(self, fact: str, pointer: str) -> None:
         self.report.error(

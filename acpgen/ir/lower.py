@@ -90,16 +90,10 @@ class _Lowering:
         """Lower `node` as the definition with the Python name `name`."""
         if not name:
             self._unnamed(pointer)
-        elif self._is_object(node):
+        elif self._context.definitions.is_class(node):
             self._object(name, self._context.definitions.shape(node, pointer, owners), pointer)
         else:
             self._context.define(self._scalar_like(node, pointer, name))
-
-    def _is_object(self, node: Any) -> bool:
-        if self._context.definitions.is_object(node):
-            return True
-        # an object without properties is a class, too: later releases may add some
-        return isinstance(node, dict) and node.get("type") == "object" and "additionalProperties" not in node
 
     def _scalar_like(self, node: Any, pointer: str, name: str) -> Definition:
         doc = description(node)
@@ -153,6 +147,7 @@ class _Lowering:
 
     def _struct(self, name: str, shape: Shape, pointer: str) -> Struct:
         own = [known for known in shape.owners if self._context.class_name(known) != name]
+        self._check_owners(own, pointer)
         base = self._context.definitions.base_of(tuple(own))
         keeps = shape.open or self._context.options.keep_unknown
         fields = self._fields(name, shape, base)
@@ -174,6 +169,13 @@ class _Lowering:
             pointer=pointer,
             origin=self._context.origin(pointer),
         )
+
+    def _check_owners(self, owners: list[str], pointer: str) -> None:
+        for name in owners:
+            node = self._context.definitions.nodes[name]
+            if {"const", "enum"} & node.keys() or "object" not in node.get("type", "object"):
+                message = f"this object also has to be {name}, which is not an object"
+                self._context.report.error("no-object", message, at=pointer, hint="refer to it in a property")
 
     def _rejects(self, shape: Shape) -> Condition | None:
         found = [condition(item.node, item.pointer, self._context.report) for item in shape.exclusions]

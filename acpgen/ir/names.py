@@ -20,7 +20,6 @@ _RESERVED_METHODS = frozenset(
         *(side.value for side in Side),  # the attributes for the stubs
         *("connection_closed", "ext_method", "ext_notification"),
         *("fallback_notification", "fallback_request", "supports"),
-        *("anything", "codec"),  # the table of routes is part of the class body, where a method would hide these
     }
 )
 """Names that the generated role classes define, or use where a method of that name would hide them."""
@@ -83,7 +82,7 @@ RESERVED_CLASSES = frozenset(
         *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
         *("CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions"),
         *("LineBuffer", "MemoryTransport", "MessageTooLarge", "ProcessTransport", "StreamTransport", "Transport"),
-        *("Method", "Gate", "Drop", "Route", "PROTOCOL_VERSION"),
+        *("Method", "Gate", "Drop", "PROTOCOL_VERSION"),
         *("Annotated", "Any", "Callable", "ClassVar", "Final", "Literal", "Mapping", "Protocol", "TypeAlias", "Union"),
     }
 )

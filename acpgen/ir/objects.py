@@ -129,6 +129,13 @@ class Definitions:
             return all(all(map(self.is_object, union)) for union in unions) and all(map(self.is_object, parts))
         return False
 
+    def is_class(self, node: Any) -> bool:
+        """True if `node` becomes a class or a union of classes."""
+        if self.is_object(node):
+            return True
+        # an object without properties is a class, too: later releases may add some
+        return isinstance(node, dict) and node.get("type") == "object" and "additionalProperties" not in node
+
     def is_null(self, node: Any) -> bool:
         """True if null is the only instance of `node`, judged by its types, constants and unions."""
         if not isinstance(node, dict):
@@ -179,9 +186,8 @@ class Definitions:
 
     def base_of(self, owners: tuple[str, ...]) -> str | None:
         """The first of `owners` with a class of its own, which can be a base."""
-        return next(
-            (each for each in owners if each not in self.absorbed and not self.definition_shape(each).branches), None
-        )
+        classes = (each for each in owners if each not in self.absorbed and self.is_class(self.nodes[each]))
+        return next((each for each in classes if not self.definition_shape(each).branches), None)
 
 
 def _distinct(parts: tuple[T, ...], key: Callable[[T], str]) -> tuple[T, ...]:

@@ -68,8 +68,17 @@ def members(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
 
 def untagged(union: TaggedUnion | UntaggedUnion) -> tuple[TypeExpr, ...]:
     """The types of the members without a tag, in the order in which they are tried."""
-    candidates = union.members if isinstance(union, UntaggedUnion) else union.untagged
-    return tuple(each.type for each in candidates)
+    return tuple(each.type for each in _candidates(union))
+
+
+def untagged_for(struct: Struct, union: TaggedUnion | UntaggedUnion) -> Iterator[TypeExpr]:
+    """Those of these members as which every object of a class is tried: it requires all that they require."""
+    given = {each.wire for each in struct.fields if each.required}
+    return (each.type for each in _candidates(union) if given.issuperset(each.required))
+
+
+def _candidates(union: TaggedUnion | UntaggedUnion) -> tuple[Candidate, ...]:
+    return union.members if isinstance(union, UntaggedUnion) else union.untagged
 
 
 def parts(definition: Definition) -> Iterator[str]:

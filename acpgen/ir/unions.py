@@ -51,13 +51,13 @@ def lower_values(context: Context, name: str, node: dict[str, Any], *, pointer: 
 
 def lower_objects(context: Context, name: str, shape: Shape, *, pointer: str, define: DefineObject) -> Definition:
     """The union `name` of the first branch of `shape`. Its members are lowered by `define`."""
-    context.check_unions([len(branch) for branch in shape.branches], pointer)
     branch, *rest = shape.branches
     around = replace(shape, branches=tuple(rest), docs=())
     union = _ObjectUnion(context=context, define=define, name=name, pointer=pointer, around=around)
     readings = [_read(member, context.definitions) for member in branch]
     tag, doc = _tag(readings), shape.docs[0] if shape.docs else ""
-    return union.untagged(readings, doc) if tag is None else union.tagged(readings, tag, doc)
+    with context.inside_unions([len(each) for each in shape.branches], pointer):
+        return union.untagged(readings, doc) if tag is None else union.tagged(readings, tag, doc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

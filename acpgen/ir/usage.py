@@ -9,8 +9,8 @@ from enum import Enum as PythonEnum
 
 from acpgen.ir.leniency import replaces_misfits, skips_misfits
 from acpgen.ir.methods import MessageType, messages
-from acpgen.ir.model import Alias, Definition, Enum, Model, Struct, TaggedUnion, TypeExpr, UntaggedUnion
-from acpgen.ir.order import members, references, untagged
+from acpgen.ir.model import Alias, Definition, Enum, Model, Ref, Struct, TaggedUnion, TypeExpr, UntaggedUnion
+from acpgen.ir.order import members, references, untagged, untagged_for
 from acpgen.ir.relations import Coverage
 
 _LONGEST_PATH = 20
@@ -103,17 +103,18 @@ class TypeUsage:
                 if base is not None:
                     yield _Edge(Step(name), base, Misfit.REFUSED)
             case TaggedUnion() | UntaggedUnion():
-                others = untagged(definition)
                 for member in members(definition):
-                    misfit = self._misfit_of_member(member, others)
+                    misfit = self._misfit_of_member(member, definition)
                     yield from (_Edge(Step(name), target, misfit) for target in references(member))
             case Alias(type=expression):
                 yield from (_Edge(Step(name), target, Misfit.REFUSED) for target in references(expression))
             case Enum():
                 return
 
-    def _misfit_of_member(self, member: TypeExpr, others: tuple[TypeExpr, ...]) -> Misfit:
-        """FORGIVEN if one of `others`, which need no tag, reads every value of the member."""
+    def _misfit_of_member(self, member: TypeExpr, union: TaggedUnion | UntaggedUnion) -> Misfit:
+        """FORGIVEN if another member, which needs no tag, reads every value of the member."""
+        definition = self._model.by_name[member.name] if isinstance(member, Ref) else None
+        others = untagged_for(definition, union) if isinstance(definition, Struct) else untagged(union)
         caught = any(each != member and self._coverage.covers(each, member) for each in others)
         return Misfit.FORGIVEN if caught else Misfit.REFUSED
 

@@ -29,9 +29,14 @@ class Release:
     facts: Path
 
     @property
+    def spec(self) -> str:
+        """The release on the command line and in the manifest."""
+        return f"v{self.protocol}/{self.name}"
+
+    @property
     def label(self) -> str:
-        """The name of the schema file in diagnostics and in the manifest: the same on every machine."""
-        return f"schema/v{self.protocol}/{self.name}/schema.json"
+        """The name of the schema file in diagnostics: the same on every machine."""
+        return f"schema/{self.spec}/schema.json"
 
     @property
     def facts_label(self) -> str:

@@ -10,8 +10,8 @@ from acpgen.schema.document import join
 from acpgen.schema.walk import DEFINITION_PREFIX, children, definition_pointer, referenced_definition, schema_map, walk
 from acpgen.text import MOST_HINTS, did_you_mean
 
-MAX_CHAIN = 50
-"""The longest chain of references that does not enter an object; published schemas have five."""
+MAX_LEVELS = 100
+"""The most references, unions and arrays, each inside the one before, that enter no property."""
 _TYPE_NAMES = {"null", "boolean", "object", "array", "number", "string", "integer"}
 
 
@@ -186,21 +186,21 @@ def _misspelt(target: str, definitions: Mapping[str, Any]) -> str | None:
 
 
 def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
-    """Refuse definitions that contain themselves other than in a property: they cannot become a class."""
-    edges = {name: list(dict.fromkeys(_structural(node))) for name, node in definitions.items()}
-    done: dict[str, int] = {}  # the value: the length of the longest chain of references that starts there
+    """Refuse definitions that contain themselves other than in a property, and chains of too many."""
+    edges = {name: _structural(node) for name, node in definitions.items()}
+    levels: dict[str, int] = {}  # of the longest chain that starts with a definition
     for start in definitions:
         # a loop, not recursion: a chain may be longer than Python's stack
-        path = {start: iter(edges[start])} if start not in done else {}
+        path = {start: iter(edges[start])} if start not in levels else {}
         while path:
             name, rest = next(reversed(path.items()))
             target = next(rest, None)
             if target is None:
                 del path[name]
-                done[name] = 1 + max((done.get(each, 0) for each in edges[name]), default=0)
-                if done[name] == MAX_CHAIN:
-                    message = f"a chain of {MAX_CHAIN} or more references starts here"
-                    report.error("too-deep", message, at=definition_pointer(name))
+                inside = [(levels.get(each, 0), level) for each, level in edges[name].items()]
+                levels[name] = max(map(sum, inside), default=1)
+                if levels[name] >= MAX_LEVELS > max(inside)[0]:
+                    _report_chain(name, report)
             elif target in path:
                 names = list(path)
                 report.error(
@@ -209,14 +209,30 @@ def _check_cycles(definitions: Mapping[str, Any], report: Report) -> None:
                     at=definition_pointer(target),
                     hint="let one of them refer to the other in a property",
                 )
-            elif target not in done:
+            elif target not in levels:
                 path[target] = iter(edges[target])
 
 
-def _structural(node: Any) -> Iterator[str]:
-    """The definitions that the shape of `node` depends on before any object is entered."""
+def _report_chain(name: str, report: Report) -> None:
+    report.error(
+        "too-deep",
+        f"a chain of {MAX_LEVELS} or more references, unions and arrays starts here",
+        at=definition_pointer(name),
+        hint="let one of them refer to the next in a property, or remove unions of a single member",
+    )
+
+
+def _structural(node: Any) -> dict[str, int]:
+    """The definitions that the shape of `node` depends on before any object is entered, each with its level."""
+    found: dict[str, int] = {}
+    for name, level in _references_inside(node, 0):
+        found[name] = max(level, found.get(name, 1))
+    return found
+
+
+def _references_inside(node: Any, level: int) -> Iterator[tuple[str, int]]:
     if (name := referenced_definition(node)) is not None:
-        yield name
+        yield name, level
     for pointer, child in children(node, ""):
         if not pointer.startswith(("/properties", "/$defs", "/not")):
-            yield from _structural(child)
+            yield from _references_inside(child, level + 1)

@@ -159,5 +159,5 @@ def _releases(fragment: Fragment, others: Sequence[Fragment]) -> list[str]:
         if release.protocol in fragment.protocols:
             base, facts = load_release(release), load_facts(release)
             if fit(base, fragment, protocol=release.protocol, facts=facts, others=others).verdict.fits:
-                found.append(f"v{release.protocol}/{release.name}")
+                found.append(release.spec)
     return found

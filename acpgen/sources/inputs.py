@@ -116,7 +116,7 @@ def find_inputs(sources: SchemaChoice) -> Inputs:
         assert sources.schema is not None
         schema = _input(sources.schema, sources.schema.as_posix(), sources.schema.name)
     else:
-        schema = _input(release.schema, release.label, f"v{release.protocol}/{release.name}")
+        schema = _input(release.schema, release.label, release.spec)
     known = release or newest_release(sources.protocol)
     facts, sessions_digest = None, None
     if known is not None and known.facts.exists():

@@ -19,7 +19,7 @@ from acpgen.output import LOCK_NAME
 from acpgen.output.manifest import is_manifest, parse_manifest
 from acpgen.pipeline import Loaded
 from acpgen.roles import Role
-from acpgen.schema.bundled import Release, find_release, known_facts, list_releases, load_release, locate_fragment
+from acpgen.schema.bundled import Release, bundled_fragments, find_release, known_facts, list_releases, load_release
 from acpgen.schema.document import Document, parse_document, read_bytes
 from acpgen.schema.fitting import choose_fragment
 from acpgen.schema.fragment import Fragment, load_fragment, load_fragments
@@ -30,7 +30,6 @@ from acpgen.text import cut, digest
 T = TypeVar("T")
 
 _RELEASE = re.compile(r"v(\d{1,4})/([\w.-]+)")
-_BUNDLED_FRAGMENT = re.compile(r"[\w-]+@[\w-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +43,6 @@ class File:
     def name(self) -> str:
         """The last part of the label."""
         return re.split(r"[/\\:]", self.label)[-1]
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of the file in manifests."""
-        return digest(self.data)
 
 
 Files = Mapping[str, File]
@@ -71,9 +65,9 @@ class Subject:
     @property
     def title(self) -> str:
         """The heading of the subject: the spec, and the schema that it stands for."""
-        if not self.loaded.fragments and _RELEASE.fullmatch(self.spec):
-            return self.spec
         loaded = self.loaded
+        if not loaded.fragments and is_release(self.spec):
+            return self.spec
         base = loaded.base.origin if loaded.release is not None else f"protocol {loaded.protocol}"
         return f"{self.spec} ({' + '.join([base, *sorted(each.origin for each in loaded.fragments)])})"
 
@@ -125,7 +119,7 @@ def read_files(specs: Iterable[str], *, optional: Iterable[str] = ()) -> Files:
         with suppress(InputError):
             found.append(_read(spec))
     found += map(_read, specs)
-    return {file.digest: file for file in found}
+    return {digest(file.data): file for file in found}
 
 
 def is_release(spec: str) -> bool:
@@ -271,11 +265,10 @@ def _locate(spec: str, protocol: int | None) -> Sequence[Found]:
         return [find_release(int(match[1]), match[2])]
     if ":" in spec:
         return _recognised(_read(spec))
-    named = [release for release in list_releases() if release.name == spec]
-    for release in named:
-        if release.protocol == (protocol or DEFAULT_PROTOCOL):
-            return [release]
-    raise _unknown(spec, protocols=[release.protocol for release in named])
+    named = {release.protocol: release for release in list_releases() if release.name == spec}
+    if (number := protocol or DEFAULT_PROTOCOL) in named:
+        return [named[number]]
+    raise _unknown(spec, named)
 
 
 def _recognised(file: File) -> Sequence[Found]:
@@ -302,15 +295,17 @@ def _read(spec: str) -> File:
     return File(label=spec, data=read_bytes(Path(spec), label=spec))
 
 
-def _unknown(spec: str, *, protocols: list[int]) -> InputError:
+def _unknown(spec: str, named: Mapping[int, Release]) -> InputError:
+    """The error for a spec without a meaning; `named` are the releases of that name by protocol."""
     if os.path.isdir(spec):  # noqa: PTH112 - False for a name that no folder can have
         return input_error(
             "no-manifest", f"the folder {spec} has no {LOCK_NAME}", hint="give the folder of a package, or a file"
         )
-    if protocols:
-        hint = f"it belongs to protocol {protocols[0]}: write v{protocols[0]}/{spec}"
+    if named:
+        protocol, release = next(iter(named.items()))
+        hint = f"it belongs to protocol {protocol}: write {release.spec}"
     else:
-        releases = ", ".join(f"v{release.protocol}/{release.name}" for release in list_releases())
+        releases = ", ".join(release.spec for release in list_releases())
         hint = f"the bundled releases are {releases}; write REV:PATH for a file in git"
     return input_error("unknown-schema", f"{cut(spec)!r} is neither a file nor a bundled release", hint=hint)
 
@@ -368,30 +363,25 @@ def _input(raw: Mapping[str, Any]) -> _Input:
 
 
 def _schema(package: _Package, files: Files) -> tuple[Document, Release | None]:
-    wanted, is_known = package.schema, False
-    for release in list_releases():
-        if f"v{release.protocol}/{release.name}" == wanted.name and release.protocol == package.protocol:
-            bundled = load_release(release)
-            is_known = True
-            if bundled.digest == wanted.digest:
-                return bundled, release
+    wanted = package.schema
+    key = (package.protocol, wanted.name)
+    release = next((each for each in list_releases() if (each.protocol, each.spec) == key), None)
+    if release is not None and (bundled := load_release(release)).digest == wanted.digest:
+        return bundled, release
     if wanted.digest in files:
         return _document(files[wanted.digest], package.protocol), None
-    raise _missing("schema", wanted, package, is_known=is_known)
+    raise _missing("schema", wanted, package, is_known=release is not None)
 
 
 def _fragment(wanted: _Input, package: _Package, files: Files) -> Fragment:
-    located = None
-    # a name from a manifest is untrusted, and must not become a path
-    if _BUNDLED_FRAGMENT.fullmatch(wanted.name):
-        with suppress(InputError):
-            located = locate_fragment(wanted.name, package.protocol)
-    if located and digest(read_bytes(located[0], label=located[1])) == wanted.digest:
-        return load_fragment(located[0], label=located[1])
+    # a name from a manifest is untrusted: it is compared with those that are bundled, and becomes no path
+    bundled = next((each for each in bundled_fragments(package.protocol) if each.spec == wanted.name), None)
+    if bundled is not None and bundled.document.digest == wanted.digest:
+        return bundled
     if wanted.digest in files:
         file = files[wanted.digest]
         return load_fragment(parse_document(file.data, label=file.label, origin=file.label), label=file.label)
-    raise _missing("extension", wanted, package, is_known=located is not None)
+    raise _missing("extension", wanted, package, is_known=bundled is not None)
 
 
 def _missing(what: str, wanted: _Input, package: _Package, *, is_known: bool) -> InputError:

@@ -3,7 +3,9 @@
 import importlib
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -15,10 +17,17 @@ codec = importlib.import_module(f"{package.name}.codec")
 options = importlib.import_module(f"{package.name}.options").ConnectionOptions()
 
 
+def function(name: str) -> Callable[[Any], Any]:
+    """A function of the codec; those for the other direction are in a module of their own."""
+    module = codec if hasattr(codec, name) else importlib.import_module(f"{package.name}.on_demand.codec")
+    found: Callable[[Any], Any] = getattr(module, name)
+    return found
+
+
 def prepare(message: Message) -> Calls:
     """The functions that the routes of the package have for the type."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", message.type).lower()
-    decode, encode = getattr(codec, f"decode_{name}"), getattr(codec, f"encode_{name}")
+    decode, encode = function(f"decode_{name}"), function(f"encode_{name}")
     loads, dumps = options.loads, options.dumps
     key = "result" if message.kind == "response" else "params"
     value = decode(message.payload)

@@ -6,10 +6,9 @@ From ACP v1, 0.10.8, with auth-methods, 2026-01-14; auth-state, 2026-03-07; logo
 """
 
 # fmt: off
-from ._base import UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
-from .capabilities import CapabilityError, advertise
 from .codec import decode, encode
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -20,11 +19,12 @@ from .errors import (
     ParseError,
     RequestError, ResourceNotFoundError,
 )
+from .handshake import CapabilityError, advertise
+from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .protocol import Gate, Method
 from .stdio import run_agent, serve_agent
-from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import (
     AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodEnvVar, AuthMethodState,
     AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse, AvailableCommand, AvailableCommandInput,
@@ -63,7 +63,7 @@ __all__ = [
     "AGENT_METHODS", "Agent", "AgentCapabilities", "Annotations", "AuthCapabilities", "AuthMethod", "AuthMethodAgent",
     "AuthMethodEnvVar", "AuthMethodState", "AuthMethodTerminal", "AuthenticateRequest", "AuthenticateResponse",
     "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandInput",
-    "BlobResourceContents",
+    "BlobResourceContents", "ByteTransport",
     "CLIENT_METHODS", "CancelNotification", "CapabilityError", "ClientCapabilities", "Connection", "ConnectionClosed",
     "ConnectionOptions", "ContentBlock", "ContentBlockAudio", "ContentBlockImage", "ContentBlockResource",
     "ContentBlockResourceLink", "ContentBlockText", "ContentChunk", "CreateTerminalRequest", "CreateTerminalResponse",
@@ -76,7 +76,7 @@ __all__ = [
     "InvalidRequestError",
     "KillTerminalCommandRequest", "KillTerminalCommandResponse",
     "LoadSessionRequest", "LoadSessionResponse", "LogoutRequest", "LogoutResponse",
-    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MemoryTransport",
+    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MemoryTransport", "Message",
     "MessageTooLarge", "Method", "MethodNotFoundError",
     "NewSessionRequest", "NewSessionResponse",
     "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
@@ -97,8 +97,9 @@ __all__ = [
     "TerminalExitStatus", "TerminalOutputRequest", "TerminalOutputResponse", "TextResourceContents", "ToolCallContent",
     "ToolCallContentContent", "ToolCallContentDiff", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation",
     "ToolCallStatus", "ToolCallUpdate", "ToolKind", "Transport",
-    "UNSET", "UnsetType", "UnstructuredCommandInput",
-    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "WriteTextFileRequest", "WriteTextFileResponse",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnstructuredCommandInput",
+    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WriteTextFileRequest",
+    "WriteTextFileResponse",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",
     "encode",

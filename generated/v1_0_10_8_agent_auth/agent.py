@@ -4,55 +4,34 @@
 
 from __future__ import annotations
 
-from . import codec
-from ._decode import anything
-from .dispatch import Codec, Handler, Remote, Route, negotiated
+from ._base import notifications, requests
+from .dispatch import Handler, Remote
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+# fmt: off
 from .types import (
-    AuthenticateRequest,
-    AuthenticateResponse,
-    CancelNotification,
-    CreateTerminalRequest,
-    CreateTerminalResponse,
-    GetAuthStateRequest,
-    GetAuthStateResponse,
-    InitializeRequest,
-    InitializeResponse,
-    KillTerminalCommandRequest,
-    KillTerminalCommandResponse,
-    LoadSessionRequest,
-    LoadSessionResponse,
-    LogoutRequest,
-    LogoutResponse,
-    NewSessionRequest,
-    NewSessionResponse,
-    PromptRequest,
-    PromptResponse,
-    ReadTextFileRequest,
-    ReadTextFileResponse,
-    ReleaseTerminalRequest,
-    ReleaseTerminalResponse,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
-    SessionNotification,
-    SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse,
-    SetSessionModeRequest,
+    AuthenticateRequest, AuthenticateResponse,
+    CancelNotification, CreateTerminalRequest, CreateTerminalResponse,
+    GetAuthStateRequest, GetAuthStateResponse,
+    InitializeRequest, InitializeResponse,
+    KillTerminalCommandRequest, KillTerminalCommandResponse,
+    LoadSessionRequest, LoadSessionResponse, LogoutRequest, LogoutResponse,
+    NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse,
+    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
+    RequestPermissionRequest, RequestPermissionResponse,
+    SessionNotification, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
     SetSessionModeResponse,
-    TerminalOutputRequest,
-    TerminalOutputResponse,
-    WaitForTerminalExitRequest,
-    WaitForTerminalExitResponse,
-    WriteTextFileRequest,
-    WriteTextFileResponse,
+    TerminalOutputRequest, TerminalOutputResponse,
+    WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 )
+# fmt: on
 
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = CLIENT_METHODS
 
     async def terminal_create(self, params: CreateTerminalRequest) -> CreateTerminalResponse:
@@ -61,9 +40,7 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/create", params, codec.encode_create_terminal_request, codec.decode_create_terminal_response
-        )
+        return await self._call("terminal/create", params)
 
     async def terminal_kill(self, params: KillTerminalCommandRequest) -> KillTerminalCommandResponse:
         """Kills the terminal's command but keeps the ID valid, for example to fetch final output after a timeout.
@@ -71,21 +48,14 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/kill",
-            params,
-            codec.encode_kill_terminal_command_request,
-            codec.decode_kill_terminal_command_response,
-        )
+        return await self._call("terminal/kill", params)
 
     async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
         """Reads a text file on the client's side. Requires the client capability `fs.readTextFile`.
 
         Needs `clientCapabilities.fs.readTextFile` in `InitializeRequest`.
         """
-        return await self._call(
-            "fs/read_text_file", params, codec.encode_read_text_file_request, codec.decode_read_text_file_response
-        )
+        return await self._call("fs/read_text_file", params)
 
     async def terminal_release(self, params: ReleaseTerminalRequest) -> ReleaseTerminalResponse:
         """Frees a terminal, killing its command if still running. The ID is no longer valid for `terminal/*` calls, but
@@ -93,48 +63,34 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/release", params, codec.encode_release_terminal_request, codec.decode_release_terminal_response
-        )
+        return await self._call("terminal/release", params)
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a sensitive tool call. A client that sends `session/cancel`
         must answer it with the outcome `cancelled`.
         """
-        return await self._call(
-            "session/request_permission",
-            params,
-            codec.encode_request_permission_request,
-            codec.decode_request_permission_response,
-        )
+        return await self._call("session/request_permission", params)
 
     async def session_update(self, params: SessionNotification) -> None:
         """Reports progress of a session to the client: message chunks, tool calls, plans. After sending
         `session/cancel`, clients should still accept tool call updates until the prompt is answered with
         `cancelled`.
         """
-        await self._notify("session/update", params, codec.encode_session_notification)
+        await self._notify("session/update", params)
 
     async def terminal_output(self, params: TerminalOutputRequest) -> TerminalOutputResponse:
         """Returns what the terminal has output up to now, plus how the command exited if it is over. It does not wait.
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/output", params, codec.encode_terminal_output_request, codec.decode_terminal_output_response
-        )
+        return await self._call("terminal/output", params)
 
     async def terminal_wait_for_exit(self, params: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
         """Waits until the terminal's command ends, then returns how it exited.
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/wait_for_exit",
-            params,
-            codec.encode_wait_for_terminal_exit_request,
-            codec.decode_wait_for_terminal_exit_response,
-        )
+        return await self._call("terminal/wait_for_exit", params)
 
     async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
         """Writes a text file on the client's side, creating or changing it. Requires the client capability
@@ -142,9 +98,7 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.fs.writeTextFile` in `InitializeRequest`.
         """
-        return await self._call(
-            "fs/write_text_file", params, codec.encode_write_text_file_request, codec.decode_write_text_file_response
-        )
+        return await self._call("fs/write_text_file", params)
 
 
 class Agent(Handler):
@@ -154,6 +108,13 @@ class Agent(Handler):
 
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
+
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
+    REQUESTS = requests(AGENT_METHODS)
+    NOTIFICATIONS = notifications(AGENT_METHODS)
 
     def __init__(self, client: RemoteClient) -> None:
         self.client = client
@@ -224,32 +185,3 @@ class Agent(Handler):
         From logout, 2026-02-02.
         """
         raise MethodNotFoundError("Method not found: logout")
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = AGENT_METHODS
-    PEER_METHODS = CLIENT_METHODS
-    REQUESTS = {
-        "authenticate": Route("authenticate", codec.decode_authenticate_request, codec.encode_authenticate_response),
-        "initialize": Route(
-            "initialize", negotiated(PROTOCOL_INFO, codec.decode_initialize_request), codec.encode_initialize_response
-        ),
-        "session/load": Route("session_load", codec.decode_load_session_request, codec.encode_load_session_response),
-        "session/new": Route("session_new", codec.decode_new_session_request, codec.encode_new_session_response),
-        "session/prompt": Route("session_prompt", codec.decode_prompt_request, codec.encode_prompt_response),
-        "session/set_config_option": Route(
-            "session_set_config_option",
-            codec.decode_set_session_config_option_request,
-            codec.encode_set_session_config_option_response,
-        ),
-        "session/set_mode": Route(
-            "session_set_mode", codec.decode_set_session_mode_request, codec.encode_set_session_mode_response
-        ),
-        "getAuthState": Route(
-            "get_auth_state", codec.decode_get_auth_state_request, codec.encode_get_auth_state_response
-        ),
-        "logout": Route("logout", codec.decode_logout_request, codec.encode_logout_response),
-    }
-    NOTIFICATIONS = {
-        "session/cancel": Route("session_cancel", codec.decode_cancel_notification, anything),
-    }

@@ -14,11 +14,16 @@ from typing import Annotated, Any, Literal, TypeAlias
 from ._base import UNSET, Bounds, Struct, UnsetType, made
 
 
-class AgentCapabilities(Struct):
-    """What the agent can do, as told to the client in `initialize`. Anything not advertised counts as unsupported."""
+class WithMeta(Struct, fields_last=True):
+    """The base of the classes with `meta`."""
 
     meta: dict[str, Any] | None | UnsetType = UNSET
     """Room for extensions: a peer ignores the keys that it does not know."""
+
+
+class AgentCapabilities(WithMeta):
+    """What the agent can do, as told to the client in `initialize`. Anything not advertised counts as unsupported."""
+
     load_session: bool = False
     """True if the client may call `session/load` on this agent; defaults to false."""
     mcp_capabilities: McpCapabilities = made(factory=lambda: McpCapabilities())
@@ -38,17 +43,15 @@ class AgentCapabilities(Struct):
     """
 
 
-class Annotations(Struct):
+class Annotations(WithMeta):
     """Hints to the client about how to use or show the content they are attached to."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     audience: list[Role] | None | UnsetType = UNSET
     last_modified: str | None | UnsetType = UNSET
     priority: float | None | UnsetType = UNSET
 
 
-class AuthMethodEnvVar(Struct):
+class AuthMethodEnvVar(WithMeta):
     """A key in an environment variable.
 
     The user enters a key, which the client passes to the agent's process in an environment variable.
@@ -67,11 +70,9 @@ class AuthMethodEnvVar(Struct):
     """Which environment variable takes the key."""
     link: str | None | UnsetType = UNSET
     """Where on the web the key can be had."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class AuthMethodTerminal(Struct):
+class AuthMethodTerminal(WithMeta):
     """A login in a terminal.
 
     The client starts the agent's program once more in a terminal, where the user logs in.
@@ -90,11 +91,9 @@ class AuthMethodTerminal(Struct):
     """Arguments in addition to those that the agent is started with."""
     env: dict[str, str] | UnsetType = UNSET
     """Environment variables in addition to those that the agent is started with."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class AuthMethodAgent(Struct):
+class AuthMethodAgent(WithMeta):
     """The agent handles authentication all by itself.
 
     From auth-methods, 2026-01-14.
@@ -108,8 +107,6 @@ class AuthMethodAgent(Struct):
     """More about the method in words for the user."""
     type: Literal["agent"] = "agent"
     """The type of the method; this one is meant where none is given."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 AuthMethod: TypeAlias = AuthMethodEnvVar | AuthMethodTerminal | AuthMethodAgent
@@ -119,27 +116,22 @@ From auth-methods, 2026-01-14.
 """
 
 
-class AuthenticateRequest(Struct):
+class AuthenticateRequest(WithMeta):
     """Params of `authenticate`: names the method the user chose."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     method_id: str
     """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
 
 
-class AuthenticateResponse(Struct):
+class AuthenticateResponse(WithMeta):
     """Result of `authenticate`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class AvailableCommand(Struct):
+class AvailableCommand(WithMeta):
     """One command that the agent offers to the user."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     description: str
     """Explanation of the command's effect, written for the user to read."""
     input: AvailableCommandInput | None | UnsetType = UNSET
@@ -150,11 +142,9 @@ class AvailableCommand(Struct):
     """Name by which the command is invoked, such as `create_plan` or `research_codebase`."""
 
 
-class UnstructuredCommandInput(Struct):
+class UnstructuredCommandInput(WithMeta):
     """Free-form input: whatever the user types following the command name goes to the command as is."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     hint: str
     """Placeholder text to show the user while nothing has been typed for the command."""
 
@@ -163,50 +153,42 @@ AvailableCommandInput: TypeAlias = UnstructuredCommandInput
 """Describes the kind of input a command takes."""
 
 
-class BlobResourceContents(Struct):
+class BlobResourceContents(WithMeta):
     """Contents of a resource that is not text, encoded as base64."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     blob: str
     mime_type: str | None | UnsetType = UNSET
     uri: str
 
 
-class CancelNotification(Struct):
+class CancelNotification(WithMeta):
     """Payload of `session/cancel`: the session whose current prompt turn should stop."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session should stop its work."""
 
 
-class ClientCapabilities(Struct):
+class ClientCapabilities(WithMeta):
     """What the client can do, as told to the agent in `initialize`. Anything not advertised counts as unsupported."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     fs: FileSystemCapability = made(factory=lambda: FileSystemCapability())
     """File operations the client is willing to perform at the agent's request."""
     terminal: bool = False
     """True if the client implements every `terminal/*` method; if false, the agent must call none of them."""
 
 
-class ContentBlockText(Struct):
+class ContentBlockText(WithMeta):
     """Text, plain or in Markdown. Every agent must accept it in prompts, and clients should render it as Markdown.
 
     Text that a language model receives or produces.
     """
 
     type: Literal["text"] = "text"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     annotations: Annotations | None | UnsetType = UNSET
     text: str
 
 
-class ContentBlockImage(Struct):
+class ContentBlockImage(WithMeta):
     """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
     capability.
 
@@ -214,15 +196,13 @@ class ContentBlockImage(Struct):
     """
 
     type: Literal["image"] = "image"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     annotations: Annotations | None | UnsetType = UNSET
     data: str
     mime_type: str
     uri: str | None | UnsetType = UNSET
 
 
-class ContentBlockAudio(Struct):
+class ContentBlockAudio(WithMeta):
     """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
     capability.
 
@@ -230,14 +210,12 @@ class ContentBlockAudio(Struct):
     """
 
     type: Literal["audio"] = "audio"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     annotations: Annotations | None | UnsetType = UNSET
     data: str
     mime_type: str
 
 
-class ContentBlockResourceLink(Struct):
+class ContentBlockResourceLink(WithMeta):
     """Link to a resource within the agent's reach, without its contents. Every agent must accept these in prompts.
 
     Points, by URI, to a resource which the server can read, in a prompt or in what a tool returned; the contents are
@@ -245,8 +223,6 @@ class ContentBlockResourceLink(Struct):
     """
 
     type: Literal["resource_link"] = "resource_link"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     annotations: Annotations | None | UnsetType = UNSET
     description: str | None | UnsetType = UNSET
     mime_type: str | None | UnsetType = UNSET
@@ -256,7 +232,7 @@ class ContentBlockResourceLink(Struct):
     uri: str
 
 
-class ContentBlockResource(Struct):
+class ContentBlockResource(WithMeta):
     """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
     prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
 
@@ -264,8 +240,6 @@ class ContentBlockResource(Struct):
     """
 
     type: Literal["resource"] = "resource"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     annotations: Annotations | None | UnsetType = UNSET
     resource: EmbeddedResourceResource
 
@@ -278,20 +252,16 @@ has the same shape as in MCP, so MCP output can be passed on as is.
 """
 
 
-class ContentChunk(Struct):
+class ContentChunk(WithMeta):
     """Piece of a streamed message, holding one content block."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     content: ContentBlock
     """The content block itself."""
 
 
-class CreateTerminalRequest(Struct):
+class CreateTerminalRequest(WithMeta):
     """Parameters of `terminal/create`: which command to start in a new terminal, and how."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     args: list[str] | UnsetType = UNSET
     """What to pass to the command as arguments, one per item."""
     command: str
@@ -308,20 +278,16 @@ class CreateTerminalRequest(Struct):
     """Which session this concerns."""
 
 
-class CreateTerminalResponse(Struct):
+class CreateTerminalResponse(WithMeta):
     """Result of `terminal/create`: the ID under which the terminal can be used."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     terminal_id: str
     """Handle for the new terminal; pass it to the other `terminal/*` methods."""
 
 
-class TextResourceContents(Struct):
+class TextResourceContents(WithMeta):
     """Contents of a resource that is text."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     mime_type: str | None | UnsetType = UNSET
     text: str
     uri: str
@@ -331,11 +297,9 @@ EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContent
 """What an embedded resource holds: text, or bytes in base64."""
 
 
-class EnvVariable(Struct):
+class EnvVariable(WithMeta):
     """Name and value of one environment variable, set for a process that is started, such as an MCP server."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     name: str
     """What the variable is called."""
     value: str
@@ -383,33 +347,27 @@ ExtResponse: TypeAlias = Any
 """Result of a custom request; its shape is whatever the two sides agreed."""
 
 
-class FileSystemCapability(Struct):
+class FileSystemCapability(WithMeta):
     """Which file methods the agent may call on the client."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     read_text_file: bool = False
     """True if the agent may call `fs/read_text_file`."""
     write_text_file: bool = False
     """True if the agent may call `fs/write_text_file`."""
 
 
-class HttpHeader(Struct):
+class HttpHeader(WithMeta):
     """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     name: str
     """Header name, for example `Authorization`."""
     value: str
     """Header value, sent as given."""
 
 
-class Implementation(Struct):
+class Implementation(WithMeta):
     """Identifies the client or agent software by name and version, with a title for display."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     name: str
     """Name for use in code; show it to users only when `title` is absent."""
     title: str | None | UnsetType = UNSET
@@ -418,11 +376,9 @@ class Implementation(Struct):
     """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
 
 
-class InitializeRequest(Struct):
+class InitializeRequest(WithMeta):
     """What a client sends in `initialize`: its protocol version, capabilities and identity."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     client_capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
     """Optional features the client offers. Whatever is not declared here counts as unsupported."""
     client_info: Implementation | None | UnsetType = UNSET
@@ -431,11 +387,9 @@ class InitializeRequest(Struct):
     """Highest protocol version that the client can speak."""
 
 
-class InitializeResponse(Struct):
+class InitializeResponse(WithMeta):
     """What `initialize` returns: which protocol version to use, what the agent can do and how to log in."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     agent_capabilities: AgentCapabilities = made(factory=lambda: AgentCapabilities())
     """What this agent can do, so that the client knows which optional features it may use."""
     agent_info: Implementation | None | UnsetType = UNSET
@@ -450,29 +404,24 @@ class InitializeResponse(Struct):
     """
 
 
-class KillTerminalCommandRequest(Struct):
+class KillTerminalCommandRequest(WithMeta):
     """Names the terminal whose command to kill; the terminal itself remains usable."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: str
     """Terminal whose command to stop."""
 
 
-class KillTerminalCommandResponse(Struct):
+class KillTerminalCommandResponse(WithMeta):
     """What `terminal/kill` returns on success."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class LoadSessionRequest(Struct):
+class LoadSessionRequest(WithMeta):
     """Names the session to load, with its directory and MCP servers. Requires the agent capability `loadSession`."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     cwd: str
     """Directory in which the session works."""
     mcp_servers: list[McpServer]
@@ -481,37 +430,31 @@ class LoadSessionRequest(Struct):
     """Which session to reopen."""
 
 
-class LoadSessionResponse(Struct):
+class LoadSessionResponse(WithMeta):
     """Result of `session/load`: the modes and configuration options of the loaded session, where the agent has them."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
     modes: SessionModeState | None | UnsetType = UNSET
     """Modes on offer and the one active at the start, if the agent has modes."""
 
 
-class McpCapabilities(Struct):
+class McpCapabilities(WithMeta):
     """Which MCP server transports the agent can connect through."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     http: bool = False
     """Whether `mcpServers` may contain servers of type `http`."""
     sse: bool = False
     """Whether `mcpServers` may contain servers of type `sse`."""
 
 
-class McpServerHttp(Struct):
+class McpServerHttp(WithMeta):
     """A server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true.
 
     Settings for an MCP server reached over HTTP.
     """
 
     type: Literal["http"] = "http"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     headers: list[HttpHeader]
     """Headers that the agent adds to each HTTP request it sends this server."""
     name: str
@@ -520,15 +463,13 @@ class McpServerHttp(Struct):
     """Address at which the MCP server is reached."""
 
 
-class McpServerSse(Struct):
+class McpServerSse(WithMeta):
     """A server reached over SSE. Pass one only if the agent set `mcpCapabilities.sse` to true.
 
     Settings for an MCP server reached over SSE (server-sent events).
     """
 
     type: Literal["sse"] = "sse"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     headers: list[HttpHeader]
     """Headers that the agent adds to each HTTP request it sends this server."""
     name: str
@@ -537,11 +478,9 @@ class McpServerSse(Struct):
     """Address at which the MCP server is reached."""
 
 
-class McpServerStdio(Struct):
+class McpServerStdio(WithMeta):
     """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     args: list[str]
     """Arguments the program is started with."""
     command: str
@@ -556,22 +495,18 @@ McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
 """How the agent reaches an MCP server, a source of tools and context. Without `type` it is a stdio server."""
 
 
-class NewSessionRequest(Struct):
+class NewSessionRequest(WithMeta):
     """Where a new session works and which MCP servers it gets."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     cwd: str
     """Directory the session works in, given as an absolute path; relative paths must not be sent."""
     mcp_servers: list[McpServer]
     """MCP servers for the agent to connect to in this session."""
 
 
-class NewSessionResponse(Struct):
+class NewSessionResponse(WithMeta):
     """What `session/new` returns: the session's ID and its initial settings."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
     modes: SessionModeState | None | UnsetType = UNSET
@@ -580,11 +515,9 @@ class NewSessionResponse(Struct):
     """Names the new session; send it with every later request about this conversation."""
 
 
-class PermissionOption(Struct):
+class PermissionOption(WithMeta):
     """One choice the user has when asked to approve a tool call."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     kind: PermissionOptionKind
     """What kind of choice this is, so the client can present it suitably."""
     name: str
@@ -607,11 +540,9 @@ PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_
 """
 
 
-class PlanEntry(Struct):
+class PlanEntry(WithMeta):
     """One task or goal of a plan, with its priority and progress."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     content: str
     """What this step should achieve, in words for people."""
     priority: PlanEntryPriority
@@ -638,13 +569,11 @@ PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 """
 
 
-class PromptCapabilities(Struct):
+class PromptCapabilities(WithMeta):
     """Kinds of content allowed in `session/prompt` beyond `text` and `resource_link`, which every agent must accept. Do
     not send a kind that is not enabled here.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     audio: bool = False
     """Whether prompts may contain `audio` blocks."""
     embedded_context: bool = False
@@ -653,11 +582,9 @@ class PromptCapabilities(Struct):
     """Whether prompts may contain `image` blocks."""
 
 
-class PromptRequest(Struct):
+class PromptRequest(WithMeta):
     """A user message for a session, with any context attached to it."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     prompt: list[ContentBlock]
     """Content of the message. `text` and `resource_link` always work; other kinds need `promptCapabilities`, which
     clients must respect. Prefer `resource` over a link when supported, as it saves the agent a fetch.
@@ -666,11 +593,9 @@ class PromptRequest(Struct):
     """Which session receives the message."""
 
 
-class PromptResponse(Struct):
+class PromptResponse(WithMeta):
     """What `session/prompt` returns once the turn is over: why it ended."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: StopReason
     """Why the turn ended; not every value means that the agent finished its work."""
 
@@ -681,13 +606,11 @@ through capabilities instead.
 """
 
 
-class ReadTextFileRequest(Struct):
+class ReadTextFileRequest(WithMeta):
     """Parameters of `fs/read_text_file`, which may be called only if the client advertises
     `clientCapabilities.fs.readTextFile`.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     limit: int | None | UnsetType = UNSET
     """Return no more than this many lines."""
     line: int | None | UnsetType = UNSET
@@ -698,30 +621,25 @@ class ReadTextFileRequest(Struct):
     """Which session this concerns."""
 
 
-class ReadTextFileResponse(Struct):
+class ReadTextFileResponse(WithMeta):
     """Result of `fs/read_text_file`: the text that was read."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     content: str
 
 
-class ReleaseTerminalRequest(Struct):
+class ReleaseTerminalRequest(WithMeta):
     """Parameters of `terminal/release`, which frees a terminal that is no longer needed."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: str
     """Terminal to free; its id cannot be used in later `terminal/*` calls."""
 
 
-class ReleaseTerminalResponse(Struct):
+class ReleaseTerminalResponse(WithMeta):
     """Result of `terminal/release`; it carries no data."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
 RequestId: TypeAlias = None | int | str
@@ -738,14 +656,12 @@ class RequestPermissionOutcomeCancelled(Struct):
     outcome: Literal["cancelled"] = "cancelled"
 
 
-class RequestPermissionOutcomeSelected(Struct):
+class RequestPermissionOutcomeSelected(WithMeta):
     """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
     proceeding.
     """
 
     outcome: Literal["selected"] = "selected"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     option_id: PermissionOptionId
     """The `optionId` of the choice made, out of those the request offered."""
 
@@ -756,11 +672,9 @@ may be a rejection.
 """
 
 
-class RequestPermissionRequest(Struct):
+class RequestPermissionRequest(WithMeta):
     """Asks for approval of one tool call, with the options to put before the user."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     options: list[PermissionOption]
     """Choices to offer the user."""
     session_id: SessionId
@@ -769,11 +683,9 @@ class RequestPermissionRequest(Struct):
     """The tool call the user is asked to approve."""
 
 
-class RequestPermissionResponse(Struct):
+class RequestPermissionResponse(WithMeta):
     """Result of `session/request_permission`, saying how the request was settled."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     outcome: RequestPermissionOutcome
     """Which option was picked, or that the request was cancelled."""
 
@@ -782,13 +694,12 @@ Role: TypeAlias = Literal["assistant", "user"]
 """Party in a conversation, whether it sends or receives."""
 
 
-class SessionCapabilities(Struct):
+class SessionCapabilities(WithMeta):
     """Session methods the agent offers beyond the basics: every agent must support starting, prompting, canceling and
     updating sessions. `session/load` has its own capability, `loadSession`.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
 SessionConfigGroupId: TypeAlias = str
@@ -799,14 +710,12 @@ SessionConfigId: TypeAlias = str
 """Identifies one configuration option of a session."""
 
 
-class SessionConfigOptionSelect(Struct):
+class SessionConfigOptionSelect(WithMeta):
     """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
 
     What a `select` option adds to the common fields: its choices and which one is selected.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
     description: str | None | UnsetType = UNSET
@@ -836,11 +745,9 @@ unknown values; names with a leading `_` are for custom use, the rest belong to 
 """
 
 
-class SessionConfigSelectGroup(Struct):
+class SessionConfigSelectGroup(WithMeta):
     """Named group of choices within a selector."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     group: SessionConfigGroupId
     """Tells this group apart from the selector's others."""
     name: str
@@ -849,11 +756,9 @@ class SessionConfigSelectGroup(Struct):
     """Choices that belong to this group."""
 
 
-class SessionConfigSelectOption(Struct):
+class SessionConfigSelectOption(WithMeta):
     """One choice of a selector."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     description: str | None | UnsetType = UNSET
     """Longer explanation of the choice, for the client to show."""
     name: str
@@ -874,11 +779,9 @@ SessionId: TypeAlias = str
 """Names one conversation, whose context and history are separate from those of any other session."""
 
 
-class SessionMode(Struct):
+class SessionMode(WithMeta):
     """A way for the agent to operate, which the client can switch to."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     description: str | None | UnsetType = UNSET
     id: SessionModeId
     name: str
@@ -888,22 +791,18 @@ SessionModeId: TypeAlias = str
 """Identifies one session mode."""
 
 
-class SessionModeState(Struct):
+class SessionModeState(WithMeta):
     """Modes a session offers, together with the one in effect."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     available_modes: list[SessionMode]
     """Modes the client can switch this session to."""
     current_mode_id: SessionModeId
     """Mode in effect now; it is the `id` of an entry in `availableModes`."""
 
 
-class SessionNotification(Struct):
+class SessionNotification(WithMeta):
     """Payload of `session/update`: one change to one session, sent while a prompt is being handled."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Session in which the change happened."""
     update: SessionUpdate
@@ -937,15 +836,13 @@ class SessionUpdateAgentThoughtChunk(ContentChunk):
     session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk"
 
 
-class SessionUpdateToolCall(Struct):
+class SessionUpdateToolCall(WithMeta):
     """The agent has started a new tool call.
 
     An action the model asked for, such as reading a file or running code, which the agent carries out.
     """
 
     session_update: Literal["tool_call"] = "tool_call"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     content: list[ToolCallContent] | UnsetType = UNSET
     """Output of the call for the client to display."""
     kind: ToolKind | UnsetType = UNSET
@@ -964,11 +861,9 @@ class SessionUpdateToolCall(Struct):
     """Tells this call apart from all others in the session."""
 
 
-class ToolCallUpdate(Struct):
+class ToolCallUpdate(WithMeta):
     """Changes to a tool call already reported. Only `toolCallId` is required; leave out whatever has not changed."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     content: list[ToolCallContent] | None | UnsetType = UNSET
     """New content for the tool call; the list takes the place of the old one rather than adding to it."""
     kind: ToolKind | None | UnsetType = UNSET
@@ -996,47 +891,39 @@ class SessionUpdateToolCallUpdate(ToolCallUpdate):
     session_update: Literal["tool_call_update"] = "tool_call_update"
 
 
-class SessionUpdatePlan(Struct):
+class SessionUpdatePlan(WithMeta):
     """The agent's current plan.
 
     Tasks the agent intends to do, shown to the user. It may change as work proceeds.
     """
 
     session_update: Literal["plan"] = "plan"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     entries: list[PlanEntry]
     """Every step of the plan with its present status. The agent must resend the full list on each change, and the
     client discards the previous plan in favor of it.
     """
 
 
-class SessionUpdateAvailableCommandsUpdate(Struct):
+class SessionUpdateAvailableCommandsUpdate(WithMeta):
     """Announces the commands the user can run now; it replaces any earlier list."""
 
     session_update: Literal["available_commands_update"] = "available_commands_update"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     available_commands: list[AvailableCommand]
     """All commands the agent currently offers in this session."""
 
 
-class SessionUpdateCurrentModeUpdate(Struct):
+class SessionUpdateCurrentModeUpdate(WithMeta):
     """Announces which mode the session is in now."""
 
     session_update: Literal["current_mode_update"] = "current_mode_update"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     current_mode_id: SessionModeId
     """Mode the session is in from now on; match it against the `id` values in `availableModes`."""
 
 
-class SessionUpdateConfigOptionUpdate(Struct):
+class SessionUpdateConfigOptionUpdate(WithMeta):
     """Reports all configuration options anew after at least one of them changed."""
 
     session_update: Literal["config_option_update"] = "config_option_update"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
 
@@ -1057,11 +944,9 @@ selects the variant.
 """
 
 
-class SetSessionConfigOptionRequest(Struct):
+class SetSessionConfigOptionRequest(WithMeta):
     """Params of `session/set_config_option`: the session, the option, and its new value."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
     session_id: SessionId
@@ -1070,30 +955,26 @@ class SetSessionConfigOptionRequest(Struct):
     """Value to choose, named by its ID."""
 
 
-class SetSessionConfigOptionResponse(Struct):
+class SetSessionConfigOptionResponse(WithMeta):
     """Result of `session/set_config_option`: all options as they stand after the change."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
 
 
-class SetSessionModeRequest(Struct):
+class SetSessionModeRequest(WithMeta):
     """Params of `session/set_mode`: which session to switch, and into which mode."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     mode_id: SessionModeId
     """Mode to switch to; it must be among the session's `availableModes`."""
     session_id: SessionId
     """Which session changes mode."""
 
 
-class SetSessionModeResponse(Struct):
+class SetSessionModeResponse(WithMeta):
     """Result of `session/set_mode`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
+    __slots__ = ()
 
 
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
@@ -1109,35 +990,29 @@ StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "
 """
 
 
-class TerminalExitStatus(Struct):
+class TerminalExitStatus(WithMeta):
     """How a command in a terminal ended: by exit code or by signal."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     exit_code: int | None | UnsetType = UNSET
     """Code the process exited with; it can be null when a signal ended it."""
     signal: str | None | UnsetType = UNSET
     """Name of the signal that ended the process; it can be null when the process exited by itself."""
 
 
-class TerminalOutputRequest(Struct):
+class TerminalOutputRequest(WithMeta):
     """Parameters of `terminal/output`, which returns what a terminal has printed so far and, once known, how its
     command exited.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: str
     """Terminal whose output is wanted."""
 
 
-class TerminalOutputResponse(Struct):
+class TerminalOutputResponse(WithMeta):
     """Result of `terminal/output`: what the command has printed and, once it has ended, how it exited."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     exit_status: TerminalExitStatus | None | UnsetType = UNSET
     """How the command ended; null or absent while it is still running."""
     output: str
@@ -1146,25 +1021,21 @@ class TerminalOutputResponse(Struct):
     """True if older output was dropped to stay within `outputByteLimit`."""
 
 
-class ToolCallContentContent(Struct):
+class ToolCallContentContent(WithMeta):
     """Wraps an ordinary content block, such as text, an image or a resource."""
 
     type: Literal["content"] = "content"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     content: ContentBlock
     """The wrapped content block."""
 
 
-class ToolCallContentDiff(Struct):
+class ToolCallContentDiff(WithMeta):
     """File changes for the client to show as a diff.
 
     A change to one file, for display in the client.
     """
 
     type: Literal["diff"] = "diff"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     new_text: str
     """Text of the file once changed."""
     old_text: str | None | UnsetType = UNSET
@@ -1173,12 +1044,10 @@ class ToolCallContentDiff(Struct):
     """File that changes."""
 
 
-class ToolCallContentTerminal(Struct):
+class ToolCallContentTerminal(WithMeta):
     """Shows a terminal from `terminal/create` within a tool call. Add it before calling `terminal/release`."""
 
     type: Literal["terminal"] = "terminal"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     terminal_id: str
 
 
@@ -1190,11 +1059,9 @@ ToolCallId: TypeAlias = str
 """Identifies a tool call; no two in the same session share one."""
 
 
-class ToolCallLocation(Struct):
+class ToolCallLocation(WithMeta):
     """A file that a tool reads or changes, so that the client can follow the agent there."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     line: int | None | UnsetType = UNSET
     """Line in the file, if known."""
     path: str
@@ -1229,35 +1096,29 @@ ToolKind: TypeAlias = Literal[
 """
 
 
-class WaitForTerminalExitRequest(Struct):
+class WaitForTerminalExitRequest(WithMeta):
     """Parameters of `terminal/wait_for_exit`, which returns once the command has ended."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: str
     """Terminal whose command to wait on."""
 
 
-class WaitForTerminalExitResponse(Struct):
+class WaitForTerminalExitResponse(WithMeta):
     """Result of `terminal/wait_for_exit`, sent once the command has ended."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     exit_code: int | None | UnsetType = UNSET
     """Code the process exited with; it can be null when a signal ended it."""
     signal: str | None | UnsetType = UNSET
     """Name of the signal that ended the process; it can be null when the process exited by itself."""
 
 
-class WriteTextFileRequest(Struct):
+class WriteTextFileRequest(WithMeta):
     """Parameters of `fs/write_text_file`, which may be called only if the client advertises
     `clientCapabilities.fs.writeTextFile`.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     content: str
     """Text to put in the file."""
     path: str
@@ -1266,14 +1127,13 @@ class WriteTextFileRequest(Struct):
     """Which session this concerns."""
 
 
-class WriteTextFileResponse(Struct):
+class WriteTextFileResponse(WithMeta):
     """Result of `fs/write_text_file`; it carries no data beyond confirming the write."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class AuthMethodState(Struct):
+class AuthMethodState(WithMeta):
     """Whether one authentication method has credentials.
 
     From auth-state, 2026-03-07.
@@ -1285,21 +1145,18 @@ class AuthMethodState(Struct):
     """Whether credentials are present for the method; they may turn out to be invalid."""
     message: str | None | UnsetType = UNSET
     """The state of the method in words for the user."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class GetAuthStateRequest(Struct):
+class GetAuthStateRequest(WithMeta):
     """Asks the agent for its authentication state, without changing it.
 
     From auth-state, 2026-03-07.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class GetAuthStateResponse(Struct):
+class GetAuthStateResponse(WithMeta):
     """The authentication state of the agent.
 
     From auth-state, 2026-03-07.
@@ -1311,11 +1168,9 @@ class GetAuthStateResponse(Struct):
     """The state of each authentication method, where the agent tells them apart."""
     message: str | None | UnsetType = UNSET
     """The overall state in words for the user."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class AuthCapabilities(Struct):
+class AuthCapabilities(WithMeta):
     """What an agent can do about authentication besides `authenticate`.
 
     From logout, 2026-02-02.
@@ -1323,25 +1178,21 @@ class AuthCapabilities(Struct):
 
     logout: bool = False
     """Whether the agent handles the `logout` method."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class LogoutRequest(Struct):
+class LogoutRequest(WithMeta):
     """Asks the agent to end the authenticated state and to forget its credentials.
 
     From logout, 2026-02-02.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class LogoutResponse(Struct):
+class LogoutResponse(WithMeta):
     """Says that the user is logged out.
 
     From logout, 2026-02-02.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()

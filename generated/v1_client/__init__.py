@@ -6,9 +6,8 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
-from ._base import UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType
 from ._decode import DecodeError, Drop
-from .capabilities import CapabilityError, advertise
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
@@ -20,11 +19,12 @@ from .errors import (
     ParseError,
     RequestCancelledError, RequestError, ResourceNotFoundError,
 )
+from .handshake import CapabilityError, advertise
+from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .protocol import Gate, Method
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
-from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import (
     AgentAuthCapabilities, AgentCapabilities, Annotations, AuthCapabilities, AuthMethod, AuthMethodAgent, AuthMethodId,
     AuthMethodOther, AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse, AvailableCommand,
@@ -84,7 +84,7 @@ __all__ = [
     "AuthCapabilities", "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodOther", "AuthMethodTerminal",
     "AuthenticateRequest", "AuthenticateResponse", "AuthenticationRequiredError", "AvailableCommand",
     "AvailableCommandInput",
-    "BlobResourceContents", "BooleanConfigOptionCapabilities",
+    "BlobResourceContents", "BooleanConfigOptionCapabilities", "ByteTransport",
     "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "CapabilityError", "Client",
     "ClientCapabilities", "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse",
     "CompactionCapabilities", "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "Connection",
@@ -111,8 +111,8 @@ __all__ = [
     "KillTerminalRequest", "KillTerminalResponse",
     "ListSessionsRequest", "ListSessionsResponse", "LoadSessionRequest", "LoadSessionResponse", "LogoutCapabilities",
     "LogoutRequest", "LogoutResponse",
-    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MemoryTransport", "MessageId",
-    "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther",
+    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MemoryTransport", "Message",
+    "MessageId", "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther",
     "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeCapabilities", "NoticeSeverity",
     "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
@@ -139,8 +139,9 @@ __all__ = [
     "TitledMultiSelectItems", "ToolCallContent", "ToolCallContentContent", "ToolCallContentDiff",
     "ToolCallContentOther", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus",
     "ToolCallUpdate", "ToolKind", "Transport",
-    "UNSET", "UnsetType", "UnstructuredCommandInput",
-    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "WriteTextFileRequest", "WriteTextFileResponse",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnstructuredCommandInput",
+    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WriteTextFileRequest",
+    "WriteTextFileResponse",
     "advertise",
     "connect",
     "decode", "dispatch_notification", "dispatch_request",

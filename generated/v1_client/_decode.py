@@ -181,6 +181,12 @@ def constant(value: Any, only: T) -> T:
     raise unfit(repr(only), value)
 
 
+def one_of(*values: T) -> Callable[[Any], T]:
+    """The decoder of an enum with these constants."""
+    known = constants(*values)
+    return lambda value: choice(value, known)
+
+
 def constants(*values: T) -> dict[Any, T]:
     """The constants of an enum, as `choice` looks them up."""
     return {value: value for value in values}
@@ -339,12 +345,27 @@ def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | Unse
         return UNSET
 
 
+def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | UnsetType | None:
+    """The property `key`, an object or null; anything else is dropped as if it were absent."""
+    value: Any = raw[key]
+    return value if isinstance(value, dict) else lenient(raw, key, json_object)
+
+
 def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType | None:
     """The property `key`, an array or null; what does not fit is dropped, an item or the whole."""
     value = raw[key]
     if isinstance(value, list):
         return valid_items(value, read)
     return lenient(raw, key, lambda value: valid_items(value, read))
+
+
+def lenient_array(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType:
+    """The property `key`, an array; what does not fit is dropped, an item or the whole."""
+    try:
+        return valid_items(raw[key], read)
+    except DecodeError as error:
+        drop(raw, key, error)
+        return UNSET
 
 
 def lenient_list(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]:
@@ -484,10 +505,50 @@ def opened(value: T) -> T:
     return value
 
 
-def open_choice(value: Any, known: Mapping[Any, T], read: Callable[[Any], T]) -> T:
-    """A constant of an enum, or any other value that `read` reads."""
-    found = read(value)
-    return found if found in known else opened(found)
+def open_choice(read: Callable[[Any], T], *values: T) -> Callable[[Any], T]:
+    """The decoder of an enum with these constants, and all other values that `read` reads."""
+
+    def read_choice(value: Any) -> T:
+        found = read(value)
+        return found if found in values else opened(found)
+
+    return read_choice
+
+
+Reader: TypeAlias = Callable[[Any], T]
+"""Decodes a JSON value."""
+
+
+def by_tag(union: str, tag: str, members: Mapping[Any, Reader[T]], other: Reader[T] | None = None) -> Reader[T]:
+    """The decoder of a union whose member the property `tag` selects; `other` is that for all other values of it."""
+
+    def read(raw: Any) -> T:
+        data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+        try:
+            read_member = members[data[tag]]
+        except (KeyError, TypeError):
+            if other is not None:
+                return other(data)
+            raise unknown_tag(union, tag, data, members) from None
+        return read_member(data)
+
+    return read
+
+
+def by_tag_or_fit(expected: str, tag: str, members: Mapping[Any, Reader[T]], *candidates: Candidate[T]) -> Reader[T]:
+    """The decoder of a union in which other members are tried where that of the tag does not fit."""
+
+    def read(raw: Any) -> T:
+        data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
+        found = data.get(tag)
+        return first_fit(data, expected, candidates, members.get(found) if isinstance(found, str) else None)
+
+    return read
+
+
+def by_fit(expected: str, *candidates: Candidate[T]) -> Reader[T]:
+    """The decoder of a union whose members are tried one after the other."""
+    return lambda raw: first_fit(raw, expected, candidates)
 
 
 def first_fit(

@@ -18,9 +18,9 @@ from functools import partial
 from typing import Final, Literal
 
 from .dispatch import ConnectionClosed
-from .log import one_line
-from .options import ConnectionOptions
-from .transport import LineBuffer, MessageTooLarge, StreamTransport
+from .message import MessageTooLarge
+from .options import ConnectionOptions, one_line
+from .transport import LineBuffer, StreamTransport
 
 logger: Final = logging.getLogger("acp.agent")
 """Gets the text that an agent writes to stdout, and to stderr with `stderr="log"`."""
@@ -36,7 +36,8 @@ _GROUP_SECONDS: Final = 0.05
 _POLL_SECONDS: Final = 0.02
 _MAX_POLL_SECONDS: Final = 0.25
 
-_OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{\s*"jsonrpc")|\{\s*["}])')  # in the group: surely a message
+_OBJECT: Final = re.compile(rb'\s*(?:(\[\s*\{\s*["}]|\{[^{}\[\]]*"jsonrpc"\s*:)|\{\s*["}])')
+"""In the group: surely a message, which is not parsed twice."""
 _MEMBERS: Final = frozenset({"jsonrpc", "id"})
 
 
@@ -142,7 +143,11 @@ class ProcessTransport:
             if self._at_end:
                 raise await self._end_reason()
             await self._read_some()
-        message = self._messages.popleft()
+        return self.ready()
+
+    def ready(self) -> bytes | None:
+        """The next message if it has arrived. Raises `MessageTooLarge`."""
+        message = self._messages.popleft() if self._messages else None
         if isinstance(message, MessageTooLarge):
             raise message
         return message

@@ -13,21 +13,11 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from .connection import Connection
-from .dispatch import Handler, Peer, Remote
-from .negotiation import (
-    Proposal,
-    VersionPeer,
-    by_version,
-    check_factories,
-    check_factory,
-    check_version,
-    make_handler,
-    version_of,
-)
+from .dispatch import Peer, Remote, by_version, check_factory, make_handler, version_of
+from .methods import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 from .options import ConnectionOptions
 from .process import ProcessTransport, start_process
-from .transport import Transport
-from .versions import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
+from .transport import ByteTransport, Transport
 
 C_co = TypeVar("C_co", covariant=True)
 A = TypeVar("A", bound=Remote)
@@ -46,18 +36,18 @@ class HasAgent(Protocol[A_co]):
 @overload
 def connect(
     factory: Mapping[int, AnyClientFactory],
-    transport: Transport,
+    transport: Transport | ByteTransport,
     *,
     params: Mapping[int, AnyParams],
     options: ConnectionOptions | None = None,
 ) -> AnyConnection: ...
 @overload
 def connect(
-    factory: ClientFactory[C], transport: Transport, *, options: ConnectionOptions | None = None
+    factory: ClientFactory[C], transport: Transport | ByteTransport, *, options: ConnectionOptions | None = None
 ) -> AgentConnection[C]: ...
 def connect(
     factory: Any,
-    transport: Transport,
+    transport: Transport | ByteTransport,
     *,
     params: Mapping[int, Any] | None = None,
     options: ConnectionOptions | None = None,
@@ -147,6 +137,8 @@ def _check(factory: Any, params: Mapping[int, Any] | None) -> None:
         if params is not None:
             raise TypeError("`params` are for a mapping of factories")
         return
+    from .on_demand.selection import check_factories
+
     check_factories(factories, PROTOCOLS)
     if params is None or factories.keys() != params.keys():
         raise ValueError("`params` must have the params of each version in `factory`")
@@ -161,7 +153,7 @@ class AgentConnection(Generic[C_co]):
     def __init__(
         self,
         factory: Any,
-        opening: AbstractAsyncContextManager[Transport],
+        opening: AbstractAsyncContextManager[Transport | ByteTransport],
         options: ConnectionOptions,
         params: Mapping[int, Any] | None,
     ) -> None:
@@ -181,7 +173,7 @@ class AgentConnection(Generic[C_co]):
         return self._handler
 
     @contextlib.asynccontextmanager
-    async def _talk(self, opening: AbstractAsyncContextManager[Transport]) -> AsyncGenerator[Any, None]:
+    async def _talk(self, opening: AbstractAsyncContextManager[Transport | ByteTransport]) -> AsyncGenerator[Any, None]:
         async with opening as transport:
             connection = Connection(transport, self._options)
             try:
@@ -200,19 +192,13 @@ class AgentConnection(Generic[C_co]):
 
     async def _negotiate(self, connection: Connection, params: Mapping[int, Any]) -> Any:
         """Let the agent choose a version; returns the stub for it."""
-        stubs = {version: self._stub(version, VersionPeer(connection, version)) for version in params}
-        proposal = Proposal(PROTOCOLS, {version: stubs[version].CODEC.encode(params[version]) for version in params})
+        from .on_demand.selection import negotiate
 
-        def make(version: int) -> Handler:
-            made = self._handler = make_handler(self._factory[version], stubs[version])
-            handler: Handler = made
-            check_version(handler, version)
-            return handler
-
-        version, handler, answered = await connection.start_with(proposal, make)
-        method = handler.PEER_METHODS[proposal.negotiation.method]
-        agent = stubs[version]
-        agent.negotiated = await getattr(self._stub(version, answered), method.handler)(params[version])
+        made: Any
+        made, agent = await negotiate(
+            connection, PROTOCOLS, factories=self._factory, params=params, make_stub=self._stub
+        )
+        self._handler = made
         return agent
 
     async def __aenter__(self: AgentConnection[HasAgent[A]]) -> A:
@@ -242,7 +228,7 @@ class AgentProcess(AgentConnection[C_co]):
         self._process: ProcessTransport | None = None
 
     @contextlib.asynccontextmanager
-    async def _run(self, start: Callable[[], Awaitable[ProcessTransport]]) -> AsyncGenerator[Transport, None]:
+    async def _run(self, start: Callable[[], Awaitable[ProcessTransport]]) -> AsyncGenerator[ByteTransport, None]:
         self._process = process = await start()
         try:
             yield process

@@ -10,9 +10,8 @@ From ACP v2, 2026-11-02.
 from typing import TYPE_CHECKING
 
 # fmt: off
-from ._base import UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType
 from ._decode import DecodeError, Drop
-from .capabilities import CapabilityError, advertise
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from .errors import (
@@ -23,24 +22,27 @@ from .errors import (
     RequestCancelledError, RequestError, ResourceNotFoundError,
     UnsupportedProtocolVersionError,
 )
+from .handshake import CapabilityError, advertise
+from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .options import ConnectionOptions
-from .protocol import Gate, Method
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .stdio import run_agent, serve_agent
-from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 
 __all__ = [
     "AgentConnection", "AgentProcess", "AuthenticationRequiredError",
+    "ByteTransport",
     "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions",
     "DecodeError", "Drop",
     "Gate",
     "InternalError", "InvalidParamsError", "InvalidRequestError",
-    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError",
+    "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
     "ParseError", "Peer",
     "RequestCancelledError", "RequestError", "ResourceNotFoundError",
     "StreamTransport",
     "Transport",
-    "UNSET", "UnsetType", "UnsupportedProtocolVersionError",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnsupportedProtocolVersionError",
+    "Wire",
     "advertise",
     "connect",
     "dispatch_notification", "dispatch_request",

@@ -5,60 +5,49 @@
 The read loop takes one message after the other:
 
 * A notification is handled to its end before the next message is dispatched.
-* A request starts a task. The loop yields once: its handler has begun when the next message, which may cancel it, is
-  dispatched.
-* A response resolves a pending request. The loop yields once: the task that waited for it continues first.
+* A request starts a task. Its handler has begun when the next message, which may cancel it, is dispatched.
+* A response resolves a pending request. The task that waited for it continues first.
 
 One task at a time runs the loop, and calls the handlers of notifications. While such a handler waits for the response
 to a request of its own, its task cannot read it. So `request` first starts another task for the loop. The task of the
-handler counts as in flight from then on, and ends with the handler.
+handler counts as in flight from then on, and ends with the handler. While the loop waits, requests and responses are
+dispatched as they arrive, without it, if the transport allows that.
 
-The states of a connection:
-
-* open, until the peer closes it or reading fails. Then pending requests are rejected.
-* draining: handlers of requests may still respond, for `finish_seconds`. `stop` and a failure to write skip this state.
-* closing: all tasks are cancelled, `connection_closed` is called, the transport is closed.
-* closed: `wait_closed` returns.
+`calls.State` has the states of a connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
-from itertools import islice
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar, copy_context
 from time import perf_counter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from ._decode import excerpt
-from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, call_handler, dispatch_notification
+from .calls import InFlight, Life, Output, State, Tasks, is_running
+from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
-from .inflight import InFlight
-from .limits import MAX_ID_BYTES, head, is_id
-from .link import Link
-from .log import PROGRAM_ENDS, log_handler_failure, log_mistake, logger
-from .negotiation import Answered, Candidates, LocalSide, Proposal
-from .options import ConnectionOptions
-from .outgoing import Outgoing
-from .tasks import is_running
-from .transport import MessageTooLarge, Transport
+from .handshake import Capabilities, Choice, LocalSide, Step
+from .message import Message, Unreadable
+from .options import PROGRAM_ENDS, Budget, ConnectionOptions, log_handler_failure, log_mistake, logger
+from .transport import ByteTransport, Transport, carrying_messages
 
-_MAX_START: Final = 80
-"""The bytes that are logged of a line that cannot be parsed."""
-
-_Refusing: TypeAlias = "Coroutine[Any, Any, None] | None"
-"""What refuses a message, if it has to be refused. It does not keep the message while the peer reads slowly."""
+_MAX_SHOWN: Final = 80
+"""The bytes that are logged of a message that cannot be read."""
+_MAX_UNADDRESSED: Final = 100
+"""After so many errors in a row without an id, no more are sent: a flood of junk causes no flood of errors."""
 
 
 class _Notification:
     """A notification that is being handled: by the task `reader`, which is None afterwards."""
 
-    __slots__ = ("reader", "weight")
+    __slots__ = ("message", "reader")
 
-    def __init__(self, weight: int) -> None:
+    def __init__(self, message: Message) -> None:
         self.reader = asyncio.current_task()
-        self.weight = weight
+        self.message: Message | None = message
 
 
 _notification: ContextVar[_Notification | None] = ContextVar("_notification", default=None)
@@ -73,53 +62,69 @@ class Connection:
     These handlers share one context: a `ContextVar` that one of them sets stays set.
     """
 
-    def __init__(self, transport: Transport, options: ConnectionOptions | None = None) -> None:
+    def __init__(self, transport: Transport | ByteTransport, options: ConnectionOptions | None = None) -> None:
         self.options = options or ConnectionOptions()
-        self._link = Link(transport, self.options)
+        self._transport = carrying_messages(transport, self.options)
+        self._ready: Callable[[], Message | Unreadable | None] = getattr(self._transport, "ready", _nothing)
         self._next_id = 0
+        self._pending: dict[int, asyncio.Future[Any]] = {}
+        self._unaddressed = 0  # errors without an id that were due since the last valid message
         self._reader: asyncio.Task[None] | None = None  # runs the read loop
-        self._received: list[bytes | MessageTooLarge | None] = []  # at most one: was read, and is not dispatched yet
+        self._received: list[Message | Unreadable] = []  # at most one: was read, and is not dispatched yet
+        self._idle: asyncio.Future[None] | None = None  # the read loop waits for it
+        self._is_attached = self._at_end = False
         self._must_yield = False  # other tasks have to run before the next message is dispatched
         self._closed: asyncio.Task[None] | None = None
+        self._life = Life(self._reject_pending)
         self._side = LocalSide(is_checked=self.options.check_capabilities)
-        self._outgoing = Outgoing(self._link, self._side)
-        self._in_flight = InFlight(self._link, self._side, self._outgoing)
+        self._tasks = Tasks(self.options.cleanup_seconds)
+        self._output = Output(self._transport, self.options, self._life, self._side)
+        budget: Budget = getattr(self._transport, "budget", None) or Budget()
+        self._in_flight = InFlight(
+            self.options, life=self._life, side=self._side, output=self._output, tasks=self._tasks, budget=budget
+        )
 
     # --- Start and end -------------------------------------------------------------------------------------------
 
-    def start(self, handler: Handler | Candidates) -> None:
+    def start(self, handler: Handler | Choice) -> None:
         """Start to read messages; `handler` gets those of the peer, or the one of several that the peer chooses."""
-        if isinstance(handler, Candidates):
-            self._side.let_peer_choose(handler)
+        if isinstance(handler, Handler):
+            self._side.start(handler)
         else:
-            self._side.use(handler)
-        self._in_flight.require(self._side.handshake)
+            self._side.let_peer_choose(handler)
         self._start()
 
     def _start(self) -> None:
         self._start_reading()
         self._closed = asyncio.create_task(self._close_at_end())
+        if (attach := getattr(self._transport, "attach", None)) is not None:
+            context = copy_context()  # tasks that are started there must not inherit what the transport runs in
 
-    async def start_with(self, proposal: Proposal, make: Callable[[int], Handler]) -> tuple[int, Handler, Peer]:
-        """Start with the request that lets the peer choose one of several versions, instead of `start`.
+            def arrived(is_end: bool) -> None:
+                context.run(self._arrived, is_end)
 
-        `make` makes the handler for a version. Returns the version and its handler, and a peer that answers the request
-        once more from what was received, so that a stub can decode it. Raises what `request` raises, and
-        `ConnectionClosed` if the peer has chosen a version that was not offered.
+            attach(arrived)
+            self._is_attached = True
+
+    async def start_with(
+        self, method: str, params: Any, choose: Callable[[Any], Handler]
+    ) -> tuple[Handler, Capabilities, Any]:
+        """Start with the request by which the peer chooses one of several handlers, instead of `start`.
+
+        `choose` returns the handler for the result. Returns it, its capabilities, and the result. Raises what `request`
+        and `choose` raise; `ConnectionClosed` of the latter ends the connection.
         """
-        method = proposal.negotiation.method
-        self._in_flight.require(method)
+        self._side.handshake.require(method, is_sent=True)
         self._start()
-        result = await self.request(method, proposal.params)
+        result = await self.request(method, params)
         try:
-            version = proposal.version_in(result)
+            handler = choose(result)
         except ConnectionClosed as reason:
-            self._link.stop_writing(reason)
+            self._life.on("stop", reason)
             raise
-        handler = make(version)
         self._side.use(handler)
-        self._in_flight.require(None)
-        return version, handler, Answered(self._side.capabilities, result)
+        self._side.handshake.require(None)
+        return handler, self._side.capabilities, result
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed, and all handlers have finished."""
@@ -128,35 +133,45 @@ class Connection:
 
     def stop(self) -> None:
         """Close the connection from this side; `wait_closed` waits until that is done."""
-        self._link.stop_writing(ConnectionClosed("this side has closed the connection"))
+        self._life.on("stop")
 
     async def close(self) -> None:
         """Close the connection from this side, and wait until that is done."""
         self.stop()
         if self._closed is None:
-            await self._link.transport.close()
+            await self._transport.close()
         await self.wait_closed()
 
     async def _close_at_end(self) -> None:
-        link = self._link
+        life = self._life
         try:
-            await link.read_ended.wait()
-            if self._in_flight:
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(link.write_ended.wait(), self.options.finish_seconds)
+            await life.leaves(State.OPEN)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(life.leaves(State.DRAINING), self.options.finish_seconds)
         finally:  # also if the event loop is shut down, which cancels all tasks
-            await self._clean_up(link.reason or ConnectionClosed("this side has closed the connection"))
+            life.on("stop")
+            await self._clean_up(life.reason or ConnectionClosed("this side has closed the connection"))
 
     async def _clean_up(self, reason: ConnectionClosed) -> None:
-        link = self._link
-        link.stop_writing(reason)
+        tasks = self._tasks
         try:
             await asyncio.sleep(0)  # pending requests raise the reason before their tasks are cancelled
-            await link.tasks.end()
+            await tasks.end()
             for handler in self._side.handlers:
-                await link.tasks.run_step("connection_closed", call_handler(handler, "connection_closed", reason))
+                await tasks.run_step("connection_closed", call_handler(handler, "connection_closed", reason))
         finally:
-            await link.tasks.run_step("closing the transport", link.transport.close())
+            await tasks.run_step("closing the transport", self._transport.close())
+            self._life.on("cleaned up")
+
+    def _end_reading(self, reason: ConnectionClosed) -> None:
+        self._life.on("read end", reason)
+        if not self._in_flight:
+            self._life.on("finished")
+
+    def _reject_pending(self, reason: ConnectionClosed) -> None:
+        for future in self._pending.values():
+            if not future.done():
+                future.set_exception(reason.again())
 
     # --- Requests and notifications of this side -----------------------------------------------------------------
 
@@ -166,25 +181,26 @@ class Connection:
         Raises the `RequestError` that the peer responds with, `CapabilityError` and `ConnectionClosed`, and `TypeError`
         for params that cannot be sent.
         """
-        link, capabilities = self._link, self._side.capabilities
+        life, capabilities = self._life, self._side.capabilities
         capabilities.check_request(method)
-        if link.reason is not None:
-            raise link.reason.again()
+        if life.reason is not None:
+            raise life.reason.again()
         self._hand_over_reading()
         capabilities.sent(method, "params", params)
         number = self._next_id
         self._next_id += 1
-        future = link.pending[number] = asyncio.get_running_loop().create_future()
+        future = self._pending[number] = asyncio.get_running_loop().create_future()
         start = perf_counter()
         try:
-            await link.write(self._outgoing.call(method, params, id=number))
+            if (rest := self._output.send(Message("request", params, method=method, id=number))) is not None:
+                await rest
             result = await future
         except asyncio.CancelledError:
-            if link.reason is None and (future.cancelled() or not future.done()):
-                link.tasks.start(self._cancel_at_peer(number))
+            if life.is_open and (future.cancelled() or not future.done()):
+                self._cancel_at_peer(number)
             raise
         finally:
-            del link.pending[number]
+            del self._pending[number]
             if future.done() and not future.cancelled():
                 future.exception()  # marks it as retrieved: a failure to write may have come first
             logger.debug("%s, request %d, took %.1f ms", method, number, (perf_counter() - start) * 1000)
@@ -194,7 +210,8 @@ class Connection:
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification. Raises `CapabilityError`, `ConnectionClosed`, and `TypeError` as `request` does."""
         self._side.capabilities.check_notification(method)
-        await self._link.write(self._outgoing.call(method, params))
+        if (rest := self._output.send(Message("notification", params, method=method))) is not None:
+            await rest
 
     @property
     def version(self) -> int:
@@ -205,53 +222,69 @@ class Connection:
         """True if the peer has advertised the capability that `method` needs, or if it needs none."""
         return self._side.capabilities.supports(method)
 
-    async def _cancel_at_peer(self, number: int) -> None:
+    def _cancel_at_peer(self, number: int) -> None:
         if (how := self._side.cancellation) is not None:
-            await self._link.write(self._outgoing.call(how.method, {how.key: number}))
+            self._tasks.start(self._send(Message("notification", {how.key: number}, method=how.method)))
+
+    async def _send(self, message: Message) -> None:
+        if (rest := self._output.send(message)) is not None:
+            await rest
 
     # --- The read loop -------------------------------------------------------------------------------------------
 
     def _start_reading(self) -> None:
-        self._reader = self._link.tasks.start(self._read_loop())
+        self._reader = self._tasks.start(self._read_loop())
 
     def _hand_over_reading(self) -> None:
         """Let another task run the read loop, if this one runs it and handles a notification."""
         handled = _notification.get()
-        if handled is not None and handled.reader is not None and handled.reader is self._reader:
-            if limit := self._in_flight.exceeded(handled.weight):
-                raise RuntimeError(f"the handler of a notification cannot send a request: {limit}")
-            self._in_flight.add(handled.reader, handled.weight)
-            self._start_reading()
+        if handled is None or handled.message is None or handled.reader is not self._reader:
+            return
+        if limit := self._in_flight.exceeded(handled.message):
+            raise RuntimeError(f"the handler of a notification cannot send a request: {limit}")
+        if handled.reader is not None:
+            self._in_flight.add(handled.reader, handled.message)
+        self._start_reading()
 
     async def _read_loop(self) -> None:
-        me, link = asyncio.current_task(), self._link
+        me, life = asyncio.current_task(), self._life
         try:
-            while self._reader is me and not link.read_ended.is_set():
-                if not self._received:
-                    self._received.append(await self._read())
-                if self._must_yield:
+            while self._reader is me and life.state is State.OPEN:
+                if self._must_yield or not self._in_flight.has_begun:
                     await asyncio.sleep(0)
-                else:
-                    await self._dispatch(self._received.pop())
+                elif (
+                    message := self._received.pop() if self._received else self._ready() or await self._read()
+                ) is None:
+                    continue
+                elif isinstance(message, Message) and message.kind == "notification":
+                    await self._handle_notification(message)
+                elif (rest := self._dispatch(message)) is not None:
+                    del message  # the peer may read slowly
+                    with contextlib.suppress(ConnectionClosed):
+                        await rest
         except asyncio.CancelledError:
             await asyncio.sleep(0)  # if all tasks are cancelled, as at the end of the program, the clean-up starts now
-            if link.write_ended.is_set() or self._reader is not me:
+            if life.is_closing or self._reader is not me:
                 raise
             logger.warning("the handler of a notification has cancelled the read loop")
             self._start_reading()
         except Exception as error:
-            link.stop_reading(ConnectionClosed(f"cannot read: {error}"))
+            self._end_reading(ConnectionClosed(f"cannot read: {error}"))
             raise
 
-    async def _read(self) -> bytes | MessageTooLarge | None:
-        """Read the next message; None at the end, which a failure is, too."""
-        link = self._link
+    async def _read(self) -> Message | Unreadable | None:
+        """Wait for the next message; None if it is in `_received`, or there is none."""
         try:
-            return await link.transport.read()
-        except MessageTooLarge as error:
-            return error.with_traceback(None)
+            if self._is_attached and not self._at_end:
+                self._idle = asyncio.get_running_loop().create_future()
+                await self._idle
+                return None
+            message = await self._transport.read()
+            if message is None:
+                self._end_reading(ConnectionClosed("the peer has closed the connection"))
+            return message
         except ConnectionClosed as reason:
-            link.stop_reading(reason)
+            self._end_reading(reason)
         except (asyncio.CancelledError, *PROGRAM_ENDS):
             raise
         except BaseException as error:
@@ -259,8 +292,34 @@ class Connection:
                 raise
             if not isinstance(error, OSError):
                 logger.exception("the transport failed")
-            link.stop_reading(ConnectionClosed(f"cannot read: {error}"))
+            self._end_reading(ConnectionClosed(f"cannot read: {error}"))
+        finally:
+            self._idle = None
         return None
+
+    def _arrived(self, is_end: bool) -> None:
+        """Dispatch what has arrived while the read loop waits; what cannot be dispatched here wakes it."""
+        self._at_end = self._at_end or is_end
+        if self._idle is None or self._idle.done():
+            return
+        while not self._received and (message := self._ready()) is not None:
+            if not self._dispatch_now(message):
+                self._received.append(message)
+        if self._received or self._at_end:
+            self._idle.set_result(None)
+
+    def _dispatch_now(self, message: Message | Unreadable) -> bool:
+        """Dispatch a message outside of the read loop, if nothing comes before it and nothing has to wait for it."""
+        if self._must_yield or not self._in_flight.has_begun or isinstance(message, Unreadable):
+            return False
+        if message.kind == "notification" or (message.kind == "request" and self._refusal(message) is not None):
+            return False
+        if message.kind == "request":
+            self._in_flight.start(message)
+        else:
+            self._resolve(message)
+        self._unaddressed = 0
+        return True
 
     def _yield_to_tasks(self) -> None:
         """Let tasks that are ready run before the next message is dispatched; while it is read, they run anyway."""
@@ -272,116 +331,100 @@ class Connection:
 
     # --- Messages of the peer ------------------------------------------------------------------------------------
 
-    async def _dispatch(self, received: bytes | MessageTooLarge | None) -> None:
-        """Handle what was read. A failure affects this message only."""
-        if received is None:
-            self._link.stop_reading(ConnectionClosed("the peer has closed the connection"))
-            return
-        handling = self._handling(received) if isinstance(received, bytes) else self._refuse_unread(received)
-        del received  # the handler may take long, and the line as much memory as the message
-        refusing = None
+    def _dispatch(self, message: Message | Unreadable) -> Awaitable[None] | None:
+        """Handle what is no notification; returns what is left to await of its refusal."""
+        if isinstance(message, Unreadable):
+            return self._refuse_unreadable(message)
+        if message.kind == "request":
+            return self._start_or_refuse(message)
         try:
-            refusing = await handling
+            self._resolve(message)
         except Exception:
             logger.exception("a message could not be handled")
-        if refusing is not None:
-            with contextlib.suppress(ConnectionClosed):
-                await refusing
-
-    def _handling(self, line: bytes) -> Coroutine[Any, Any, _Refusing]:
-        """Parse a line; returns what handles it, which does not keep the line."""
-        try:
-            return self._route(*self._link.parse(line))
-        except MessageTooLarge as error:
-            return self._refuse_unread(error.with_traceback(None))
-        except RequestError as error:
-            return self._refuse_unparsed(error.with_traceback(None), line[:_MAX_START])
-
-    async def _refuse_unparsed(self, error: RequestError, start: bytes) -> _Refusing:
-        return self._link.refuse(error, start=start)
-
-    async def _refuse_unread(self, error: MessageTooLarge) -> _Refusing:
-        """Reject the pending request whose response was not parsed, or refuse a request that was not."""
-        kind, number = head(error.start)
-        future = self._link.pending.get(number) if kind == "response" and type(number) is int else None
-        if future is None or future.done():
-            refusal = InvalidRequestError(f"Invalid request: {error}")
-            return self._link.refuse(refusal, number if kind == "request" else None, start=error.start[:_MAX_START])
-        log_mistake("a response is too large: %s", error)
-        _reject(future, InternalError(f"the response is too large: {error}"))
-        self._yield_to_tasks()
         return None
 
-    async def _route(self, raw: Any, weight: int) -> _Refusing:
-        """Handle a message, or return what refuses it."""
-        refuse = self._link.refuse
-        message: Any = raw  # type checkers would narrow `raw` to a dict of unknown types
-        if not isinstance(raw, dict):
-            return refuse(InvalidRequestError("Invalid request: a message must be an object"))
-        number, method = message.get("id"), message.get("method")
-        if "method" not in message and (
-            "result" in message or "error" in message or (type(number) is int and number in self._link.pending)
-        ):
-            self._resolve(message)
+    def _start_or_refuse(self, message: Message) -> Awaitable[None] | None:
+        if (error := self._refusal(message)) is not None:
+            is_taken = message.id in self._in_flight  # the peer would take the refusal for the other response
+            return self._refuse(error, None if is_taken else message.id)
+        self._unaddressed = 0
+        self._in_flight.start(message)
+        return None
+
+    def _refusal(self, message: Message) -> RequestError | None:
+        if message.id is None and not self._side.null_ids:
+            return InvalidRequestError("Invalid request: `id` must be a string or an integer")
+        return self._in_flight.refusal(message)
+
+    def _refuse_unreadable(self, found: Unreadable) -> Awaitable[None] | None:
+        """Reject the pending request that it would answer, or respond with its error."""
+        future = self._pending.get(found.id) if found.kind != "request" and type(found.id) is int else None
+        if future is not None and not future.done():
+            log_mistake("the response to request %s cannot be used: %s", found.id, found.error)
+            malformed = InternalError("the peer sent a malformed response", data=found.value)
+            _reject(future, found.error if found.kind == "response" else malformed)
             self._yield_to_tasks()
-        elif "id" in message and not (is_id(number) or (number is None and self._side.null_ids)):
-            kinds = f"a string of up to {MAX_ID_BYTES} bytes or an integer of up to 64 bits"
-            kinds += ", or null" if self._side.null_ids else ""
-            return refuse(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
-        elif not isinstance(method, str) or message.get("jsonrpc") != "2.0":
-            what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
-            error = InvalidRequestError(f"Invalid request: {what}")
-            return refuse(error, number if "method" in message else None)
-        elif "id" in message:
-            self._link.unaddressed = 0
-            params = message.get("params")
-            if refusal := self._in_flight.refusal(number, method, weight):
-                is_taken = number in self._in_flight  # the peer would take the refusal for the other response
-                return refuse(refusal, None if is_taken else number)
-            self._in_flight.start(number, method, params, weight)
-            self._yield_to_tasks()
+            return None
+        if found.kind != "response":
+            return self._refuse(found.error, found.id if found.kind == "request" else None, start=found.start)
+        if found.start:  # what it answers may be unknown for that alone
+            return self._refuse(InvalidRequestError(f"Invalid request: {found.error.message}"), start=found.start)
+        log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
+        return None
+
+    def _refuse(
+        self, error: RequestError, number: int | str | None = None, *, start: bytes = b""
+    ) -> Awaitable[None] | None:
+        """Respond to a message that cannot be handled; `start` is the start of one that was not parsed."""
+        if start:
+            text = "the peer sent a message that cannot be handled: %s; it starts with: %s"
+            log_mistake(text, error, start[:_MAX_SHOWN])
         else:
-            self._link.unaddressed = 0
-            await self._handle_notification(method, message.get("params"), weight)
-        return None
+            log_mistake("the peer sent a message that cannot be handled: %s", error)
+        self._unaddressed += number is None
+        if number is None and self._unaddressed > _MAX_UNADDRESSED:
+            return None
+        try:
+            return self._output.send(Message("error", error.to_json(), id=number))
+        except ConnectionClosed:
+            return None
+        except Exception:
+            logger.exception("the error for a message of the peer cannot be sent")
+        return self._output.send(Message("error", InternalError().to_json(), id=number)) if number is not None else None
 
-    def _resolve(self, response: Any) -> None:
-        """Resolve the pending request that `response` answers."""
-        number = response.get("id")
-        future = self._link.pending.get(number) if type(number) is int else None
+    def _resolve(self, message: Message) -> None:
+        """Resolve the pending request that a message answers."""
+        number = message.id
+        future = self._pending.get(number) if type(number) is int else None
         if future is None or future.done():
             if type(number) is int and 0 <= number < self._next_id:
                 logger.debug("a response came too late: its id is %d", number)
             else:
-                keys = ", ".join(islice(response, 5))
                 text = "no request is pending for a response: its id is %s, it has: %s"
-                log_mistake(text, excerpt(number), keys)
-            return
-        self._link.unaddressed = 0
-        if response.get("jsonrpc") != "2.0" or ("result" in response) is (response.get("error") is not None):
-            log_mistake("the peer sent a malformed response: its id is %s", number)
-            _reject(future, InternalError("the peer sent a malformed response", data=response))
-        elif "result" in response:
-            future.set_result(response["result"])
+                log_mistake(text, excerpt(number), message.kind)
+        elif message.kind == "result":
+            future.set_result(message.value)
         else:
-            _reject(future, RequestError.from_json(response["error"]))
+            _reject(future, RequestError.from_json(message.value))
+        self._yield_to_tasks()
 
-    async def _handle_notification(self, method: str, params: Any, weight: int) -> None:
-        link, cancellation = self._link, self._side.cancellation
-        if cancellation is not None and method == cancellation.method:
-            self._in_flight.cancel(params, cancellation.key)
-        if self._in_flight.awaits_handshake:
-            logger.debug("the notification %.200r is ignored: it came before %s", method, self._in_flight.handshake)
+    async def _handle_notification(self, message: Message) -> None:
+        self._unaddressed = 0
+        method, side = message.method, self._side
+        if side.cancellation is not None and method == side.cancellation.method:
+            self._in_flight.cancel(message.value, side.cancellation.key)
+        if side.handshake.step is Step.AWAITED:
+            logger.debug("the notification %.200r is ignored: it came before %s", method, side.handshake.method)
             return
-        handled = _Notification(weight)
+        handled = _Notification(message)
         _notification.set(handled)  # never reset: without a reader, it is over
         try:
-            await dispatch_notification(self._side.handler, method, params, on_drop=self.options.on_drop)
+            await dispatch_notification(side.handler, method, message.value, on_drop=self.options.on_drop)
         except UnfitParams as error:
             log_mistake("the params of the notification %s do not fit: %s", method, error.reason)
-            self._in_flight.report_invalid(method, params, error)
+            self._in_flight.report_invalid(message, error)
         except asyncio.CancelledError:
-            if link.write_ended.is_set():
+            if self._life.is_closing:
                 raise
             logger.warning("the handler of the notification %s was cancelled", excerpt(method))
         except PROGRAM_ENDS:
@@ -389,9 +432,14 @@ class Connection:
         except BaseException as error:
             if not is_running(handled.reader):
                 raise
-            log_handler_failure(f"the notification {excerpt(method)}", error, is_closed=link.reason is not None)
+            is_closed = self._life.reason is not None
+            log_handler_failure(f"the notification {excerpt(method)}", error, is_closed=is_closed)
         finally:
-            handled.reader = None
+            handled.reader = handled.message = None
+
+
+def _nothing() -> None:
+    return None
 
 
 def _reject(future: asyncio.Future[Any], error: RequestError) -> None:

@@ -24,11 +24,11 @@ from urllib.parse import urlsplit
 
 from .dispatch import ConnectionClosed
 from .envelope import keep_objects
+from .methods import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 from .options import ConnectionOptions
 from .remote_failures import address
 from .spawn import AgentConnection
 from .transport import Transport
-from .versions import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 
 if TYPE_CHECKING:
     from .remote_http import HttpClientTransport

@@ -18,8 +18,7 @@ from websockets.exceptions import InvalidProxyStatus, InvalidStatus, WebSocketEx
 from websockets.http11 import Response
 
 from .dispatch import ConnectionClosed
-from .log import one_line
-from .options import ConnectionOptions
+from .options import ConnectionOptions, one_line
 from .remote_failures import LOST, NO_PROXY_ACCESS, TOO_LARGE, address, failure, refusal
 
 _QUEUE: Final = 4

@@ -21,9 +21,9 @@ from typing import Any, Final, NamedTuple
 from .envelope import as_object, fits_header, method_of, session_in
 from .errors import InternalError, InvalidRequestError, RequestError
 from .limits import is_id
+from .methods import PROTOCOLS
 from .sessions import SESSION_RULES
 from .streams import Stream
-from .versions import PROTOCOLS
 
 _CANCELLATIONS: Final = {how.method: how.key for info in PROTOCOLS.values() if (how := info.cancellation) is not None}
 """Notifications that name a request and no session, each with the property for its id."""

@@ -6,27 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
-import select
 import signal
 import stat
 import sys
-import threading
 from collections.abc import Callable, Generator, Mapping
-from functools import partial
 from itertools import combinations
-from queue import SimpleQueue
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from .connection import Connection
-from .dispatch import Peer
-from .negotiation import Candidates, VersionPeer, by_version, check_factory, make_handler, version_of
+from .dispatch import Peer, by_version, check_factory, make_handler, version_of
+from .methods import PROTOCOLS, AgentFactory, remote_client
 from .options import ConnectionOptions
-from .transport import LineBuffer, StreamTransport, Transport
-from .versions import PROTOCOLS, AgentFactory, remote_client
-
-T = TypeVar("T")
+from .transport import ByteTransport, LineBuffer, LineWriter, Transport
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -56,7 +48,9 @@ def run_agent(factory: AnyFactory, *, options: ConnectionOptions | None = None) 
         sys.exit(failure)
 
 
-async def serve_agent(factory: AnyFactory, transport: Transport, *, options: ConnectionOptions | None = None) -> None:
+async def serve_agent(
+    factory: AnyFactory, transport: Transport | ByteTransport, *, options: ConnectionOptions | None = None
+) -> None:
     """Run an agent on `transport` until the connection is closed. Cancelling the task closes it.
 
     A mapping of factories serves several versions, as for `run_agent`.
@@ -69,20 +63,20 @@ async def serve_agent(factory: AnyFactory, transport: Transport, *, options: Con
         await connection.close()
 
 
-async def _started(factory: AnyFactory, transport: Transport, options: ConnectionOptions) -> Connection:
+async def _started(factory: AnyFactory, transport: Transport | ByteTransport, options: ConnectionOptions) -> Connection:
     connection = Connection(transport, options)
 
-    def stub(version: int, peer: Peer) -> Any:
+    def make_stub(version: int, peer: Peer) -> Any:
         return remote_client(version)(peer, on_drop=options.on_drop)
 
     try:
         if (factories := by_version(factory)) is not None:
-            connection.start(
-                Candidates(PROTOCOLS, factories, lambda version: stub(version, VersionPeer(connection, version)))
-            )
+            from .on_demand.selection import serve_candidates
+
+            serve_candidates(connection, PROTOCOLS, factories, make_stub)
         else:
             one: Any = factory
-            connection.start(make_handler(one, stub(version_of(one, PROTOCOLS), connection)))
+            connection.start(make_handler(one, make_stub(version_of(one, PROTOCOLS), connection)))
     except BaseException:
         await connection.close()
         raise
@@ -91,14 +85,15 @@ async def _started(factory: AnyFactory, transport: Transport, options: Connectio
 
 async def _run(factory: AnyFactory, stdin: int, stdout: int, options: ConnectionOptions) -> str | None:
     """Run an agent until the connection is closed; returns what failed, if anything."""
-    transport = await _open(stdin, stdout, options)
+    transport = _open(stdin, stdout, options)
     connection = await _started(factory, transport, options)
     with _signals_for(connection.stop):
         try:
             await connection.wait_closed()
         finally:
             await connection.close()
-    return transport.failure if isinstance(transport, ThreadTransport) else None
+    failure: str | None = getattr(transport, "failure", None)  # a `ThreadTransport` has it
+    return failure
 
 
 @contextlib.contextmanager
@@ -177,38 +172,14 @@ def _flush_stdout() -> None:
             sys.stdout.flush()
 
 
-async def _open(stdin: int, stdout: int, options: ConnectionOptions) -> Transport:
+def _open(stdin: int, stdout: int, options: ConnectionOptions) -> ByteTransport:
     """Make a transport for two file descriptors, which it owns."""
-    if sys.platform == "win32" or not _suits_asyncio(stdin, stdout):
-        return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
-    loop = asyncio.get_running_loop()
-    os.set_blocking(stdin, False)
-    with contextlib.ExitStack() as opened:
-        reader = asyncio.StreamReader()
-        reading = await _open_reading(stdin, asyncio.StreamReaderProtocol(reader))
-        opened.callback(reading.close)
-        writing, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), open(stdout, "wb", buffering=0)
-        )
-        opened.callback(writing.close)
-        transport = StreamTransport(
-            reader,
-            asyncio.StreamWriter(writing, protocol, None, loop),
-            reading=reading,
-            max_message_bytes=options.max_message_bytes,
-            max_write_buffer_bytes=options.max_write_buffer_bytes,
-        )
-        opened.pop_all()
-    return transport
+    if sys.platform != "win32" and _suits_asyncio(stdin, stdout):
+        limits = options.max_message_bytes, options.max_write_buffer_bytes
+        return PipeTransport(stdin, stdout, max_message_bytes=limits[0], max_write_buffer_bytes=limits[1])
+    from .on_demand.threads import ThreadTransport
 
-
-async def _open_reading(descriptor: int, protocol: asyncio.StreamReaderProtocol) -> asyncio.ReadTransport:
-    loop = asyncio.get_running_loop()
-    if isinstance(loop, asyncio.SelectorEventLoop):
-        return _ReadPipe(descriptor, protocol)
-    # other event loops may report the failure of a pipe only once
-    reading, _ = await loop.connect_read_pipe(lambda: protocol, open(descriptor, "rb", buffering=0))
-    return reading
+    return ThreadTransport(stdin, stdout, max_message_bytes=options.max_message_bytes)
 
 
 def _suits_asyncio(stdin: int, stdout: int) -> bool:
@@ -218,165 +189,151 @@ def _suits_asyncio(stdin: int, stdout: int) -> bool:
     return pipes and not any(os.path.samestat(*pair) for pair in combinations(found, 2))
 
 
-class _ReadPipe(asyncio.ReadTransport):
-    """Reads a non-blocking pipe, as asyncio's own transport does, but in smaller chunks.
+class PipeTransport:
+    """Lines over two non-blocking descriptors, of pipes or sockets, without the layers of asyncio's streams."""
 
-    For chunks of 256 KiB, memory is mapped and unmapped each time, which takes longer than reading.
-    """
-
-    def __init__(self, descriptor: int, protocol: asyncio.StreamReaderProtocol) -> None:
-        super().__init__()
-        self._descriptor = descriptor
-        self._protocol = protocol
+    def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int, max_write_buffer_bytes: int) -> None:
         self._loop = asyncio.get_running_loop()
+        self._stdin, self._stdout = stdin, stdout
+        self._lines = LineBuffer(max_message_bytes)
         self._is_reading = False
-        self._is_closing = False
-        protocol.connection_made(self)
-        self.resume_reading()
+        self._at_end = False
+        self._failure: OSError | None = None
+        self._arrived: Callable[[bool], None] | None = None
+        self._waiter: asyncio.Future[None] | None = None  # of `read`
+        self._limit = max_write_buffer_bytes
+        self._unsent = bytearray()
+        self._room = asyncio.Event()
+        self._has_gone = False
+        self._out = LineWriter(self._put, lambda: self._has_gone, self._drained, limit=max_write_buffer_bytes)
+        self.send, self.flush = self._out.send, self._out.flush
+        os.set_blocking(stdin, False)
+        os.set_blocking(stdout, False)
+        self._resume()
 
-    def _read(self) -> None:
+    # --- In ------------------------------------------------------------------------------------------------------
+
+    def attach(self, arrived: Callable[[bool], None]) -> None:
+        """Call `arrived` when lines have arrived, and at the end, with True."""
+        self._arrived = arrived
+
+    def ready(self) -> bytes | None:
+        """The next line that is not blank, if it has arrived. Raises `MessageTooLarge`."""
         try:
-            chunk = os.read(self._descriptor, _CHUNK)
+            return self._lines.next_line()
+        finally:
+            if not (self._lines or self._at_end):
+                self._resume()
+
+    async def read(self) -> bytes | None:
+        """The next line that is not blank; None at the end. Raises `MessageTooLarge` and `OSError`."""
+        while (line := self.ready()) is None:
+            if self._at_end:
+                if self._failure is not None:
+                    raise self._failure
+                return None
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        return line
+
+    def _resume(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            self._loop.add_reader(self._stdin, self._on_readable)
+
+    def _pause(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._stdin)
+
+    def _on_readable(self) -> None:
+        try:
+            # for larger chunks, memory is mapped and unmapped each time, which takes longer than reading
+            chunk = os.read(self._stdin, _CHUNK)
         except BlockingIOError:
             return  # another process has read it
         except OSError as error:
-            self._end(error)
-            return
+            self._failure, chunk = error, b""
         if chunk:
-            self._protocol.data_received(chunk)
+            self._lines.feed(chunk)
         else:
-            self._end(None)
+            self._end()
+        if self._lines or self._at_end:
+            self._wake()
+            if self._lines:  # not before these were taken
+                self._pause()
 
-    def is_reading(self) -> bool:
-        return self._is_reading
+    def _wake(self) -> None:
+        if self._arrived is not None:
+            self._arrived(self._at_end)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
-    def pause_reading(self) -> None:
-        if self._is_reading:
-            self._is_reading = False
-            self._loop.remove_reader(self._descriptor)
+    def _end(self) -> None:
+        self._pause()
+        self._lines.end()
+        self._at_end = True
 
-    def resume_reading(self) -> None:
-        if not (self._is_reading or self._is_closing):
-            self._is_reading = True
-            self._loop.add_reader(self._descriptor, self._read)
-
-    def is_closing(self) -> bool:
-        return self._is_closing
-
-    def close(self) -> None:
-        if not self._is_closing:
-            self._end(None)
-
-    def _end(self, error: OSError | None) -> None:
-        self.pause_reading()
-        self._is_closing = True
-        try:
-            self._protocol.connection_lost(error)
-        finally:
-            os.close(self._descriptor)
-
-
-class ThreadTransport:
-    """Lines over file descriptors that asyncio does not support: files, terminals, and all of them on Windows.
-
-    `failure` says why one of them failed, unless the peer has gone.
-    """
-
-    def __init__(self, stdin: int, stdout: int, *, max_message_bytes: int) -> None:
-        self.failure: str | None = None
-        self._stdin = stdin
-        self._stdout = stdout
-        self._lines = LineBuffer(max_message_bytes)
-        self._at_end = False
-        self._reads = _Worker()
-        self._writes = _Worker()
-
-    async def read(self) -> bytes | None:
-        """The next line that is not blank; None at the end."""
-        while (line := self._lines.next_line()) is None and not self._at_end:
-            with self._keeping_failure("cannot read from stdin", self._stdin):
-                chunk = await self._reads.do(lambda: _read_some(self._stdin))
-            if chunk:
-                self._lines.feed(chunk)
-            else:
-                self._at_end = True
-                self._lines.end()
-        return line
+    # --- Out -----------------------------------------------------------------------------------------------------
 
     async def write(self, message: bytes) -> None:
-        """Send a line; returns after all of it was written."""
-        with self._keeping_failure("cannot write to stdout", self._stdout):
-            await self._writes.do(lambda: _write_all(self._stdout, message + b"\n"))
+        """Send a line; wait if the peer reads too slowly. `LineWriter` says when it is sent. Raises `OSError`."""
+        if (rest := self.send(message)) is not None:
+            await rest
+
+    def _put(self, lines: bytes) -> bool:
+        if not self._unsent:
+            lines = lines[self._sent(lines) :]
+        if lines and not self._has_gone:
+            if not self._unsent:
+                self._room.clear()
+                self._loop.add_writer(self._stdout, self._on_writable)
+            self._unsent += lines
+        return len(self._unsent) > self._limit
+
+    def _sent(self, data: bytes | bytearray) -> int:
+        """Write what the pipe takes now; returns how much that was."""
+        try:
+            return os.write(self._stdout, data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            self._lose(error)
+            return len(data)
+
+    def _lose(self, error: OSError) -> None:
+        """End both directions: `send` may have returned already, so `read` raises it."""
+        self._has_gone = True
+        self._failure = self._failure or error
+        self._pause()
+        self._at_end = True
+        self._wake()
+
+    def _on_writable(self) -> None:
+        del self._unsent[: self._sent(self._unsent)]
+        if len(self._unsent) <= self._limit // 4 or self._has_gone:
+            self._room.set()
+        if not self._unsent or self._has_gone:
+            self._loop.remove_writer(self._stdout)
+
+    async def _drained(self) -> None:
+        while len(self._unsent) > self._limit // 4 and not self._has_gone:
+            self._room.clear()
+            await self._room.wait()
+        if self._has_gone:
+            raise self._failure or ConnectionResetError("the peer has gone")
 
     async def close(self) -> None:
-        """Close stdout. stdin stays open: a thread may be reading it."""
-        await self._writes.do(lambda: os.close(self._stdout))
-
-    @contextlib.contextmanager
-    def _keeping_failure(self, what: str, descriptor: int) -> Generator[None, None, None]:
+        """Close both. Lines that were sent are still delivered, unless the task is cancelled."""
         try:
-            yield
-        except OSError as error:
-            if not _is_gone(error, descriptor):
-                self.failure = f"{what}: {error.strerror}"
-            raise
-
-
-def _is_gone(error: OSError, descriptor: int) -> bool:
-    """True if the other end is closed: EIO for a terminal, EINVAL on Windows."""
-    if sys.platform == "win32":
-        return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
-    is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
-    return isinstance(error, ConnectionError) or (error.errno == errno.EIO and is_device)
-
-
-def _read_some(descriptor: int) -> bytes:
-    while True:
-        try:
-            return os.read(descriptor, _CHUNK)
-        except BlockingIOError:  # set by another process that shares it: wait, and leave it so
-            select.select([descriptor], [], [])
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(descriptor, rest) :]
-        except BlockingIOError:
-            select.select([], [descriptor], [])
-
-
-class _Worker:
-    """A daemon thread that runs functions one after the other."""
-
-    def __init__(self) -> None:
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        while True:
-            self._work.get()()
-
-    async def do(self, work: Callable[[], T]) -> T:
-        """Run `work` in the thread; returns what it returns, and raises what it raises."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-
-        def run() -> None:
-            try:
-                result = work()
-            except Exception as error:
-                resolve = partial(_resolve, future.set_exception, error)
-            else:
-                resolve = partial(_resolve, future.set_result, result)
-            with contextlib.suppress(RuntimeError):  # the loop may be closed
-                loop.call_soon_threadsafe(resolve, future)
-
-        self._work.put(run)
-        return await future
-
-
-def _resolve(set_it: Callable[[Any], None], value: Any, future: asyncio.Future[Any]) -> None:
-    if not future.done():
-        set_it(value)
+            self.flush()
+            while self._unsent and not self._has_gone:
+                self._room.clear()
+                self._limit = 0
+                await self._room.wait()
+        finally:
+            self._end()
+            self._has_gone = True
+            self._loop.remove_writer(self._stdout)
+            os.close(self._stdin)
+            os.close(self._stdout)

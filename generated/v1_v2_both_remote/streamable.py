@@ -9,11 +9,11 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
+from ._base import Gate
 from .capabilities import is_open
 from .envelope import as_object, object_of, parse, session_in
 from .limits import Budget
 from .options import ConnectionOptions
-from .protocol import Gate
 from .routing import Place, Sessions
 from .sessions import SESSION_RULES
 from .streams import MAX_BURST, Inbox, Stream

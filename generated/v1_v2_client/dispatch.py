@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ._base import UNSET
-from ._decode import DecodeError, Drop, drop, drops_belong_to, path_text, reporting_drops
+from ._base import UNSET, Method, Negotiation, Part, ProtocolInfo, Unsupported
+from ._decode import DecodeError, Drop, drop, drops_belong_to, excerpt, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
-from .protocol import Method, Negotiation, ProtocolInfo, Unsupported
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,18 +78,6 @@ class Peer(Protocol):
         ...
 
 
-class Route(NamedTuple):
-    """The name of a handler, and the functions that decode its params and encode its result.
-
-    With `takes_object`, absent params are an empty object.
-    """
-
-    handler: str
-    decode: Callable[[Any], Any]
-    encode: Callable[[Any], Any]
-    takes_object: bool = True
-
-
 def negotiated(protocol: ProtocolInfo, decode: Callable[[Any], T]) -> Callable[[Any], T]:
     """A decoder for the params of the request that negotiates the version; `decode` reads those for this version.
 
@@ -148,14 +135,14 @@ class Codec(NamedTuple):
 
 
 class Handler:
-    """The base of `Agent` and `Client`: the tables of methods and routes, and handlers for extension methods."""
+    """The base of `Agent` and `Client`: the tables of methods, and handlers for extension methods."""
 
     PROTOCOL: ClassVar[ProtocolInfo] = ProtocolInfo(version=0, null_ids=True)
     CODEC: ClassVar[Codec]
     METHODS: ClassVar[Mapping[str, Method]] = {}
     PEER_METHODS: ClassVar[Mapping[str, Method]] = {}
-    REQUESTS: ClassVar[Mapping[str, Route]] = {}
-    NOTIFICATIONS: ClassVar[Mapping[str, Route]] = {}
+    REQUESTS: ClassVar[Mapping[str, Method]] = {}
+    NOTIFICATIONS: ClassVar[Mapping[str, Method]] = {}
 
     def __new__(cls, *stub: Any, **named: Any) -> Self:
         """Make an instance. Raises a `TypeError` that names the class for an instance in the place of a class."""
@@ -216,37 +203,34 @@ class Remote:
         supports: Callable[[str], bool] | None = getattr(self._peer, "supports", None)
         return supports is None or supports(method)
 
-    async def _call(
-        self,
-        method: str,
-        params: T,
-        encode: Callable[[T], Any],
-        decode: Callable[[Any], R],
-        *,
-        gives_object: bool = True,
-    ) -> R:
+    async def _call(self, method: str, params: Any) -> R:  # pyright: ignore[reportInvalidTypeVarUse]
+        """Send a request. The annotation of the caller says what the result is."""
+        record = self.METHODS[method]
         try:
-            raw = encode(params)
+            raw = record.takes.encode(params)
         except (AttributeError, TypeError) as error:
-            raise self._wrong(method, params, error) from error
+            raise self._wrong(record, params, error) from error
         result = await self._peer.request(method, raw)
         try:
-            return reporting_drops(decode, {} if result is None and gives_object else result, self._on_drop)
+            found: R = _decoded(record.gives, result, self._on_drop)
         except DecodeError as error:
             error.is_from_peer = True
             raise
+        return found
 
-    def _notify(self, method: str, params: T, encode: Callable[[T], Any]) -> Awaitable[None]:
+    def _notify(self, method: str, params: Any) -> Awaitable[None]:
+        record = self.METHODS[method]
+        record = record.notification or record
         try:
-            raw = encode(params)
+            raw = record.takes.encode(params)
         except (AttributeError, TypeError) as error:
-            raise self._wrong(method, params, error, is_notification=True) from error
+            raise self._wrong(record, params, error) from error
         return self._peer.notify(method, raw)
 
-    def _wrong(self, method: str, params: Any, error: Exception, *, is_notification: bool = False) -> Exception:
-        from .mistakes import in_call
+    def _wrong(self, record: Method, params: Any, error: Exception) -> Exception:
+        from .on_demand.mistakes import in_call
 
-        return in_call(type(self), method, params, error, is_notification=is_notification)
+        return in_call(type(self), record, params, error)
 
 
 async def dispatch_request(handler: Handler, method: str, params: Any, *, on_drop: OnDrop | None = None) -> Any:
@@ -255,23 +239,23 @@ async def dispatch_request(handler: Handler, method: str, params: Any, *, on_dro
     Raises `RequestError`: that of the handler, "method not found", or "invalid params" with the path in `data`. Raises
     `TypeError` for a handler that is no coroutine of one argument, and for a result that is not of its type.
     """
-    route = handler.REQUESTS.get(method)
-    if route is None or (
-        type(handler).fallback_request is not Handler.fallback_request and not overrides(handler, route.handler)
+    record = handler.REQUESTS.get(method)
+    if record is None or (
+        type(handler).fallback_request is not Handler.fallback_request and not overrides(handler, record.handler)
     ):
-        name = "ext_method" if route is None and method.startswith("_") else "fallback_request"
+        name = "ext_method" if record is None and method.startswith("_") else "fallback_request"
         return await call_handler(handler, name, method, params)
     found: Any = UNSET
     try:  # as `call_handler`, with a call less
-        found = getattr(handler, route.handler)(_params(route, params, on_drop))
+        found = getattr(handler, record.handler)(_params(record, params, on_drop))
         result = await found
     except (AttributeError, TypeError) as error:
-        _explain(handler, route.handler, found, error)
+        _explain(handler, record.handler, found, error)
         raise
     try:
-        return route.encode(result)
+        return record.gives.encode(result)
     except (AttributeError, TypeError) as error:
-        from .mistakes import in_result
+        from .on_demand.mistakes import in_result
 
         raise in_result(handler, method, result, error) from error
 
@@ -282,22 +266,22 @@ async def dispatch_notification(handler: Handler, method: str, params: Any, *, o
     Raises `UnfitParams` if the params do not fit: log it, as a notification has no response. Raises `TypeError` for a
     handler that is no coroutine of one argument.
     """
-    route = handler.NOTIFICATIONS.get(method)
-    if route is None or (
+    record = handler.NOTIFICATIONS.get(method)
+    if record is None or (
         type(handler).fallback_notification is not Handler.fallback_notification
-        and not overrides(handler, route.handler)
+        and not overrides(handler, record.handler)
     ):
         cancellation = handler.PROTOCOL.cancellation
         if cancellation is None or method != cancellation.method:
-            name = "ext_notification" if route is None and method.startswith("_") else "fallback_notification"
+            name = "ext_notification" if record is None and method.startswith("_") else "fallback_notification"
             await call_handler(handler, name, method, params)
         return
     found: Any = UNSET
     try:  # as `call_handler`, with a call less
-        found = getattr(handler, route.handler)(_params(route, params, on_drop))
+        found = getattr(handler, record.handler)(_params(record, params, on_drop))
         await found
     except (AttributeError, TypeError) as error:
-        _explain(handler, route.handler, found, error)
+        _explain(handler, record.handler, found, error)
         raise
 
 
@@ -314,15 +298,74 @@ async def call_handler(handler: Handler, name: str, *values: Any) -> Any:
 
 def _explain(handler: Handler, name: str, found: Any, error: AttributeError | TypeError) -> None:
     """Raise the explanation of `error` if there is one. `found` is what the method `name` has returned, if anything."""
-    from .mistakes import in_handler
+    from .on_demand.mistakes import in_handler
 
     mistake = in_handler(handler, name, found, error)
     if mistake is not None:
         raise mistake from error
 
 
-def _params(route: Route, params: Any, on_drop: OnDrop | None) -> Any:
+def _params(record: Method, params: Any, on_drop: OnDrop | None) -> Any:
     try:
-        return reporting_drops(route.decode, {} if params is None and route.takes_object else params, on_drop)
+        return _decoded(record.takes, params, on_drop)
     except DecodeError as error:
         raise UnfitParams(error) from error
+
+
+def _decoded(part: Part, raw: Any, on_drop: OnDrop | None) -> Any:
+    if raw is None and part.is_object:
+        raw = {}
+    if on_drop is not None:
+        return reporting_drops(part.decode, raw, on_drop)
+    try:  # as `reporting_drops`, with a call less
+        return part.decode(raw)
+    except DecodeError as error:
+        error.raw = raw
+        raise
+
+
+# --- Factories -------------------------------------------------------------------------------------------------------
+
+Factory: TypeAlias = Callable[[Any], Handler]
+
+
+def by_version(factory: Any) -> Mapping[int, Factory] | None:
+    """The mapping of factories by version, if `factory` is one."""
+    found: Any = factory
+    return found if isinstance(factory, Mapping) else None
+
+
+def check_factory(factory: Any, role: str, other: Any) -> None:
+    """Raise `TypeError` if `factory` cannot make handlers; `other` is the argument after it."""
+    factories = by_version(factory)
+    for each in (factory,) if factories is None else factories.values():
+        if isinstance(each, Handler):
+            name = type(each).__name__
+            raise TypeError(f"found an instance of {name}: pass the class {name}, which is called with the stub")
+        if not callable(each):
+            hint = f": the first argument is {other.__name__}" if isinstance(other, type) else ""
+            raise TypeError(f"expected a subclass of {role}, or a function that makes one, found {excerpt(each)}{hint}")
+
+
+def make_handler(factory: Factory, stub: Any) -> Any:
+    """Call a factory, and return its `Handler`. Raises `TypeError` if it makes no handler that goes with `stub`."""
+    found: Any = factory(stub)
+    role = type(stub).__module__.rpartition(".")[2]  # the same for each version
+    generated = (base.__module__ for base in type(found).__mro__ if "METHODS" in vars(base))
+    if any(module.rpartition(".")[2] == role for module in generated):
+        return found
+    from .on_demand.mistakes import hint_for, shown
+
+    name = getattr(factory, "__qualname__", type(factory).__name__).rpartition("<locals>.")[2]
+    hint = hint_for(found) or f": it must extend the class that goes with {type(stub).__name__}"
+    raise TypeError(f"{name} made {shown(found)}{hint}")
+
+
+def version_of(factory: Factory, protocols: Mapping[int, ProtocolInfo]) -> int:
+    """The version of what a factory makes. Raises `TypeError` if it is not a class, and there are several versions."""
+    if len(protocols) == 1:
+        return max(protocols)
+    info: object = getattr(factory, "PROTOCOL", None)
+    if isinstance(info, ProtocolInfo):
+        return info.version
+    raise TypeError(f"the version of {factory!r} is not known: name it, as in {{{max(protocols)}: factory}}")

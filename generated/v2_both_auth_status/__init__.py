@@ -6,10 +6,9 @@ From ACP v2, 2026-11-02, with auth-state, 2026-11-02.
 """
 
 # fmt: off
-from ._base import UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
-from .capabilities import CapabilityError, advertise
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
@@ -22,12 +21,13 @@ from .errors import (
     RequestCancelledError, RequestError, ResourceNotFoundError,
     UnsupportedProtocolVersionError,
 )
+from .handshake import CapabilityError, advertise
+from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .protocol import Gate, Method
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .stdio import run_agent, serve_agent
-from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import (
     AbsolutePath, AgentAuthCapabilities, AgentCapabilities, Annotations, AuthAccount, AuthMethod, AuthMethodAgent,
     AuthMethodId, AuthMethodOther, AuthMethodTerminal, AuthState, AuthStatusCapabilities, AuthStatusRequest,
@@ -97,6 +97,7 @@ __all__ = [
     "AuthStatusUpdateNotification", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandCommand",
     "AvailableCommandInput", "AvailableCommandInputOther", "AvailableCommandInputText", "AvailableCommandOther",
     "BackgroundWork", "BackgroundWorkOther", "BackgroundWorkTerminal", "BackgroundWorkToolCall", "BlobResourceContents",
+    "ByteTransport",
     "CLIENT_METHODS", "CancelRequestNotification", "CancelSessionNotification", "CancelTerminalRequest",
     "CancelTerminalResponse", "CancelToolCallRequest", "CancelToolCallResponse", "CapabilityError", "Client",
     "ClientAuthCapabilities", "ClientCapabilities", "CloseSessionRequest", "CloseSessionResponse", "CompactionId",
@@ -124,7 +125,7 @@ __all__ = [
     "ListSessionsRequest", "ListSessionsResponse", "LoginAuthRequest", "LoginAuthResponse", "LogoutAuthRequest",
     "LogoutAuthResponse",
     "McpCapabilities", "McpHttpCapabilities", "McpServer", "McpServerHttp", "McpServerOther", "McpServerStdio",
-    "McpStdioCapabilities", "MediaType", "MemoryTransport", "MessageId", "MessageTooLarge", "Method",
+    "McpStdioCapabilities", "MediaType", "MemoryTransport", "Message", "MessageId", "MessageTooLarge", "Method",
     "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther", "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeSeverity",
     "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
@@ -159,8 +160,9 @@ __all__ = [
     "ToolCallCancelCapabilities", "ToolCallCapabilities", "ToolCallContent", "ToolCallContentContent",
     "ToolCallContentDiff", "ToolCallContentOther", "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation",
     "ToolCallStatus", "ToolCallUpdate", "ToolKind", "Transport",
-    "UNSET", "UnsetType", "UnsupportedProtocolVersionError", "UnsupportedProtocolVersionErrorData",
-    "UpdateSessionNotification",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnsupportedProtocolVersionError",
+    "UnsupportedProtocolVersionErrorData", "UpdateSessionNotification",
+    "Wire",
     "advertise",
     "connect",
     "decode", "dispatch_notification", "dispatch_request",

@@ -4,54 +4,33 @@
 
 from __future__ import annotations
 
-from . import codec
-from ._decode import anything
-from .dispatch import Codec, Handler, Remote, Route, negotiated
+from ._base import notifications, requests
+from .dispatch import Handler, Remote
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+# fmt: off
 from .types import (
-    AuthStatusRequest,
-    AuthStatusResponse,
-    AuthStatusUpdateNotification,
-    CancelRequestNotification,
-    CancelSessionNotification,
-    CancelTerminalRequest,
-    CancelTerminalResponse,
-    CancelToolCallRequest,
-    CancelToolCallResponse,
-    CloseSessionRequest,
-    CloseSessionResponse,
-    CompleteElicitationNotification,
-    CreateElicitationRequest,
-    CreateElicitationResponse,
-    DeleteSessionRequest,
-    DeleteSessionResponse,
-    InitializeRequest,
-    InitializeResponse,
-    ListSessionsRequest,
-    ListSessionsResponse,
-    LoginAuthRequest,
-    LoginAuthResponse,
-    LogoutAuthRequest,
+    AuthStatusRequest, AuthStatusResponse, AuthStatusUpdateNotification,
+    CancelRequestNotification, CancelSessionNotification, CancelTerminalRequest, CancelTerminalResponse,
+    CancelToolCallRequest, CancelToolCallResponse, CloseSessionRequest, CloseSessionResponse,
+    CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse,
+    DeleteSessionRequest, DeleteSessionResponse,
+    InitializeRequest, InitializeResponse,
+    ListSessionsRequest, ListSessionsResponse, LoginAuthRequest, LoginAuthResponse, LogoutAuthRequest,
     LogoutAuthResponse,
-    NewSessionRequest,
-    NewSessionResponse,
-    PromptRequest,
-    PromptResponse,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
-    ResumeSessionRequest,
-    ResumeSessionResponse,
-    SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse,
+    NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse,
+    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, ResumeSessionResponse,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
     UpdateSessionNotification,
 )
+# fmt: on
 
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = CLIENT_METHODS
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
@@ -59,39 +38,34 @@ class RemoteClient(Remote):
         waits no longer and should withdraw this with `$/cancel_request`; the client then replies with outcome
         `cancelled`.
         """
-        return await self._call(
-            "session/request_permission",
-            params,
-            codec.encode_request_permission_request,
-            codec.decode_request_permission_response,
-        )
+        return await self._call("session/request_permission", params)
 
     async def elicitation_create(self, params: CreateElicitationRequest) -> CreateElicitationResponse:
         """Asks the user for input, by showing a form or by sending them to a URL.
 
         Needs `capabilities.elicitation.form` or `capabilities.elicitation.url` in `InitializeRequest`.
         """
-        return await self._call("elicitation/create", params, codec.by_class, codec.decode_create_elicitation_response)
+        return await self._call("elicitation/create", params)
 
     async def session_update(self, params: UpdateSessionNotification) -> None:
         """Reports session activity to the client: messages and their chunks, tool calls, plans, state. After sending
         `session/cancel`, clients should still accept tool call updates until the idle `state_update`.
         """
-        await self._notify("session/update", params, codec.encode_update_session_notification)
+        await self._notify("session/update", params)
 
     async def elicitation_complete(self, params: CompleteElicitationNotification) -> None:
         """Tells the client that a URL-mode elicitation is finished.
 
         Needs `capabilities.elicitation.url` in `InitializeRequest`.
         """
-        await self._notify("elicitation/complete", params, codec.encode_complete_elicitation_notification)
+        await self._notify("elicitation/complete", params)
 
     async def cancel_request(self, params: CancelRequestNotification) -> None:
         """Asks the peer to stop a request you sent it, nested work included. It may decline, or flush notifications
         first, but must answer exactly once: the normal result, the method's cancelled result, or error `-32800`. It
         must ignore ids it does not know or has already answered.
         """
-        await self._notify("$/cancel_request", params, codec.encode_cancel_request_notification)
+        await self._notify("$/cancel_request", params)
 
     async def auth_status_update(self, params: AuthStatusUpdateNotification) -> None:
         """Tells the client that the authentication state is no longer what was last reported.
@@ -100,7 +74,7 @@ class RemoteClient(Remote):
 
         From auth-state, 2026-11-02.
         """
-        await self._notify("auth/status_update", params, codec.encode_auth_status_update_notification)
+        await self._notify("auth/status_update", params)
 
 
 class Agent(Handler):
@@ -110,6 +84,13 @@ class Agent(Handler):
 
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
+
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
+    REQUESTS = requests(AGENT_METHODS)
+    NOTIFICATIONS = notifications(AGENT_METHODS)
 
     def __init__(self, client: RemoteClient) -> None:
         self.client = client
@@ -221,43 +202,3 @@ class Agent(Handler):
         From auth-state, 2026-11-02.
         """
         raise MethodNotFoundError("Method not found: auth/status")
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = AGENT_METHODS
-    PEER_METHODS = CLIENT_METHODS
-    REQUESTS = {
-        "initialize": Route(
-            "initialize", negotiated(PROTOCOL_INFO, codec.decode_initialize_request), codec.encode_initialize_response
-        ),
-        "auth/login": Route("auth_login", codec.decode_login_auth_request, codec.encode_login_auth_response),
-        "auth/logout": Route("auth_logout", codec.decode_logout_auth_request, codec.encode_logout_auth_response),
-        "session/new": Route("session_new", codec.decode_new_session_request, codec.encode_new_session_response),
-        "session/list": Route("session_list", codec.decode_list_sessions_request, codec.encode_list_sessions_response),
-        "session/delete": Route(
-            "session_delete", codec.decode_delete_session_request, codec.encode_delete_session_response
-        ),
-        "session/resume": Route(
-            "session_resume", codec.decode_resume_session_request, codec.encode_resume_session_response
-        ),
-        "session/close": Route(
-            "session_close", codec.decode_close_session_request, codec.encode_close_session_response
-        ),
-        "tool_call/cancel": Route(
-            "tool_call_cancel", codec.decode_cancel_tool_call_request, codec.encode_cancel_tool_call_response
-        ),
-        "terminal/cancel": Route(
-            "terminal_cancel", codec.decode_cancel_terminal_request, codec.encode_cancel_terminal_response
-        ),
-        "session/set_config_option": Route(
-            "session_set_config_option",
-            codec.decode_set_session_config_option_request,
-            codec.encode_set_session_config_option_response,
-        ),
-        "session/prompt": Route("session_prompt", codec.decode_prompt_request, codec.encode_prompt_response),
-        "auth/status": Route("auth_status", codec.decode_auth_status_request, codec.encode_auth_status_response),
-    }
-    NOTIFICATIONS = {
-        "session/cancel": Route("session_cancel", codec.decode_cancel_session_notification, anything),
-        "$/cancel_request": Route("cancel_request", codec.decode_cancel_request_notification, anything),
-    }

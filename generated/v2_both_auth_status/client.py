@@ -4,54 +4,33 @@
 
 from __future__ import annotations
 
-from . import codec
-from ._decode import anything
-from .dispatch import Codec, Handler, Remote, Route
+from ._base import notifications, requests
+from .dispatch import Handler, Remote
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+# fmt: off
 from .types import (
-    AuthStatusRequest,
-    AuthStatusResponse,
-    AuthStatusUpdateNotification,
-    CancelRequestNotification,
-    CancelSessionNotification,
-    CancelTerminalRequest,
-    CancelTerminalResponse,
-    CancelToolCallRequest,
-    CancelToolCallResponse,
-    CloseSessionRequest,
-    CloseSessionResponse,
-    CompleteElicitationNotification,
-    CreateElicitationRequest,
-    CreateElicitationResponse,
-    DeleteSessionRequest,
-    DeleteSessionResponse,
-    InitializeRequest,
-    InitializeResponse,
-    ListSessionsRequest,
-    ListSessionsResponse,
-    LoginAuthRequest,
-    LoginAuthResponse,
-    LogoutAuthRequest,
+    AuthStatusRequest, AuthStatusResponse, AuthStatusUpdateNotification,
+    CancelRequestNotification, CancelSessionNotification, CancelTerminalRequest, CancelTerminalResponse,
+    CancelToolCallRequest, CancelToolCallResponse, CloseSessionRequest, CloseSessionResponse,
+    CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse,
+    DeleteSessionRequest, DeleteSessionResponse,
+    InitializeRequest, InitializeResponse,
+    ListSessionsRequest, ListSessionsResponse, LoginAuthRequest, LoginAuthResponse, LogoutAuthRequest,
     LogoutAuthResponse,
-    NewSessionRequest,
-    NewSessionResponse,
-    PromptRequest,
-    PromptResponse,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
-    ResumeSessionRequest,
-    ResumeSessionResponse,
-    SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse,
+    NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse,
+    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, ResumeSessionResponse,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
     UpdateSessionNotification,
 )
+# fmt: on
 
 
 class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = AGENT_METHODS
     negotiated: InitializeResponse
     """The result of `initialize`, once it has succeeded."""
@@ -60,9 +39,7 @@ class RemoteAgent(Remote):
         """Opens the connection by agreeing on a protocol version, capabilities and authentication methods. Must come
         before other requests; until the first of those it can be sent again, and the last success counts.
         """
-        self.negotiated = await self._call(
-            "initialize", params, codec.encode_initialize_request, codec.decode_initialize_response
-        )
+        self.negotiated = await self._call("initialize", params)
         return self.negotiated
 
     async def auth_login(self, params: LoginAuthRequest) -> LoginAuthResponse:
@@ -72,7 +49,7 @@ class RemoteAgent(Remote):
 
         Needs `authMethods` in `InitializeResponse`.
         """
-        return await self._call("auth/login", params, codec.encode_login_auth_request, codec.decode_login_auth_response)
+        return await self._call("auth/login", params)
 
     async def auth_logout(self, params: LogoutAuthRequest) -> LogoutAuthResponse:
         """Ends the authenticated state; running sessions may or may not survive. Agents with a non-empty `authMethods`
@@ -80,9 +57,7 @@ class RemoteAgent(Remote):
 
         Needs `authMethods` in `InitializeResponse`.
         """
-        return await self._call(
-            "auth/logout", params, codec.encode_logout_auth_request, codec.decode_logout_auth_response
-        )
+        return await self._call("auth/logout", params)
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Starts an independent conversation, connects its MCP servers and returns its session ID. Fails with `-32000`
@@ -90,27 +65,21 @@ class RemoteAgent(Remote):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/new", params, codec.encode_new_session_request, codec.decode_new_session_response
-        )
+        return await self._call("session/new", params)
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
         """Lists the sessions that the agent knows, page by page and optionally for one directory only.
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/list", params, codec.encode_list_sessions_request, codec.decode_list_sessions_response
-        )
+        return await self._call("session/list", params)
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
         """Removes a session from those that `session/list` returns. Requires the agent capability `session.delete`.
 
         Needs `capabilities.session.delete` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/delete", params, codec.encode_delete_session_request, codec.decode_delete_session_response
-        )
+        return await self._call("session/delete", params)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Reopens a session so that its conversation can go on. With `replayFrom`, the agent should send the retained
@@ -118,9 +87,7 @@ class RemoteAgent(Remote):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/resume", params, codec.encode_resume_session_request, codec.decode_resume_session_response
-        )
+        return await self._call("session/resume", params)
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """Closes a session that is active. Agents must cancel its foreground work as `session/cancel` would, stop its
@@ -128,31 +95,23 @@ class RemoteAgent(Remote):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/close", params, codec.encode_close_session_request, codec.decode_close_session_response
-        )
+        return await self._call("session/close", params)
 
     async def tool_call_cancel(self, params: CancelToolCallRequest) -> CancelToolCallResponse:
         """Cancels a single tool call and nothing else; allowed only while it advertises `capabilities.cancel`. Success
         means accepted: wait for a `tool_call_update` with a final status.
         """
-        return await self._call(
-            "tool_call/cancel", params, codec.encode_cancel_tool_call_request, codec.decode_cancel_tool_call_response
-        )
+        return await self._call("tool_call/cancel", params)
 
     async def terminal_cancel(self, params: CancelTerminalRequest) -> CancelTerminalResponse:
         """Stops the process of a single terminal and nothing else; allowed only while it advertises
         `capabilities.cancel`. Success means accepted: wait for a `terminal_update` with `exitStatus`.
         """
-        return await self._call(
-            "terminal/cancel", params, codec.encode_cancel_terminal_request, codec.decode_cancel_terminal_response
-        )
+        return await self._call("terminal/cancel", params)
 
     async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
         """Changes one configuration option of a session to the given value."""
-        return await self._call(
-            "session/set_config_option", params, codec.by_class, codec.decode_set_session_config_option_response
-        )
+        return await self._call("session/set_config_option", params)
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Submits a user message. The agent must return its ID upon insertion, without waiting for the work; an error
@@ -160,7 +119,7 @@ class RemoteAgent(Remote):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        return await self._call("session/prompt", params, codec.encode_prompt_request, codec.decode_prompt_response)
+        return await self._call("session/prompt", params)
 
     async def session_cancel(self, params: CancelSessionNotification) -> None:
         """Cancels foreground work and uninserted prompts; listed background work goes on. Agents must treat pending
@@ -169,14 +128,14 @@ class RemoteAgent(Remote):
 
         Needs `capabilities.session` in `InitializeResponse`.
         """
-        await self._notify("session/cancel", params, codec.encode_cancel_session_notification)
+        await self._notify("session/cancel", params)
 
     async def cancel_request(self, params: CancelRequestNotification) -> None:
         """Asks the peer to stop a request you sent it, nested work included. It may decline, or flush notifications
         first, but must answer exactly once: the normal result, the method's cancelled result, or error `-32800`. It
         must ignore ids it does not know or has already answered.
         """
-        await self._notify("$/cancel_request", params, codec.encode_cancel_request_notification)
+        await self._notify("$/cancel_request", params)
 
     async def auth_status(self, params: AuthStatusRequest) -> AuthStatusResponse:
         """Asks for the authentication state without changing it; it is never refused for lack of authentication.
@@ -185,9 +144,7 @@ class RemoteAgent(Remote):
 
         From auth-state, 2026-11-02.
         """
-        return await self._call(
-            "auth/status", params, codec.encode_auth_status_request, codec.decode_auth_status_response
-        )
+        return await self._call("auth/status", params)
 
 
 class Client(Handler):
@@ -197,6 +154,13 @@ class Client(Handler):
 
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the client.
     """
+
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = CLIENT_METHODS
+    PEER_METHODS = AGENT_METHODS
+    REQUESTS = requests(CLIENT_METHODS)
+    NOTIFICATIONS = notifications(CLIENT_METHODS)
 
     def __init__(self, agent: RemoteAgent) -> None:
         self.agent = agent
@@ -239,22 +203,3 @@ class Client(Handler):
 
         From auth-state, 2026-11-02.
         """
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = CLIENT_METHODS
-    PEER_METHODS = AGENT_METHODS
-    REQUESTS = {
-        "session/request_permission": Route(
-            "session_request_permission",
-            codec.decode_request_permission_request,
-            codec.encode_request_permission_response,
-        ),
-        "elicitation/create": Route("elicitation_create", codec.decode_create_elicitation_request, codec.by_class),
-    }
-    NOTIFICATIONS = {
-        "session/update": Route("session_update", codec.decode_update_session_notification, anything),
-        "elicitation/complete": Route("elicitation_complete", codec.decode_complete_elicitation_notification, anything),
-        "$/cancel_request": Route("cancel_request", codec.decode_cancel_request_notification, anything),
-        "auth/status_update": Route("auth_status_update", codec.decode_auth_status_update_notification, anything),
-    }

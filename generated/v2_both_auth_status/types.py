@@ -13,13 +13,21 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from ._base import UNSET, Bounds, Struct, UnsetType, made
 
+
+class WithMeta(Struct, fields_last=True):
+    """The base of the classes with `meta`."""
+
+    meta: dict[str, Any] | None | UnsetType = UNSET
+    """Room for extensions: a peer ignores the keys that it does not know."""
+
+
 RequestId: TypeAlias = int | str
 """Id that pairs a request with its response: string or integer, never `null`, echoed back unchanged. Do not reuse one
 while its request is unanswered; the peer numbers its own requests, so both directions may use the same id.
 """
 
 
-class RequestPermissionRequest(Struct):
+class RequestPermissionRequest(WithMeta):
     """What the agent sends to have the user approve or refuse an operation before it goes ahead."""
 
     session_id: SessionId
@@ -38,15 +46,13 @@ class RequestPermissionRequest(Struct):
     """
     options: list[PermissionOption]
     """Choices to offer the user; never empty."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 SessionId: TypeAlias = str
 """Identifies one session. An agent can hold several at once, each with separate context, history and state."""
 
 
-class RequestPermissionSubjectToolCall(Struct):
+class RequestPermissionSubjectToolCall(WithMeta):
     """The user decides whether a tool call may run.
 
     Asks approval for a tool call and carries its details.
@@ -57,11 +63,9 @@ class RequestPermissionSubjectToolCall(Struct):
     """Patch to the tool call in question, applied in order of receipt just as a `tool_call_update` would be, before
     prompting the user. An unseen `toolCallId` adds a new tool call.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class RequestPermissionSubjectCommand(Struct):
+class RequestPermissionSubjectCommand(WithMeta):
     """The user decides whether a command may run.
 
     Asks approval for a command and carries its details.
@@ -76,8 +80,6 @@ class RequestPermissionSubjectCommand(Struct):
     """Tool call that the command belongs to; `null` or missing if not known."""
     terminal_id: TerminalId | None | UnsetType = UNSET
     """Terminal that the command runs in; `null` or missing if not known yet."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class RequestPermissionSubjectOther(Struct):
@@ -176,17 +178,15 @@ ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "paused", "complet
 """
 
 
-class ToolCallContentContent(Struct):
+class ToolCallContentContent(WithMeta):
     """Wraps an ordinary content block, such as text, an image or a resource."""
 
     type: Literal["content"] = "content"
     content: ContentBlock
     """The wrapped content block."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ToolCallContentDiff(Struct):
+class ToolCallContentDiff(WithMeta):
     """File changes for the client to show as a diff.
 
     Files changed by a tool call. Trust `changes` for paths and operations; `patch`, which should be sent whenever
@@ -200,11 +200,9 @@ class ToolCallContentDiff(Struct):
     """Text that clients can render for `changes`, or for part of them. Agents should send it if they can; `null` or
     missing if there is none.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ToolCallContentTerminal(Struct):
+class ToolCallContentTerminal(WithMeta):
     """Points to a terminal the agent owns, which the client can only show.
 
     Shows an agent-owned terminal by id. Its state and output are not here: session updates `terminal_update` and
@@ -214,8 +212,6 @@ class ToolCallContentTerminal(Struct):
     type: Literal["terminal"] = "terminal"
     terminal_id: TerminalId
     """Which terminal to show."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class ToolCallContentOther(Struct):
@@ -235,7 +231,7 @@ ToolCallContent: TypeAlias = (
 """One piece of tool output: an ordinary content block, a set of file changes, or a terminal to show."""
 
 
-class ContentBlockText(Struct):
+class ContentBlockText(WithMeta):
     """Plain or Markdown text, which every agent must accept in prompts. Clients should treat it as CommonMark; GitHub
     extensions are optional.
 
@@ -247,11 +243,9 @@ class ContentBlockText(Struct):
     """The text itself."""
     annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentBlockImage(Struct):
+class ContentBlockImage(WithMeta):
     """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
     capability.
 
@@ -267,11 +261,9 @@ class ContentBlockImage(Struct):
     """Where the image can be found, if it has a URI at all; otherwise `null` or missing."""
     annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentBlockAudio(Struct):
+class ContentBlockAudio(WithMeta):
     """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
     capability.
 
@@ -285,11 +277,9 @@ class ContentBlockAudio(Struct):
     """Media type of the data, for example `image/png` or `text/plain`."""
     annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentBlockResourceLink(Struct):
+class ContentBlockResourceLink(WithMeta):
     """Pointer to a resource which the receiver can perhaps read for itself. Every agent must accept it in prompts.
 
     Points to a resource by URI without embedding it, in a prompt or in tool output. The receiver might not be able
@@ -313,11 +303,9 @@ class ContentBlockResourceLink(Struct):
     """Size of the resource in bytes; `null` or missing when unknown."""
     annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentBlockResource(Struct):
+class ContentBlockResource(WithMeta):
     """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
     prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
 
@@ -329,8 +317,6 @@ class ContentBlockResource(Struct):
     """What the resource holds, as text or as base64 data."""
     annotations: Annotations | None | UnsetType = UNSET
     """Hints on how to present or route the content; `null` or missing when there are none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class ContentBlockOther(Struct):
@@ -359,7 +345,7 @@ pass MCP tool output through unchanged.
 """
 
 
-class Annotations(Struct):
+class Annotations(WithMeta):
     """Hints to the client about how to use or show the content they are attached to."""
 
     audience: list[Role] | None | UnsetType = UNSET
@@ -368,8 +354,6 @@ class Annotations(Struct):
     """When the resource last changed, as an ISO 8601 string like MCP uses. `null` or missing if not reported."""
     priority: float | None | UnsetType = UNSET
     """How important the content is when choosing what to show: 0 is least, 1 most. `null` or missing if unranked."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 Role: TypeAlias = Literal["assistant", "user"] | str
@@ -384,7 +368,7 @@ MediaType: TypeAlias = str
 """Media (MIME) type naming the format of some content."""
 
 
-class Icon(Struct):
+class Icon(WithMeta):
     """Image for the client's UI, with the sizes and theme it suits."""
 
     src: str
@@ -401,8 +385,6 @@ class Icon(Struct):
     """
     theme: IconTheme | None | UnsetType = UNSET
     """Background the icon is drawn for; `null` or missing if it suits any theme."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 IconTheme: TypeAlias = Literal["light", "dark"] | str
@@ -413,7 +395,7 @@ IconTheme: TypeAlias = Literal["light", "dark"] | str
 """
 
 
-class TextResourceContents(Struct):
+class TextResourceContents(WithMeta):
     """Contents of a resource that is text."""
 
     text: str
@@ -422,11 +404,9 @@ class TextResourceContents(Struct):
     """Where the resource or media can be found, or what identifies it. Format: `uri`."""
     mime_type: MediaType | None | UnsetType = UNSET
     """MIME type of the resource; `null` or missing when not stated."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class BlobResourceContents(Struct):
+class BlobResourceContents(WithMeta):
     """Contents of a resource that is not text, encoded as base64."""
 
     blob: str
@@ -435,8 +415,6 @@ class BlobResourceContents(Struct):
     """Where the resource or media can be found, or what identifies it. Format: `uri`."""
     mime_type: MediaType | None | UnsetType = UNSET
     """MIME type of the resource; `null` or missing when not stated."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
@@ -534,7 +512,7 @@ class DiffChangeCopy(DiffPathPairChange):
     operation: Literal["copy"] = "copy"
 
 
-class DiffChangeOther(Struct):
+class DiffChangeOther(WithMeta):
     """Operation not listed here. A leading `_` shows it comes from an implementation; all other names are held for
     later ACP versions.
     """
@@ -543,8 +521,6 @@ class DiffChangeOther(Struct):
     """What kind of file it is after the change, or was before a `delete`. `null` or missing if unknown."""
     mime_type: MediaType | None | UnsetType = UNSET
     """MIME type the file has after the change, or had before a `delete`. `null` or missing if unknown."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     operation: str
     """Operation not listed here. A leading `_` shows it comes from an implementation; all other names are held for
     later ACP versions.
@@ -577,15 +553,13 @@ not parse it as a URI.
 """
 
 
-class DiffPatch(Struct):
+class DiffPatch(WithMeta):
     """Patch text for display, along with the format it is in."""
 
     format: DiffPatchFormat
     """Which format `text` is in; ACP itself defines only `git_patch`."""
     text: str
     """The patch, written as `format` says."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 DiffPatchFormat: TypeAlias = Literal["git_patch"] | str
@@ -601,18 +575,16 @@ TerminalId: TypeAlias = str
 """Identifies an agent-owned terminal; unique within its session."""
 
 
-class ToolCallLocation(Struct):
+class ToolCallLocation(WithMeta):
     """File, and possibly line, that a tool call is working on, so the editor can follow along live."""
 
     path: AbsolutePath
     """File the tool reads or changes; the path must be absolute."""
     line: int | None | UnsetType = UNSET
     """Line in the file, counting from 1 (`0` is invalid). `null` or missing means no line in particular."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ToolCallCapabilities(Struct):
+class ToolCallCapabilities(WithMeta):
     """What the client may do to a tool call at this moment. Read a malformed value as offering nothing, so that no
     unadvertised request is ever sent.
     """
@@ -621,20 +593,17 @@ class ToolCallCapabilities(Struct):
     """Set to an object, even `{}`, when the client may call `tool_call/cancel` on this call; `null` or missing means it
     may not. Agents should drop it once the call has ended.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ToolCallCancelCapabilities(Struct):
+class ToolCallCancelCapabilities(WithMeta):
     """Shows that a tool call can be cancelled with `tool_call/cancel`. `{}` is enough to say so; a `null` or missing
     `cancel` says it cannot.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class PermissionOption(Struct):
+class PermissionOption(WithMeta):
     """One choice the user has when asked to approve a tool call."""
 
     option_id: PermissionOptionId
@@ -643,8 +612,6 @@ class PermissionOption(Struct):
     """Text of the choice, as the user sees it."""
     kind: PermissionOptionKind
     """What kind of choice this is, so the client can present it suitably."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 PermissionOptionId: TypeAlias = str
@@ -810,7 +777,7 @@ URL is not completion.
 """
 
 
-class ElicitationSchema(Struct):
+class ElicitationSchema(WithMeta):
     """Describes the form to show, as a JSON Schema object whose properties are the fields. Fields hold simple values or
     a list of choices; nested objects are not supported.
     """
@@ -825,8 +792,6 @@ class ElicitationSchema(Struct):
     """Names of the fields the user has to fill in; if absent or `null`, all are optional."""
     description: str | None | UnsetType = UNSET
     """Says what the form as a whole is about; absent or `null` if there is nothing to say."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 ElicitationSchemaType: TypeAlias = Literal["object"] | str
@@ -836,7 +801,7 @@ ElicitationSchemaType: TypeAlias = Literal["object"] | str
 """
 
 
-class ElicitationPropertySchemaString(Struct):
+class ElicitationPropertySchemaString(WithMeta):
     """Text field, or a choice of one value if `enum` or `oneOf` is present.
 
     Describes a text field in a form, or a choice of one value if `enum` or `oneOf` is present.
@@ -861,11 +826,9 @@ class ElicitationPropertySchemaString(Struct):
     """Values to choose one from, shown as they are. Never empty; `null` or missing if this field sets no choices."""
     one_of: list[EnumOption] | None | UnsetType = UNSET
     """Choices to pick one from, each with a title. Never empty; `null` or missing if this field sets no choices."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationPropertySchemaNumber(Struct):
+class ElicitationPropertySchemaNumber(WithMeta):
     """Field for a number, which may have a fraction.
 
     Describes a field for a number, which may have a fraction.
@@ -882,11 +845,9 @@ class ElicitationPropertySchemaNumber(Struct):
     """Largest number allowed, itself included; if absent or `null`, there is no upper limit."""
     default: float | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationPropertySchemaInteger(Struct):
+class ElicitationPropertySchemaInteger(WithMeta):
     """Field for a whole number.
 
     Describes a field for a whole number.
@@ -903,11 +864,9 @@ class ElicitationPropertySchemaInteger(Struct):
     """Largest number allowed, itself included; if absent or `null`, there is no upper limit."""
     default: int | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationPropertySchemaBoolean(Struct):
+class ElicitationPropertySchemaBoolean(WithMeta):
     """Field that is either true or false.
 
     Describes a field that is either true or false, such as a checkbox.
@@ -920,11 +879,9 @@ class ElicitationPropertySchemaBoolean(Struct):
     """Explanation for the user to read; if absent or `null`, there is none."""
     default: bool | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationPropertySchemaArray(Struct):
+class ElicitationPropertySchemaArray(WithMeta):
     """Field in which the user can pick several values.
 
     Describes a field in which the user may pick several values; the result is an array.
@@ -943,8 +900,6 @@ class ElicitationPropertySchemaArray(Struct):
     """Which values the user can pick from, for instance as bare strings or with a title for each."""
     default: list[str] | None | UnsetType = UNSET
     """Values to preselect when the form opens. If absent or `null`, nothing is preselected."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class ElicitationPropertySchemaOther(Struct):
@@ -984,7 +939,7 @@ StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"] | str
 """
 
 
-class EnumOption(Struct):
+class EnumOption(WithMeta):
     """One choice in a form field: the value to submit, the title to show for it and, if wanted, an explanation."""
 
     const: str
@@ -993,11 +948,9 @@ class EnumOption(Struct):
     """How the choice is shown to the user."""
     description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class MultiSelectItemsString(Struct):
+class MultiSelectItemsString(WithMeta):
     """Choices given as bare strings.
 
     Choices of a multi-select field, as bare strings.
@@ -1006,8 +959,6 @@ class MultiSelectItemsString(Struct):
     type: Literal["string"] = "string"
     enum: list[str]
     """Values the user may pick; at least one."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class MultiSelectItemsOther(Struct):
@@ -1021,13 +972,11 @@ class MultiSelectItemsOther(Struct):
     """The properties of the object that the schema does not name, unchanged."""
 
 
-class TitledMultiSelectItems(Struct):
+class TitledMultiSelectItems(WithMeta):
     """Choices of a multi-select field, each with a title."""
 
     any_of: list[EnumOption]
     """Choices, each with a title, that the user may pick; at least one."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 MultiSelectItems: TypeAlias = MultiSelectItemsString | MultiSelectItemsOther | TitledMultiSelectItems
@@ -1042,7 +991,7 @@ ExtRequest: TypeAlias = Any
 """Parameters of a custom request whose method ACP does not define; they can be any JSON."""
 
 
-class InitializeResponse(Struct):
+class InitializeResponse(WithMeta):
     """Answer to `initialize`: the protocol version both sides will speak, and what the agent can do."""
 
     protocol_version: ProtocolVersion
@@ -1057,8 +1006,6 @@ class InitializeResponse(Struct):
     """Ways to authenticate. If any are listed, the agent must implement `auth/login` and `auth/logout`; if empty or
     missing, neither is on offer.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
@@ -1067,7 +1014,7 @@ through capabilities instead.
 """
 
 
-class Implementation(Struct):
+class Implementation(WithMeta):
     """Names the software at one end of the connection and its version; a `title` may be added for display."""
 
     name: str
@@ -1076,11 +1023,9 @@ class Implementation(Struct):
     """Name meant for display to people. If `null` or missing, show `name`."""
     version: str
     """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class AgentCapabilities(Struct):
+class AgentCapabilities(WithMeta):
     """What the agent supports, announced in its `initialize` response so that the client knows which features and
     content it may use.
     """
@@ -1093,11 +1038,9 @@ class AgentCapabilities(Struct):
     """Authentication extensions, none if `null` or missing. Do not look here for `auth/login` and `auth/logout`: a
     non-empty `authMethods` is what announces them.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionCapabilities(Struct):
+class SessionCapabilities(WithMeta):
     """What the agent supports for sessions. Even `{}` promises the baseline methods (`session/new`, `list`, `resume`,
     `close`, `prompt`, `cancel`, `update`); further methods, prompt content and MCP transports are opt-in fields.
     """
@@ -1116,11 +1059,9 @@ class SessionCapabilities(Struct):
     """An object, even `{}`, if session lifecycle requests may carry `additionalDirectories`; do not send it if `null`
     or missing. `session/list` may then return each session's full ordered list.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class PromptCapabilities(Struct):
+class PromptCapabilities(WithMeta):
     """Prompt content the agent accepts besides `text` and `resource_link`, which it must always take. Send another type
     only if its field here is set.
     """
@@ -1133,79 +1074,66 @@ class PromptCapabilities(Struct):
     """An object, even `{}`, if prompts may embed `resource` blocks holding the context a message refers to; `null` or
     missing if not.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class PromptImageCapabilities(Struct):
+class PromptImageCapabilities(WithMeta):
     """Shows that images are accepted in prompts; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class PromptAudioCapabilities(Struct):
+class PromptAudioCapabilities(WithMeta):
     """Shows that audio is accepted in prompts; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class PromptEmbeddedContextCapabilities(Struct):
+class PromptEmbeddedContextCapabilities(WithMeta):
     """Shows that embedded resources are accepted in prompts; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class McpCapabilities(Struct):
+class McpCapabilities(WithMeta):
     """Kinds of MCP server transport that work in this agent's sessions."""
 
     stdio: McpStdioCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if the agent can run MCP servers over stdio; `null` or missing if not."""
     http: McpHttpCapabilities | None | UnsetType = UNSET
     """An object, even `{}`, if the agent can reach MCP servers over HTTP; `null` or missing if not."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class McpStdioCapabilities(Struct):
+class McpStdioCapabilities(WithMeta):
     """Shows that stdio MCP servers are accepted; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class McpHttpCapabilities(Struct):
+class McpHttpCapabilities(WithMeta):
     """Shows that HTTP MCP servers are accepted; `{}` is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SessionDeleteCapabilities(Struct):
+class SessionDeleteCapabilities(WithMeta):
     """Declares that `session/delete` is available for removing listed sessions; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SessionAdditionalDirectoriesCapabilities(Struct):
+class SessionAdditionalDirectoriesCapabilities(WithMeta):
     """Shows that session lifecycle requests may carry `additionalDirectories`; `{}` is enough. The agent may also
     report each session's complete ordered list in `session/list`.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class AgentAuthCapabilities(Struct):
+class AgentAuthCapabilities(WithMeta):
     """Extensions the agent offers around authentication. It says nothing about `auth/login` and `auth/logout`, which
     depend on `authMethods` being non-empty.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     status: AuthStatusCapabilities | None | UnsetType = UNSET
     """Whether the agent handles `auth/status`: an object, even an empty one, says that it does.
 
@@ -1213,7 +1141,7 @@ class AgentAuthCapabilities(Struct):
     """
 
 
-class AuthMethodTerminal(Struct):
+class AuthMethodTerminal(WithMeta):
     """The client launches the agent program separately in a terminal for the user to sign in; this method never goes to
     `auth/login`.
 
@@ -1235,11 +1163,9 @@ class AuthMethodTerminal(Struct):
     """Variables to add to the agent's environment for the sign-in run, winning over those of the same name in the
     normal launch settings. No name may occur twice.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class AuthMethodAgent(Struct):
+class AuthMethodAgent(WithMeta):
     """The client calls `auth/login` and the agent does the rest; `type` is `agent`."""
 
     type: Literal["agent"] = "agent"
@@ -1249,8 +1175,6 @@ class AuthMethodAgent(Struct):
     """Label to show the user when choosing how to log in."""
     description: str | None | UnsetType = UNSET
     """Longer text about the method for people to read; `null` or missing if there is none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class AuthMethodOther(Struct):
@@ -1276,32 +1200,28 @@ AuthMethodId: TypeAlias = str
 """Identifies one of the authentication methods an agent advertises."""
 
 
-class EnvVariable(Struct):
+class EnvVariable(WithMeta):
     """Name and value to put in the environment of a process being started."""
 
     name: str
     """What the variable is called."""
     value: str
     """What the variable is set to."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class LoginAuthResponse(Struct):
+class LoginAuthResponse(WithMeta):
     """Answer to `auth/login`."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class LogoutAuthResponse(Struct):
+class LogoutAuthResponse(WithMeta):
     """Answer to `auth/logout`."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class NewSessionResponse(Struct):
+class NewSessionResponse(WithMeta):
     """Answer to `session/new`. The session counts as `idle` until an update says otherwise; updates can come before
     this answer, which must not overwrite a state they reported.
     """
@@ -1316,11 +1236,9 @@ class NewSessionResponse(Struct):
     """Commands on offer at the start, none if empty or missing; each later `available_commands_update` supplies a new
     full list. Never send `null`, but read it as missing.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionConfigOptionSelect(Struct):
+class SessionConfigOptionSelect(WithMeta):
     """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
 
     What a `select` option adds to the common fields: its choices and which one is selected.
@@ -1334,8 +1252,6 @@ class SessionConfigOptionSelect(Struct):
     """Text about the option to show to the user; `null` or missing if there is none."""
     category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: Literal["select"] = "select"
     current_value: SessionConfigValueId
     """Value now in force, always one of those listed in `options`."""
@@ -1343,7 +1259,7 @@ class SessionConfigOptionSelect(Struct):
     """Values to choose from, at least one. No `value` may appear twice, not even in different groups."""
 
 
-class SessionConfigOptionBoolean(Struct):
+class SessionConfigOptionBoolean(WithMeta):
     """Setting that is either on or off.
 
     What a `boolean` option adds to the common fields: whether it is on.
@@ -1357,14 +1273,12 @@ class SessionConfigOptionBoolean(Struct):
     """Text about the option to show to the user; `null` or missing if there is none."""
     category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: Literal["boolean"] = "boolean"
     current_value: bool
     """Whether the setting is on at present."""
 
 
-class SessionConfigOptionOther(Struct):
+class SessionConfigOptionOther(WithMeta):
     """Option of a `type` not known here (`_` names: implementations; others: later ACP). Store or relay it unaltered
     but otherwise disregard it; its `currentValue` stays in force at the agent.
     """
@@ -1377,8 +1291,6 @@ class SessionConfigOptionOther(Struct):
     """Text about the option to show to the user; `null` or missing if there is none."""
     category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """What the option is about, as a hint for the UI and nothing more; `null` or missing if unclassified."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: str
     """Tag of an unlisted kind of config option. A `_` in front makes it an implementation's; ACP owns the rest."""
     extra: dict[str, Any] = made(factory=lambda: {})
@@ -1408,7 +1320,7 @@ SessionConfigValueId: TypeAlias = str
 """Identifies one of the values a configuration option can take."""
 
 
-class SessionConfigSelectOption(Struct):
+class SessionConfigSelectOption(WithMeta):
     """One choice of a selector."""
 
     value: SessionConfigValueId
@@ -1417,11 +1329,9 @@ class SessionConfigSelectOption(Struct):
     """Label to show the user for this choice."""
     description: str | None | UnsetType = UNSET
     """Text explaining this value; `null` or missing if there is none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionConfigSelectGroup(Struct):
+class SessionConfigSelectGroup(WithMeta):
     """Named group of choices within a selector."""
 
     group_id: SessionConfigGroupId
@@ -1430,8 +1340,6 @@ class SessionConfigSelectGroup(Struct):
     """Heading to show above the group's choices."""
     options: list[SessionConfigSelectOption]
     """Values in the group; never empty."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
@@ -1442,7 +1350,7 @@ SessionConfigGroupId: TypeAlias = str
 """Identifies one group of choices within a selector."""
 
 
-class AvailableCommandCommand(Struct):
+class AvailableCommandCommand(WithMeta):
     """Slash command, run by writing it in a prompt.
 
     Slash command that the user runs by writing it in a prompt; `type` is `command`.
@@ -1457,8 +1365,6 @@ class AvailableCommandCommand(Struct):
     """Explanation of the command's effect, written for the user to read."""
     input: AvailableCommandInput | None | UnsetType = UNSET
     """What input the command takes; `null` or missing if it takes none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class AvailableCommandOther(Struct):
@@ -1482,7 +1388,7 @@ AvailableCommand: TypeAlias = AvailableCommandCommand | AvailableCommandOther
 """Command that the agent offers to the user, told apart by `type`."""
 
 
-class AvailableCommandInputText(Struct):
+class AvailableCommandInputText(WithMeta):
     """Free text: whatever follows the command and the whitespace after its name.
 
     Free-form input: whatever the user types following the command name goes to the command as is.
@@ -1491,8 +1397,6 @@ class AvailableCommandInputText(Struct):
     type: Literal["text"] = "text"
     hint: str
     """Placeholder text to show the user while nothing has been typed for the command."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class AvailableCommandInputOther(Struct):
@@ -1510,7 +1414,7 @@ AvailableCommandInput: TypeAlias = AvailableCommandInputText | AvailableCommandI
 """Describes the kind of input a command takes."""
 
 
-class ListSessionsResponse(Struct):
+class ListSessionsResponse(WithMeta):
     """Result of `session/list`: one page of sessions and, if there are more, a cursor for the next."""
 
     sessions: list[SessionInfo]
@@ -1519,11 +1423,9 @@ class ListSessionsResponse(Struct):
     """Token to send as `cursor` for the next page; do not interpret it. Only `null` or missing marks the last page, so
     an empty string still has to be followed.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionInfo(Struct):
+class SessionInfo(WithMeta):
     """One entry of a `session/list` result, describing a session the agent knows."""
 
     session_id: SessionId
@@ -1538,22 +1440,19 @@ class SessionInfo(Struct):
     """Name of the session to show to people; `null` or missing if it has none."""
     updated_at: str | None | UnsetType = UNSET
     """When the session was last active, in RFC 3339 form; `null` or missing if not reported."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 SessionListCursor: TypeAlias = str
 """Marks a position in the results of `session/list`; pass it back as received and read nothing into it."""
 
 
-class DeleteSessionResponse(Struct):
+class DeleteSessionResponse(WithMeta):
     """Result of `session/delete`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class ResumeSessionResponse(Struct):
+class ResumeSessionResponse(WithMeta):
     """What `session/resume` returns on success. Agents must have sent a `state_update` with the present state by then,
     after any requested replay; do not infer `idle` from this result.
     """
@@ -1566,41 +1465,34 @@ class ResumeSessionResponse(Struct):
     """Commands on offer at the start, none if empty or missing; each later `available_commands_update` supplies a new
     full list. Never send `null`, but read it as missing.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class CloseSessionResponse(Struct):
+class CloseSessionResponse(WithMeta):
     """Result of `session/close`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class CancelToolCallResponse(Struct):
+class CancelToolCallResponse(WithMeta):
     """What `tool_call/cancel` returns on success: the cancellation was accepted, not that the work has stopped."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class CancelTerminalResponse(Struct):
+class CancelTerminalResponse(WithMeta):
     """What `terminal/cancel` returns on success: the cancellation was accepted, not that the process has exited."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SetSessionConfigOptionResponse(Struct):
+class SetSessionConfigOptionResponse(WithMeta):
     """Result of `session/set_config_option`: all options as they stand after the change."""
 
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class PromptResponse(Struct):
+class PromptResponse(WithMeta):
     """Confirms that the prompt now has its message ID and its place in the conversation, which is more than being
     received or queued. It says nothing about completion: follow `state_update` for that.
     """
@@ -1609,8 +1501,6 @@ class PromptResponse(Struct):
     """ID given to the new user message; required, never `null`. The agent must also send that message in a session
     update with this ID, before or after this response, and any replay of it reuses the ID.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 MessageId: TypeAlias = str
@@ -1654,31 +1544,27 @@ ACP, and -32800 (from LSP's reserved range) for a cancelled request.
 """
 
 
-class UnsupportedProtocolVersionErrorData(Struct):
+class UnsupportedProtocolVersionErrorData(WithMeta):
     """Contents of `data` in a `-32022` error: which version was asked for and which ones the agent offers."""
 
     requested: ProtocolVersion
     """Version the client asked for in `initialize`."""
     supported: list[ProtocolVersion]
     """Every version the agent can speak."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionNotFoundErrorData(Struct):
+class SessionNotFoundErrorData(WithMeta):
     """Contents of `data` in a `-32002` error whose cause is a request naming an unknown or inactive session."""
 
     session_id: SessionId
     """ID the failed request asked for."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 ErrorData: TypeAlias = UnsupportedProtocolVersionErrorData | SessionNotFoundErrorData | Any
 """Shapes that an error's `data` can take: those ACP specifies, and otherwise any JSON value."""
 
 
-class UpdateSessionNotification(Struct):
+class UpdateSessionNotification(WithMeta):
     """Payload of `session/update`: one change to one session. It can arrive at any time in the session's life, not only
     while a prompt is being worked on.
     """
@@ -1687,11 +1573,9 @@ class UpdateSessionNotification(Struct):
     """Session in which the change happened."""
     update: SessionUpdate
     """What changed; its `sessionUpdate` field says which kind of update it is."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentChunk(Struct):
+class ContentChunk(WithMeta):
     """One piece of a message that is being streamed; append it to the message that `messageId` names."""
 
     message_id: MessageId
@@ -1700,8 +1584,6 @@ class ContentChunk(Struct):
     """
     content: ContentBlock
     """The content block itself."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateUserMessageChunk(ContentChunk):
@@ -1793,7 +1675,7 @@ class SessionUpdateAgentThought(Struct):
     """
 
 
-class SessionUpdateStateUpdateRunning(Struct):
+class SessionUpdateStateUpdateRunning(WithMeta):
     """The agent is working in the foreground, whether on a prompt or on its own initiative."""
 
     session_update: Literal["state_update"] = "state_update"
@@ -1802,11 +1684,9 @@ class SessionUpdateStateUpdateRunning(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateStateUpdateIdleEndTurn(Struct):
+class SessionUpdateStateUpdateIdleEndTurn(WithMeta):
     """Work finished normally, possibly through a locally handled command without any model call."""
 
     session_update: Literal["state_update"] = "state_update"
@@ -1815,15 +1695,13 @@ class SessionUpdateStateUpdateIdleEndTurn(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: Literal["end_turn"] = "end_turn"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
 
-class SessionUpdateStateUpdateIdleMaxTokens(Struct):
+class SessionUpdateStateUpdateIdleMaxTokens(WithMeta):
     """Work stopped at the token limit."""
 
     session_update: Literal["state_update"] = "state_update"
@@ -1832,15 +1710,13 @@ class SessionUpdateStateUpdateIdleMaxTokens(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: Literal["max_tokens"] = "max_tokens"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
 
-class SessionUpdateStateUpdateIdleMaxTurnRequests(Struct):
+class SessionUpdateStateUpdateIdleMaxTurnRequests(WithMeta):
     """Work stopped because it used up its allowance of model requests."""
 
     session_update: Literal["state_update"] = "state_update"
@@ -1849,15 +1725,13 @@ class SessionUpdateStateUpdateIdleMaxTurnRequests(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: Literal["max_turn_requests"] = "max_turn_requests"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
 
-class SessionUpdateStateUpdateIdleRefusal(Struct):
+class SessionUpdateStateUpdateIdleRefusal(WithMeta):
     """Work stopped because the agent declined to go on."""
 
     session_update: Literal["state_update"] = "state_update"
@@ -1866,15 +1740,13 @@ class SessionUpdateStateUpdateIdleRefusal(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: Literal["refusal"] = "refusal"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
 
-class SessionUpdateStateUpdateIdleCancelled(Struct):
+class SessionUpdateStateUpdateIdleCancelled(WithMeta):
     """The user or client ended the work, by `session/cancel`, closing the session, or an agent-offered choice. Agents
     must report this even if aborting throws, never `error`; the agent's own timeouts are not `cancelled`.
     """
@@ -1885,15 +1757,13 @@ class SessionUpdateStateUpdateIdleCancelled(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: Literal["cancelled"] = "cancelled"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
     """
 
 
-class SessionUpdateStateUpdateIdleError(Struct):
+class SessionUpdateStateUpdateIdleError(WithMeta):
     """A failure ended the work. If it came before the prompt's message was inserted, `session/prompt` must fail too;
     after insertion that request still succeeds.
 
@@ -1906,8 +1776,6 @@ class SessionUpdateStateUpdateIdleError(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: Literal["error"] = "error"
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
@@ -1918,7 +1786,7 @@ class SessionUpdateStateUpdateIdleError(Struct):
     """
 
 
-class SessionUpdateStateUpdateIdleOther(Struct):
+class SessionUpdateStateUpdateIdleOther(WithMeta):
     """A reason this version does not know: `_` names belong to vendors, other new names to future ACP."""
 
     session_update: Literal["state_update"] = "state_update"
@@ -1927,15 +1795,13 @@ class SessionUpdateStateUpdateIdleOther(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: str
     """A reason this version does not know: `_` names belong to vendors, other new names to future ACP."""
     extra: dict[str, Any] = made(factory=lambda: {})
     """The properties of the object that the schema does not name, unchanged."""
 
 
-class SessionUpdateStateUpdateIdleNone(Struct):
+class SessionUpdateStateUpdateIdleNone(WithMeta):
     """The agent gives no reason, by leaving `stopReason` out or setting it to `null`."""
 
     session_update: Literal["state_update"] = "state_update"
@@ -1944,8 +1810,6 @@ class SessionUpdateStateUpdateIdleNone(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     stop_reason: None | UnsetType = UNSET
     """Why the work ended; also picks the variant, which may bring extra fields. Treat omitted, `null` and malformed
     alike: no reason reported.
@@ -1965,7 +1829,7 @@ SessionUpdateStateUpdateIdle: TypeAlias = (
 """The foreground is at rest; things in the background may still be going on."""
 
 
-class SessionUpdateStateUpdateRequiresAction(Struct):
+class SessionUpdateStateUpdateRequiresAction(WithMeta):
     """Work is stuck until the user does something, such as answering a permission request.
 
     Nothing in the foreground can proceed until the user acts; one pending permission is not enough if other work
@@ -1978,8 +1842,6 @@ class SessionUpdateStateUpdateRequiresAction(Struct):
     """Everything running in the background right now; `[]` means nothing is. Omitted, `null` or malformed means
     unreported, not empty. An agent that reports this must include it in every state update.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateStateUpdateOther(Struct):
@@ -2005,7 +1867,7 @@ SessionUpdateStateUpdate: TypeAlias = (
 """Whether the session's foreground work as a whole is running, idle or waiting for the user."""
 
 
-class SessionUpdateToolCallContentChunk(Struct):
+class SessionUpdateToolCallContentChunk(WithMeta):
     """Appends one item to the content of a tool call.
 
     Appends one item to the content of a tool call. To replace the content outright, agents send `tool_call_update`
@@ -2017,8 +1879,6 @@ class SessionUpdateToolCallContentChunk(Struct):
     """Tool call that gets the content."""
     content: ToolCallContent
     """Item to append."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
@@ -2063,7 +1923,7 @@ class SessionUpdateTerminalUpdate(Struct):
     """
 
 
-class SessionUpdateTerminalOutputChunk(Struct):
+class SessionUpdateTerminalOutputChunk(WithMeta):
     """More output from an agent-owned terminal; append its bytes to those already received."""
 
     session_update: Literal["terminal_output_chunk"] = "terminal_output_chunk"
@@ -2071,11 +1931,9 @@ class SessionUpdateTerminalOutputChunk(Struct):
     """Terminal that gets the output."""
     data: str
     """The bytes in base64. Decode each chunk separately. Encoding: `base64`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdatePlanUpdate(Struct):
+class SessionUpdatePlanUpdate(WithMeta):
     """New content for the plan that `planId` names.
 
     Gives a plan new content; `planId` inside `plan` tells which one.
@@ -2084,28 +1942,22 @@ class SessionUpdatePlanUpdate(Struct):
     session_update: Literal["plan_update"] = "plan_update"
     plan: PlanUpdateContent
     """New content, including the ID of the plan it replaces."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateAvailableCommandsUpdate(Struct):
+class SessionUpdateAvailableCommandsUpdate(WithMeta):
     """Announces the commands the user can run now; it replaces any earlier list."""
 
     session_update: Literal["available_commands_update"] = "available_commands_update"
     available_commands: list[AvailableCommand]
     """Commands on offer to the user."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateConfigOptionUpdate(Struct):
+class SessionUpdateConfigOptionUpdate(WithMeta):
     """Reports all configuration options anew after at least one of them changed."""
 
     session_update: Literal["config_option_update"] = "config_option_update"
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateSessionInfoUpdate(Struct):
@@ -2126,7 +1978,7 @@ class SessionUpdateSessionInfoUpdate(Struct):
     """
 
 
-class SessionUpdateUsageUpdate(Struct):
+class SessionUpdateUsageUpdate(WithMeta):
     """Reports how full the context window is and, optionally, what the session has cost so far.
 
     Reports how full a session's context window is and, optionally, what the session has cost.
@@ -2139,11 +1991,9 @@ class SessionUpdateUsageUpdate(Struct):
     """Capacity of the context window, counted in tokens. Format: `uint64`."""
     cost: Cost | None | UnsetType = UNSET
     """Total cost of the session so far. A value replaces the earlier figure, `null` clears it and omission keeps it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateNotice(Struct):
+class SessionUpdateNotice(WithMeta):
     """A message for the user that stays out of the session history. It needs no client capability, and a client may
     ignore it.
 
@@ -2158,8 +2008,6 @@ class SessionUpdateNotice(Struct):
     """Headline of the notice in plain text. It must not be empty and must make sense without the description."""
     description: str | None | UnsetType = UNSET
     """Further detail or advice in plain text; null and absent both mean there is none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateCompactionUpdate(Struct):
@@ -2186,7 +2034,7 @@ class SessionUpdateCompactionUpdate(Struct):
     """
 
 
-class SessionUpdateCompactionSummaryChunk(Struct):
+class SessionUpdateCompactionSummaryChunk(WithMeta):
     """Appends one content block to the summary that a context compaction keeps.
 
     Appends one block to the summary of a compaction, in order of arrival. An ID not seen before starts a compaction
@@ -2198,8 +2046,6 @@ class SessionUpdateCompactionSummaryChunk(Struct):
     """Which compaction's summary to extend."""
     content: ContentBlock
     """The block to put at the end of the summary."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateOther(Struct):
@@ -2242,7 +2088,7 @@ variant.
 """
 
 
-class BackgroundWorkTerminal(Struct):
+class BackgroundWorkTerminal(WithMeta):
     """A process that outlives the tool call that started it; it counts as live until a `terminal_update` carries
     `exitStatus`.
 
@@ -2252,11 +2098,9 @@ class BackgroundWorkTerminal(Struct):
     type: Literal["terminal"] = "terminal"
     terminal_id: TerminalId
     """Terminal being listed; the agent must already have announced it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class BackgroundWorkToolCall(Struct):
+class BackgroundWorkToolCall(WithMeta):
     """Work begun in a tool call but going on without its own process, for example a watcher or a scheduled wakeup. Tool
     calls that are `pending` or `paused` remain in the list.
 
@@ -2266,8 +2110,6 @@ class BackgroundWorkToolCall(Struct):
     type: Literal["tool_call"] = "tool_call"
     tool_call_id: ToolCallId
     """Tool call being listed; the agent must already have announced it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class BackgroundWorkOther(Struct):
@@ -2287,16 +2129,14 @@ announce it before first listing it and report its exit or final status before d
 """
 
 
-class TerminalOutput(Struct):
+class TerminalOutput(WithMeta):
     """All output of the terminal up to now; discard earlier bytes and use these instead."""
 
     data: str
     """The full output, encoded as base64. Encoding: `base64`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class TerminalExitStatus(Struct):
+class TerminalExitStatus(WithMeta):
     """How a terminal's process ended. Once this object is there the process is over, even with neither `exitCode` nor
     `signal` in it.
     """
@@ -2307,22 +2147,18 @@ class TerminalExitStatus(Struct):
     """Signal that ended the process, by its usual platform name (`SIGTERM`, `SIGKILL`). Omitted or `null` means unknown
     or none.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class TerminalSize(Struct):
+class TerminalSize(WithMeta):
     """Dimensions of an agent-owned terminal, counted in character cells."""
 
     cols: int
     """Width in character cells. Format: `uint16`."""
     rows: int
     """Height in character cells. Format: `uint16`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class TerminalCapabilities(Struct):
+class TerminalCapabilities(WithMeta):
     """What the client may ask of a terminal at present. A malformed value counts as nothing, so that no unadvertised
     request is sent.
     """
@@ -2331,18 +2167,15 @@ class TerminalCapabilities(Struct):
     """Present as an object, even `{}`, when `terminal/cancel` works on this terminal; omitted or `null` when it does
     not. Agents should withdraw it once `exitStatus` is reported.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class TerminalCancelCapabilities(Struct):
+class TerminalCancelCapabilities(WithMeta):
     """Marker that a terminal accepts `terminal/cancel`; an empty object is enough to say so."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class PlanUpdateContentItems(Struct):
+class PlanUpdateContentItems(WithMeta):
     """A plan given as a list of tasks.
 
     A plan in the form of a task list.
@@ -2355,8 +2188,6 @@ class PlanUpdateContentItems(Struct):
     """Every task with its current status. Agents must always send the entire list, since the client replaces what it
     had.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class PlanUpdateContentOther(Struct):
@@ -2380,7 +2211,7 @@ PlanId: TypeAlias = str
 """Names a plan; no two plans of one session share it."""
 
 
-class PlanEntry(Struct):
+class PlanEntry(WithMeta):
     """One task or goal of a plan, with its priority and progress."""
 
     content: str
@@ -2389,8 +2220,6 @@ class PlanEntry(Struct):
     """How much this step matters to the goal, compared with the others."""
     status: PlanEntryStatus
     """How far along this entry is: `pending`, `in_progress` or `completed`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"] | str
@@ -2412,7 +2241,7 @@ PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed", "can
 """
 
 
-class Cost(Struct):
+class Cost(WithMeta):
     """What a session has cost so far, as an amount and its unit."""
 
     amount: float
@@ -2421,8 +2250,6 @@ class Cost(Struct):
     """What `amount` is counted in: an ISO 4217 code such as `USD` for money, or a different measure, for instance
     `credits`.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 NoticeSeverity: TypeAlias = Literal["info", "warning", "error"] | str
@@ -2448,20 +2275,18 @@ CompactionStatus: TypeAlias = Literal["in_progress", "completed", "failed", "can
 """
 
 
-class CompleteElicitationNotification(Struct):
+class CompleteElicitationNotification(WithMeta):
     """Payload telling the client that a URL-mode elicitation is over. The foreground state stays as it is."""
 
     elicitation_id: ElicitationId
     """Which elicitation has finished; same value as in the `elicitation/create` request that opened it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 ExtNotification: TypeAlias = Any
 """Parameters of a custom notification outside ACP, which either side may send; there is no reply."""
 
 
-class InitializeRequest(Struct):
+class InitializeRequest(WithMeta):
     """What a client sends in `initialize`: its protocol version, capabilities and identity."""
 
     protocol_version: ProtocolVersion
@@ -2470,11 +2295,9 @@ class InitializeRequest(Struct):
     """Name and version of the client software."""
     capabilities: ClientCapabilities = made(factory=lambda: ClientCapabilities())
     """Optional features the client offers. Whatever is not declared here counts as unsupported."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ClientCapabilities(Struct):
+class ClientCapabilities(WithMeta):
     """What the client can do, as told to the agent in `initialize`. Anything not advertised counts as unsupported."""
 
     auth: ClientAuthCapabilities | None | UnsetType = UNSET
@@ -2483,11 +2306,9 @@ class ClientCapabilities(Struct):
     """
     elicitation: ElicitationCapabilities | None | UnsetType = UNSET
     """Elicitation modes that the agent may use with this client; omitted or `null` means none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ClientAuthCapabilities(Struct):
+class ClientAuthCapabilities(WithMeta):
     """Kinds of authentication method the client can handle, declared in `initialize`. It covers those that are opt-in
     because they need extra work in the client.
     """
@@ -2496,65 +2317,55 @@ class ClientAuthCapabilities(Struct):
     """Present, as `{}`, when the agent may offer `terminal` authentication methods; omitted or `null` when not. Clients
     should set it only if they can rerun the agent's configured command in an interactive terminal.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class TerminalAuthCapabilities(Struct):
+class TerminalAuthCapabilities(WithMeta):
     """Marker that the client handles `terminal` authentication: it can start the agent again, as configured, in an
     interactive terminal.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class ElicitationCapabilities(Struct):
+class ElicitationCapabilities(WithMeta):
     """Which elicitation modes, `form` and `url`, the client can handle."""
 
     form: ElicitationFormCapabilities | None | UnsetType = UNSET
     """Declares with `{}` that the client can show forms. Null and absent both mean form mode is not declared."""
     url: ElicitationUrlCapabilities | None | UnsetType = UNSET
     """Present, as `{}`, when the client can handle elicitations that open a URL; omitted or `null` when it cannot."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationFormCapabilities(Struct):
+class ElicitationFormCapabilities(WithMeta):
     """Details of `form` elicitation in the client; an empty object already declares support."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class ElicitationUrlCapabilities(Struct):
+class ElicitationUrlCapabilities(WithMeta):
     """Details of `url` elicitation in the client; an empty object already declares support."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class LoginAuthRequest(Struct):
+class LoginAuthRequest(WithMeta):
     """Names the authentication method for `auth/login`. Allowed only if `initialize` returned a non-empty
     `authMethods`: without that clients must not call it, with it agents must support it.
     """
 
     method_id: AuthMethodId
     """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class LogoutAuthRequest(Struct):
+class LogoutAuthRequest(WithMeta):
     """Parameters of `auth/logout`, which ends the authenticated state. Allowed only if `initialize` returned a
     non-empty `authMethods`: without that clients must not call it, with it agents must support it.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class NewSessionRequest(Struct):
+class NewSessionRequest(WithMeta):
     """Where a new session works and which MCP servers it gets."""
 
     cwd: AbsolutePath
@@ -2565,11 +2376,9 @@ class NewSessionRequest(Struct):
     """
     mcp_servers: list[McpServer] | UnsetType = UNSET
     """MCP servers for the agent to connect to in this session."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class McpServerHttp(Struct):
+class McpServerHttp(WithMeta):
     """An MCP server reached over HTTP. Allowed only if the agent advertises `session.mcp.http`.
 
     Settings for an MCP server reached over HTTP.
@@ -2584,11 +2393,9 @@ class McpServerHttp(Struct):
     """Extra HTTP headers for requests to the server. The agent uses the transport's own values for headers that the MCP
     transport defines.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class McpServerStdio(Struct):
+class McpServerStdio(WithMeta):
     """An MCP server run as a subprocess over stdio. Allowed only if the agent advertises `session.mcp.stdio`.
 
     Settings for an MCP server that runs as a local process and speaks over stdin and stdout.
@@ -2605,8 +2412,6 @@ class McpServerStdio(Struct):
     """Environment variables for the server process. Names should be unique; on duplicates the agent may fail with
     `-32602`, or else the last one wins.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class McpServerOther(Struct):
@@ -2624,18 +2429,16 @@ McpServer: TypeAlias = McpServerHttp | McpServerStdio | McpServerOther
 """How the agent reaches an MCP server, a source of tools and context. `type` selects the transport."""
 
 
-class HttpHeader(Struct):
+class HttpHeader(WithMeta):
     """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
 
     name: str
     """Header name, for example `Authorization`."""
     value: str
     """Header value, sent as given."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ListSessionsRequest(Struct):
+class ListSessionsRequest(WithMeta):
     """Filter and page position for `session/list`."""
 
     cwd: AbsolutePath | None | UnsetType = UNSET
@@ -2646,20 +2449,16 @@ class ListSessionsRequest(Struct):
     """Where to continue: the `nextCursor` of an earlier response, passed back unread. Omitted or `null` asks for the
     first page.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class DeleteSessionRequest(Struct):
+class DeleteSessionRequest(WithMeta):
     """Names the session to remove from `session/list`. Requires the agent capability `session.delete`."""
 
     session_id: SessionId
     """Which session to remove."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ResumeSessionRequest(Struct):
+class ResumeSessionRequest(WithMeta):
     """Which session to reopen, with its directory and MCP servers, and whether to replay its history first."""
 
     session_id: SessionId
@@ -2680,19 +2479,15 @@ class ResumeSessionRequest(Struct):
     """Where replay begins, that point included; `{"type": "start"}` is everything retained, omitted or `null` is no
     replay. Agents must fail with `-32602` on an unsupported or malformed cursor, with no fallback.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ReplayFromStart(Struct):
+class ReplayFromStart(WithMeta):
     """Replay everything the agent still has.
 
     Cursor for a full replay, from the oldest retained entry on.
     """
 
     type: Literal["start"] = "start"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class ReplayFromOther(Struct):
@@ -2710,18 +2505,16 @@ ReplayFrom: TypeAlias = ReplayFromStart | ReplayFromOther
 """First point of the history to replay; the entry at that point is part of the replay."""
 
 
-class CloseSessionRequest(Struct):
+class CloseSessionRequest(WithMeta):
     """Names the session to close. The agent must end all its work, reporting `cancelled` if the foreground was active,
     before it responds, and fails uninserted prompts with `-32800`. Clients should take `-32002` as success.
     """
 
     session_id: SessionId
     """Which session to end."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class CancelToolCallRequest(Struct):
+class CancelToolCallRequest(WithMeta):
     """Names the one tool call to cancel. Must not be sent unless that call advertises `capabilities.cancel`; the agent
     fails with `-32602` if it is unknown, final or not cancelable. The call may still end `completed` or `failed`.
     """
@@ -2730,11 +2523,9 @@ class CancelToolCallRequest(Struct):
     """Session that the tool call belongs to."""
     tool_call_id: ToolCallId
     """Tool call to cancel."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class CancelTerminalRequest(Struct):
+class CancelTerminalRequest(WithMeta):
     """Names the one terminal to cancel. Must not be sent unless that terminal advertises `capabilities.cancel`; the
     agent fails with `-32602` if it is unknown, exited or not cancelable. The terminal is not released.
     """
@@ -2743,39 +2534,33 @@ class CancelTerminalRequest(Struct):
     """Session that the terminal belongs to."""
     terminal_id: TerminalId
     """Terminal whose process to stop."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SetSessionConfigOptionRequestId(Struct):
+class SetSessionConfigOptionRequestId(WithMeta):
     """Picks one of the option's listed values by its ID."""
 
     session_id: SessionId
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: Literal["id"] = "id"
     value: SessionConfigValueId
     """ID of the choice to select."""
 
 
-class SetSessionConfigOptionRequestBoolean(Struct):
+class SetSessionConfigOptionRequestBoolean(WithMeta):
     """New value for an on/off option; carries `type: "boolean"`."""
 
     session_id: SessionId
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: Literal["boolean"] = "boolean"
     value: bool
     """True to turn the option on, false to turn it off."""
 
 
-class SetSessionConfigOptionRequestOther(Struct):
+class SetSessionConfigOptionRequestOther(WithMeta):
     """A value type this version does not know (`_` for vendors, others for future ACP). An agent without it must fail
     the request with `-32602`.
     """
@@ -2784,8 +2569,6 @@ class SetSessionConfigOptionRequestOther(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: str
     """Name of the unknown value type; vendor extensions start with `_` and all others are left to ACP."""
     value: Any
@@ -2802,7 +2585,7 @@ nothing, on an unknown `configId` or a bad value.
 """
 
 
-class PromptRequest(Struct):
+class PromptRequest(WithMeta):
     """A user message for a session, with any context attached to it."""
 
     session_id: SessionId
@@ -2812,20 +2595,16 @@ class PromptRequest(Struct):
     always work; clients must use other kinds only if `session.prompt` enables them. Prefer `resource` over a link
     then.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class RequestPermissionResponse(Struct):
+class RequestPermissionResponse(WithMeta):
     """Result of `session/request_permission`, saying how the request was settled."""
 
     outcome: RequestPermissionOutcome
     """Which option was picked, or that the request was cancelled."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class RequestPermissionOutcomeCancelled(Struct):
+class RequestPermissionOutcomeCancelled(WithMeta):
     """No option was chosen: the user closed the dialog, the work was canceled, or client policy refused. Agents must
     not go ahead. Clients reply with this when the agent sends `$/cancel_request`.
 
@@ -2833,11 +2612,9 @@ class RequestPermissionOutcomeCancelled(Struct):
     """
 
     outcome: Literal["cancelled"] = "cancelled"
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class RequestPermissionOutcomeSelected(Struct):
+class RequestPermissionOutcomeSelected(WithMeta):
     """The user chose an option. The agent must count an `optionId` that it never offered as not approved.
 
     The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
@@ -2847,8 +2624,6 @@ class RequestPermissionOutcomeSelected(Struct):
     outcome: Literal["selected"] = "selected"
     option_id: PermissionOptionId
     """The `optionId` of the choice made, out of those the request offered."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class RequestPermissionOutcomeOther(Struct):
@@ -2870,42 +2645,34 @@ may be a rejection.
 """
 
 
-class CreateElicitationResponseAccept(Struct):
+class CreateElicitationResponseAccept(WithMeta):
     """The user agreed; `content` holds the answers, if there are any.
 
     What accompanies the `accept` action: the answers the user gave.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     action: Literal["accept"] = "accept"
     content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET
     """What the user entered, as an object that fits the requested schema; omitted or `null` when there is nothing."""
 
 
-class CreateElicitationResponseDecline(Struct):
+class CreateElicitationResponseDecline(WithMeta):
     """The user said no."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     action: Literal["decline"] = "decline"
 
 
-class CreateElicitationResponseCancel(Struct):
+class CreateElicitationResponseCancel(WithMeta):
     """The elicitation ended without an answer, neither accepted nor declined."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     action: Literal["cancel"] = "cancel"
 
 
-class CreateElicitationResponseOther(Struct):
+class CreateElicitationResponseOther(WithMeta):
     """An action this version does not know (`_` for vendors, others for future ACP). Agents must act as if it were
     `cancel`, and should keep its raw JSON when they store or forward it.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     action: str
     """Name of the unlisted action. Those starting with `_` belong to implementations' own extensions; the others are
     kept for later versions of ACP.
@@ -2927,49 +2694,43 @@ ElicitationContentValue: TypeAlias = str | int | float | bool | list[str] | Any
 """One answer in a form: a string, an integer, a number, a boolean, or a list of strings."""
 
 
-class CancelSessionNotification(Struct):
+class CancelSessionNotification(WithMeta):
     """Payload of `session/cancel`: whose foreground work, and prompts still awaiting insertion, to stop. Listed
     background work is unaffected.
     """
 
     session_id: SessionId
     """Which session should stop its work."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class CancelRequestNotification(Struct):
+class CancelRequestNotification(WithMeta):
     """Payload of `$/cancel_request`, by which either side withdraws a request it has sent."""
 
     request_id: RequestId
     """Request to cancel, which must be one that this notification's sender made. Receivers look it up only among
     requests from that sender.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class AuthStatusCapabilities(Struct):
+class AuthStatusCapabilities(WithMeta):
     """Present, even if empty, where the agent handles `auth/status`.
 
     From auth-state, 2026-11-02.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class AuthStatusRequest(Struct):
+class AuthStatusRequest(WithMeta):
     """Asks for the authentication state without changing it; it is never refused for lack of authentication.
 
     From auth-state, 2026-11-02.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class AuthStatusResponse(Struct):
+class AuthStatusResponse(WithMeta):
     """The authentication state of the agent.
 
     From auth-state, 2026-11-02.
@@ -2979,11 +2740,9 @@ class AuthStatusResponse(Struct):
     """Tells if the user has to sign in before sessions can start."""
     accounts: list[AuthAccount] | UnsetType = UNSET
     """The accounts that the agent is configured with, for display."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class AuthStatusUpdateNotification(Struct):
+class AuthStatusUpdateNotification(WithMeta):
     """Tells the client that the authentication state is no longer what was last reported.
 
     From auth-state, 2026-11-02.
@@ -2993,8 +2752,6 @@ class AuthStatusUpdateNotification(Struct):
     """Tells if the user has to sign in before sessions can start."""
     accounts: list[AuthAccount] | UnsetType = UNSET
     """The accounts that the agent is configured with, for display."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 AuthState: TypeAlias = Literal["authenticated", "unauthenticated", "not_required", "unknown"] | str
@@ -3009,7 +2766,7 @@ From auth-state, 2026-11-02.
 """
 
 
-class AuthAccount(Struct):
+class AuthAccount(WithMeta):
     """An account or a credential of the agent, for display only.
 
     From auth-state, 2026-11-02.
@@ -3025,5 +2782,3 @@ class AuthAccount(Struct):
     """The email address of the user."""
     organization: str | None | UnsetType = UNSET
     """The organization or team that the account belongs to."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""

@@ -1,9 +1,9 @@
-"""The base of the classes in `types`: dataclasses whose fields are written once, and the mark for an absent key."""
+"""What the generated modules are made of: the base of the classes in `types`, and the records in `methods`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
 
@@ -59,10 +59,11 @@ def made(*, factory: Callable[[], T]) -> T:
 
 
 class _Own(NamedTuple):
-    """The annotations and the defaults that one class adds to its base."""
+    """The annotations and the defaults that one class adds to its base; `is_last` puts them after all others."""
 
     hints: dict[str, Any]
     defaults: dict[str, Any]
+    is_last: bool
 
 
 class _Deferred:
@@ -87,17 +88,24 @@ class StructType(type):
 
     A subclass with annotations gets fields with slots, and needs no decorator. One without is an ordinary class: its
     instances have a `__dict__`. A base with another metaclass, such as `abc.ABC`, does not go with it.
+
+    With `fields_last`, the fields of a class come after those of its subclasses.
     """
 
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> StructType:
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, fields_last: bool = False, **options: Any
+    ) -> StructType:
         hints = {key: hint for key, hint in _annotations(namespace).items() if not _is_class_variable(hint)}
         if hints or not bases:
-            own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace})
+            own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace}, fields_last)
             inherited = {key for base in bases for each in _owns(base) for key in each.hints}
             slots = tuple(key for key in hints if key not in inherited)
             made_later = {"__init__": _Deferred(), "__dataclass_fields__": _Deferred()}
             namespace = {"__slots__": slots, **made_later, **namespace, "_own": own}
         return super().__new__(mcs, name, bases, namespace, **options)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> None:
+        super().__init__(name, bases, namespace)
 
 
 def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -115,8 +123,9 @@ def _is_class_variable(hint: object) -> bool:
 
 
 def _owns(kind: type) -> list[_Own]:
-    """The additions of each class, the first base first."""
-    return [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
+    """The additions of each class: the first base first, then those that are to be last."""
+    found = [vars(each)["_own"] for each in reversed(kind.__mro__) if "_own" in vars(each)]
+    return sorted(found, key=lambda own: own.is_last)
 
 
 def _complete(kind: type) -> None:
@@ -169,3 +178,136 @@ def _fields(struct: Struct) -> tuple[Field[Any], ...]:
     from dataclasses import fields
 
     return fields(struct)
+
+
+# --- Records ---------------------------------------------------------------------------------------------------------
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+class Cancellation(NamedTuple):
+    """The notification `method` cancels a request; the property `key` of its params is the id of the request."""
+
+    method: str
+    key: str
+
+
+class Unsupported(NamedTuple):
+    """The error for an unsupported version; `requested` and `supported` name properties of its `data`."""
+
+    code: int
+    requested: str
+    supported: str
+
+
+class Negotiation(NamedTuple):
+    """The request `method` negotiates the version, which is the property `version` of its params.
+
+    `least` holds the smallest valid value of each other required property: params for a later version may lack them.
+    Without `unsupported`, a request for an earlier version is answered with this version.
+    """
+
+    method: str
+    version: str
+    least: Mapping[str, Any]
+    unsupported: Unsupported | None = None
+
+
+class ProtocolInfo(NamedTuple):
+    """The rules of one version of the protocol.
+
+    `null_ids` allows null as the id of a request. Without `cancellation`, requests cannot be cancelled; without
+    `negotiation`, any message may come first.
+    """
+
+    version: int
+    null_ids: bool
+    cancellation: Cancellation | None = None
+    negotiation: Negotiation | None = None
+
+
+class Gate(NamedTuple):
+    """The capability that the peer must advertise before a method may be called.
+
+    It is open if one of `paths`, wire names below the message `advertised_in`, leads to `true`, to an object (even an
+    empty one) or to a non-empty array. `says_yes` is the smallest value that opens it; None where neither `true` nor
+    `{}` does, as the value is an array or needs properties.
+    """
+
+    advertised_in: Any
+    paths: tuple[tuple[str, ...], ...]
+    says_yes: Literal["true", "{}"] | None
+
+
+class Part(NamedTuple):
+    """The params or the result of a method: the type, and the functions for the direction in which this package has it.
+
+    `decode` is that of a side that receives it, `encode` that of one that sends it. With `is_object`, absent params and
+    a result that is null stand for an empty object.
+    """
+
+    type: Any
+    decode: Callable[[Any], Any] = _as_it_is
+    encode: Callable[[Any], Any] = _as_it_is
+    is_object: bool = True
+
+
+NOTHING: Final = Part(None, is_object=False)
+"""The result of a notification."""
+
+
+class Method(NamedTuple):
+    """A method: its name on the wire, its handler, what it takes and gives, and which side handles it.
+
+    `notification` is the second half of a method that exists both as a request and as a notification.
+    """
+
+    name: str
+    handler: str
+    takes: Part
+    gives: Part = NOTHING
+    capability: Gate | None = None
+    side: str = ""
+    origin: str = ""
+    notification: Method | None = None
+
+    @property
+    def kind(self) -> Literal["request", "notification"]:
+        """Whether there is a response."""
+        return "notification" if self.gives is NOTHING else "request"
+
+    @property
+    def params(self) -> Any:
+        """The type of the params."""
+        return self.takes.type
+
+    @property
+    def result(self) -> Any:
+        """The type of the result; None for a notification."""
+        return self.gives.type
+
+
+def methods(side: str, origin: str, *records: Method) -> Mapping[str, Method]:
+    """The records by name. `side` and `origin` are those of records that say nothing else.
+
+    A notification with the name of a request becomes the second half of that.
+    """
+    found: dict[str, Method] = {}
+    for record in records:
+        whole = record._replace(side=record.side or side, origin=record.origin or origin)
+        first = found.get(record.name)
+        found[record.name] = whole if first is None else first._replace(notification=whole)
+    return found
+
+
+def requests(table: Mapping[str, Method]) -> dict[str, Method]:
+    """The requests in `table`."""
+    return {name: method for name, method in table.items() if method.kind == "request"}
+
+
+def notifications(table: Mapping[str, Method]) -> dict[str, Method]:
+    """The notifications in `table`, those among them that have the name of a request."""
+    halves = {name: method.notification or method for name, method in table.items()}
+    return {name: method for name, method in halves.items() if method.kind == "notification"}

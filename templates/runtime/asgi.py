@@ -14,11 +14,10 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Final, ParamSpec, TypeVar
 
 from .asgi_http import HttpRequests, Receive, Send, cancel
-from .calls import Budget
 from .dispatch import check_factory
 from .hosting import Authorize, Gone, Headers, Refusal, RemoteLimits, RequestCheck, Scope, Server, client_identity
 from .message import Message, MessageTooLarge, too_large
-from .options import ConnectionOptions, logger
+from .options import Budget, ConnectionOptions, logger
 from .routing import ServerTransport
 from .stdio import AnyFactory
 from .streams import CONNECTION_HEADER, MAX_BURST, session_in

@@ -6,17 +6,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
-from math import inf
 from time import perf_counter
 from typing import Any, Final, Literal, TypeAlias
-from weakref import WeakSet
 
 from ._decode import excerpt
 from .dispatch import ConnectionClosed, UnfitParams, dispatch_request
 from .errors import ERROR_CLASSES, InternalError, InvalidRequestError, RequestError
 from .handshake import LocalSide
 from .message import Message, MessageTooLarge, Unsendable
-from .options import PROGRAM_ENDS, ConnectionOptions, call_hook, log_failure, log_handler_failure, logger
+from .options import PROGRAM_ENDS, Budget, ConnectionOptions, Held, call_hook, log_failure, log_handler_failure, logger
 from .transport import Transport
 
 _TASK_BYTES: Final = 2**13
@@ -104,7 +102,7 @@ class Tasks:
     def start(
         self, coroutine: Coroutine[Any, Any, None], at_end: Callable[[asyncio.Task[None]], object] | None = None
     ) -> asyncio.Task[None]:
-        """Run a coroutine as a task, and call `at_end` after it. What it raises is logged, except `ConnectionClosed`."""
+        """Run a coroutine as a task, and then `at_end`. What it raises is logged, except `ConnectionClosed`."""
         task = asyncio.Task(coroutine)  # an eager task factory would run it at once
         self._running[task] = at_end
         task.add_done_callback(self._done)
@@ -148,81 +146,6 @@ class Tasks:
             logger.error("%s failed: it was cancelled", what)
         elif (error := step.exception()) is not None:
             log_failure(what, error)
-
-
-# --- Memory ----------------------------------------------------------------------------------------------------------
-
-
-class Budget:
-    """The memory of what several connections hold for a peer, in bytes, and the most that it should be."""
-
-    def __init__(self, limit: float = inf) -> None:
-        self.limit = limit
-        self.bytes = 0
-        self.parts: WeakSet[Held] = WeakSet()
-
-    def lacks(self, size: int = 0) -> bool:
-        """True if so many more bytes would exceed the limit."""
-        if self.bytes + size <= self.limit:
-            return False
-        for part in self.parts:
-            part.measure()
-        return self.bytes + size > self.limit
-
-
-class Held:
-    """Messages that are held, and their memory, in bytes.
-
-    Each counts with its bound, which costs nothing. Only if that exceeds a limit, messages are measured, once each.
-    `overhead` is what a message takes in the budget beside its own memory.
-    """
-
-    def __init__(self, budget: Budget, *, overhead: int = 0) -> None:
-        self.bytes = 0
-        self.budget = budget
-        self._overhead = overhead
-        self._counted: dict[Message, int] = {}
-        self._bounds: set[Message] = set()  # those among them that are counted with their bound
-        budget.parts.add(self)
-
-    def __len__(self) -> int:
-        return len(self._counted)
-
-    def add(self, message: Message) -> None:
-        """Hold a message."""
-        size = self._counted[message] = message.bound
-        self._bounds.add(message)
-        self.bytes += size
-        self.budget.bytes += size + self._overhead
-
-    def remove(self, message: Message) -> None:
-        """Hold a message no longer."""
-        size = self._counted.pop(message)
-        self._bounds.discard(message)
-        self.bytes -= size
-        self.budget.bytes -= size + self._overhead
-
-    def measure(self) -> None:
-        """Count each message with its weight."""
-        for message in self._bounds:
-            less = self._counted[message] - message.weight
-            self._counted[message] = message.weight
-            self.bytes -= less
-            self.budget.bytes -= less
-        self._bounds.clear()
-
-    def exceeds(self, limit: int, message: Message) -> bool:
-        """True if one more message would exceed a limit of this."""
-        if self.bytes + message.bound <= limit:
-            return False
-        self.measure()
-        return self.bytes + message.weight > limit
-
-    def exceeds_budget(self, message: Message) -> bool:
-        """True if one more message would exceed the budget."""
-        if not self.budget.lacks(message.bound + self._overhead):
-            return False
-        return self.budget.lacks(message.weight + self._overhead)
 
 
 # --- What this side sends --------------------------------------------------------------------------------------------
@@ -282,14 +205,14 @@ class Output:
         return failure
 
     def _check(self, message: Message) -> None:
-        from .on_demand.mistakes import misfit_in
+        from .on_demand.sent import misfit_in
 
         if (misfit := misfit_in(message, self._side.handler, self._options.dumps)) is not None:
             raise misfit
 
     def _explained(self, message: Message, error: Unsendable) -> Exception:
         """The error for a value that `dumps` refuses."""
-        from .on_demand.mistakes import unsendable
+        from .on_demand.sent import unsendable
 
         cause = error.__cause__
         if isinstance(cause, (TypeError, ValueError)):
@@ -311,7 +234,7 @@ class InFlight:
     """
 
     def __init__(
-        self, options: ConnectionOptions, life: Life, side: LocalSide, output: Output, tasks: Tasks, budget: Budget
+        self, options: ConnectionOptions, *, life: Life, side: LocalSide, output: Output, tasks: Tasks, budget: Budget
     ) -> None:
         self._options = options
         self._life = life
@@ -427,9 +350,7 @@ class InFlight:
         side, capabilities, succeeded = self._side, self._side.capabilities, False
         trial = capabilities.begin(message.method, message.value)
         try:
-            result = await dispatch_request(
-                side.handler, message.method, message.value, on_drop=self._options.on_drop
-            )
+            result = await dispatch_request(side.handler, message.method, message.value, on_drop=self._options.on_drop)
             side.check_version(message.method, result)
             rest = self._output.send(Message("result", result, method=message.method, id=message.id))
             capabilities.sent(message.method, "result", result)
@@ -443,7 +364,7 @@ class InFlight:
         try:
             raw = error.to_json()
             if not isinstance(raw["message"], str):
-                from .on_demand.mistakes import unsendable_error
+                from .on_demand.sent import unsendable_error
 
                 raise unsendable_error(message, self._side.handler, error)
             return self._output.send(Message("error", raw, method=message.method, id=message.id))

@@ -24,12 +24,12 @@ from time import perf_counter
 from typing import Any, Final
 
 from ._decode import excerpt
-from .calls import Budget, InFlight, Life, Output, State, Tasks, is_running
-from .dispatch import ConnectionClosed, Handler, Peer, UnfitParams, call_handler, dispatch_notification
+from .calls import InFlight, Life, Output, State, Tasks, is_running
+from .dispatch import ConnectionClosed, Handler, UnfitParams, call_handler, dispatch_notification
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import Capabilities, Choice, LocalSide, Step
 from .message import Message, Unreadable
-from .options import PROGRAM_ENDS, ConnectionOptions, log_handler_failure, log_mistake, logger
+from .options import PROGRAM_ENDS, Budget, ConnectionOptions, log_handler_failure, log_mistake, logger
 from .transport import ByteTransport, Transport, carrying_messages
 
 _MAX_SHOWN: Final = 80
@@ -78,7 +78,9 @@ class Connection:
         self._tasks = Tasks(self.options.cleanup_seconds)
         self._output = Output(self._transport, self.options, self._life, self._side)
         budget: Budget = getattr(self._transport, "budget", None) or Budget()
-        self._in_flight = InFlight(self.options, self._life, self._side, self._output, self._tasks, budget)
+        self._in_flight = InFlight(
+            self.options, life=self._life, side=self._side, output=self._output, tasks=self._tasks, budget=budget
+        )
 
     # --- Start and end -------------------------------------------------------------------------------------------
 
@@ -95,7 +97,11 @@ class Connection:
         self._closed = asyncio.create_task(self._close_at_end())
         if (attach := getattr(self._transport, "attach", None)) is not None:
             context = copy_context()  # tasks that are started there must not inherit what the transport runs in
-            attach(lambda is_end: context.run(self._arrived, is_end))
+
+            def arrived(is_end: bool) -> None:
+                context.run(self._arrived, is_end)
+
+            attach(arrived)
             self._is_attached = True
 
     async def start_with(
@@ -103,8 +109,8 @@ class Connection:
     ) -> tuple[Handler, Capabilities, Any]:
         """Start with the request by which the peer chooses one of several handlers, instead of `start`.
 
-        `choose` returns the handler for the result. Returns it, its capabilities, and the result. Raises what `request` and `choose`
-        raise; `ConnectionClosed` of the latter ends the connection.
+        `choose` returns the handler for the result. Returns it, its capabilities, and the result. Raises what `request`
+        and `choose` raise; `ConnectionClosed` of the latter ends the connection.
         """
         self._side.handshake.require(method, is_sent=True)
         self._start()
@@ -241,14 +247,20 @@ class Connection:
     async def _read_loop(self) -> None:
         me, life = asyncio.current_task(), self._life
         try:
-            while self._reader is me and life.is_open:
-                if not self._received and (message := self._ready() or await self._read()) is not None:
-                    self._received.append(message)
-                    message = None  # not kept while the next one is read
+            while self._reader is me and life.state is State.OPEN:
+                message: Message | Unreadable | None = None  # the last one is not kept while the next one is read
                 if self._must_yield or not self._in_flight.has_begun:
                     await asyncio.sleep(0)
-                elif self._received:
-                    await self._dispatch(self._received.pop())
+                elif (
+                    message := self._received.pop() if self._received else self._ready() or await self._read()
+                ) is None:
+                    continue
+                elif isinstance(message, Message) and message.kind == "notification":
+                    await self._handle_notification(message)
+                elif (rest := self._dispatch(message)) is not None:
+                    del message  # the peer may read slowly
+                    with contextlib.suppress(ConnectionClosed):
+                        await rest
         except asyncio.CancelledError:
             await asyncio.sleep(0)  # if all tasks are cancelled, as at the end of the program, the clean-up starts now
             if life.is_closing or self._reader is not me:
@@ -284,7 +296,7 @@ class Connection:
             self._idle = None
         return None
 
-    def _arrived(self, is_end: bool) -> None:  # noqa: FBT001 - called by the transport
+    def _arrived(self, is_end: bool) -> None:
         """Dispatch what has arrived while the read loop waits; what cannot be dispatched here wakes it."""
         self._at_end = self._at_end or is_end
         if self._idle is None or self._idle.done():
@@ -318,25 +330,17 @@ class Connection:
 
     # --- Messages of the peer ------------------------------------------------------------------------------------
 
-    async def _dispatch(self, message: Message | Unreadable) -> None:
-        """Handle what was read. A failure affects this message only, unless the log fails."""
-        rest = None
+    def _dispatch(self, message: Message | Unreadable) -> Awaitable[None] | None:
+        """Handle what is no notification; returns what is left to await of its refusal."""
         if isinstance(message, Unreadable):
-            rest = self._refuse_unreadable(message)
-        elif message.kind == "request":
-            rest = self._start_or_refuse(message)
-        else:
-            try:
-                if message.kind == "notification":
-                    await self._handle_notification(message)
-                else:
-                    self._resolve(message)
-            except Exception:
-                logger.exception("a message could not be handled")
-        if rest is not None:
-            del message  # the peer may read slowly
-            with contextlib.suppress(ConnectionClosed):
-                await rest
+            return self._refuse_unreadable(message)
+        if message.kind == "request":
+            return self._start_or_refuse(message)
+        try:
+            self._resolve(message)
+        except Exception:
+            logger.exception("a message could not be handled")
+        return None
 
     def _start_or_refuse(self, message: Message) -> Awaitable[None] | None:
         if (error := self._refusal(message)) is not None:
@@ -359,13 +363,17 @@ class Connection:
             malformed = InternalError("the peer sent a malformed response", data=found.value)
             _reject(future, found.error if found.kind == "response" else malformed)
             self._yield_to_tasks()
-        elif found.kind == "response":
-            log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
-        else:
+            return None
+        if found.kind != "response":
             return self._refuse(found.error, found.id if found.kind == "request" else None, start=found.start)
+        if found.start:  # what it answers may be unknown for that alone
+            return self._refuse(InvalidRequestError(f"Invalid request: {found.error.message}"), start=found.start)
+        log_mistake("no request is pending for a response: its id is %s: %s", excerpt(found.id), found.error)
         return None
 
-    def _refuse(self, error: RequestError, number: object = None, *, start: bytes = b"") -> Awaitable[None] | None:
+    def _refuse(
+        self, error: RequestError, number: int | str | None = None, *, start: bytes = b""
+    ) -> Awaitable[None] | None:
         """Respond to a message that cannot be handled; `start` is the start of one that was not parsed."""
         if start:
             text = "the peer sent a message that cannot be handled: %s; it starts with: %s"

@@ -7,13 +7,12 @@ from copy import deepcopy
 from enum import Enum, auto
 from typing import Any, Final, Literal, Protocol, TypeVar
 
-from ._base import Struct
+from ._base import Gate, Method, Struct
 from ._decode import DecodeError, excerpt
 from .dispatch import Codec, Handler, overrides
 from .errors import InvalidRequestError, RequestError
 from .message import Message
 from .options import logger
-from .protocol import Gate, Method
 
 T = TypeVar("T")
 
@@ -243,14 +242,16 @@ class Capabilities:
 
     def check_request(self, method: str) -> None:
         """Raise `CapabilityError` if the peer has not advertised what the request needs."""
-        self._check(method, self._request_gates.get(method))
+        if (gate := self._request_gates.get(method)) is not None:
+            self._check(method, gate)
 
     def check_notification(self, method: str) -> None:
         """The same for a notification."""
-        self._check(method, self._notification_gates.get(method))
+        if (gate := self._notification_gates.get(method)) is not None:
+            self._check(method, gate)
 
-    def _check(self, method: str, gate: Gate | None) -> None:
-        if gate is not None and self._is_checked and not self._allows(gate):
+    def _check(self, method: str, gate: Gate) -> None:
+        if self._is_checked and not self._allows(gate):
             raise CapabilityError(method, gate)
 
     def supports(self, method: str) -> bool:

@@ -25,9 +25,8 @@ from http import HTTPStatus
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from .calls import Budget
 from .dispatch import ConnectionClosed
-from .options import ConnectionOptions, logger
+from .options import Budget, ConnectionOptions, logger
 from .routing import HttpTransport, ServerTransport
 from .stdio import AnyFactory, serve_agent
 from .streams import Stream

@@ -141,20 +141,26 @@ def message_of(raw: Any, *, size: int = 0) -> Message | Unreadable:
     found: Any = raw
     if not isinstance(raw, dict):
         return Unreadable(InvalidRequestError("Invalid request: a message must be an object"), value=found)
-    number, method = found.get("id"), found.get("method")
-    if "method" not in found and ("result" in found or "error" in found):
+    method, number = found.get("method"), found.get("id")
+    if isinstance(method, str) and found.get("jsonrpc") == "2.0":
+        if number is None:
+            kind: Kind = "request" if "id" in found else "notification"
+            return Message(kind, found.get("params"), method=method, size=size)
+        if is_id(number):
+            return Message("request", found.get("params"), method=method, id=number, size=size)
+    elif "method" not in found and ("result" in found or "error" in found):
         return _response(found, number, size)
-    if "id" in found and number is not None and not is_id(number):
+    return _invalid(found, method, number)
+
+
+def _invalid(raw: Any, method: Any, number: Any) -> Unreadable:
+    """What is neither a call nor a response."""
+    if number is not None and not is_id(number):
         kinds = f"a string of up to {MAX_ID_BYTES} bytes or an integer of up to 64 bits"
-        return Unreadable(InvalidRequestError(f"Invalid request: `id` must be {kinds}"))
-    if not isinstance(method, str):
-        error = InvalidRequestError("Invalid request: `method` must be a string")
-        return Unreadable(error, kind="request" if "method" in found else None, id=number, value=found)
-    if found.get("jsonrpc") != "2.0":
-        error = InvalidRequestError('Invalid request: `jsonrpc` must be "2.0"')
-        return Unreadable(error, kind="request" if "id" in found else None, id=number, value=found)
-    kind_of: Kind = "request" if "id" in found else "notification"
-    return Message(kind_of, found.get("params"), method=method, id=number, size=size)
+        return Unreadable(InvalidRequestError(f"Invalid request: `id` must be {kinds}"), value=raw)
+    what = '`jsonrpc` must be "2.0"' if isinstance(method, str) else "`method` must be a string"
+    error = InvalidRequestError(f"Invalid request: {what}")
+    return Unreadable(error, kind="request" if "method" in raw else None, id=number, value=raw)
 
 
 def _response(raw: dict[str, Any], number: Any, size: int) -> Message | Unreadable:
@@ -184,66 +190,26 @@ def is_short(text: str) -> bool:
 
 # --- Text ------------------------------------------------------------------------------------------------------------
 
-_SHORT: Final = r'"([^"\\\x00-\x1f\x80-\xff]{0,256})"'
-_USUAL: Final = re.compile(
-    (
-        r'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,'
-        rf'\s*(?:"id"\s*:\s*(?:(-?(?:0|[1-9][0-9]{{0,17}}))|{_SHORT})\s*,\s*)?'
-        rf'(?:"method"\s*:\s*{_SHORT}\s*,\s*"params"|"(result|error)")\s*:'
-    ).encode()
-)
-"""The start of a message with its value last. What follows is one JSON value and the closing brace, or no such message:
-it is read in another way then."""
-
 
 class Wire:
     """Reads and writes the text of messages, as the options of a connection say."""
 
     def __init__(self, options: ConnectionOptions) -> None:
-        self.options = options
+        self._options = options
         self._loads = options.loads
-        self._joins = options.dumps is dumps_json  # another `dumps` may return other bytes than ASCII
+        self._most_unweighed = options.max_in_flight_bytes // _MOST
+        self._joins = options.dumps is dumps_json  # what another `dumps` returns cannot be joined
 
     def read(self, line: bytes) -> Message | Unreadable:
         """The message that a text is. Raises nothing but what ends the program."""
-        options, size = self.options, len(line)
-        if options.on_message is not None:
-            call_hook("on_message", options.on_message, "in", line)
-        if size * _MOST > options.max_in_flight_bytes and (weight := weigh(line)) > options.max_in_flight_bytes:
-            limit = options.max_in_flight_bytes
+        size = len(line)
+        if self._options.on_message is not None:
+            call_hook("on_message", self._options.on_message, "in", line)
+        limit = self._options.max_in_flight_bytes
+        if size > self._most_unweighed and (weight := weigh(line)) > limit:
             return too_large(f"estimated at {weight} bytes of memory; the limit is {limit} (max_in_flight_bytes)", line)
-        if is_too_deep(line):
+        if size > MAX_DEPTH and is_too_deep(line):
             return too_large(f"nested more than {MAX_DEPTH} deep", line)
-        return self._usual(line, size) or self._any(line, size)
-
-    def _usual(self, line: bytes, size: int) -> Message | Unreadable | None:
-        """The message of a text in the usual form; None for all others."""
-        found = _USUAL.match(line)
-        if found is None:
-            return None
-        end = size - 1
-        while line[end] in b" \t\r\n":
-            end -= 1
-        if line[end] != 125:  # }
-            return None
-        try:
-            value = self._loads(line[found.end() : end])
-        except ValueError:
-            return None
-        except PROGRAM_ENDS:
-            raise
-        except BaseException:  # `loads` may be from elsewhere
-            return Unreadable(ParseError(), start=line[:MAX_START])
-        digits, text, method, answer = found.groups()
-        number = int(digits) if digits is not None else None if text is None else text.decode()
-        if answer is None:
-            kind: Kind = "notification" if number is None else "request"
-            return Message(kind, value, method=method.decode(), id=number, size=size)
-        if number is None or (value is None and answer == b"error"):
-            return None
-        return Message("result" if answer == b"result" else "error", value, id=number, size=size)
-
-    def _any(self, line: bytes, size: int) -> Message | Unreadable:
         try:
             return message_of(self._loads(line), size=size)
         except PROGRAM_ENDS:
@@ -256,33 +222,32 @@ class Wire:
     def write(self, message: Message) -> bytes:
         """The text of a message. Raises `Unsendable`, and `MessageTooLarge` for one above the limit of this side."""
         try:
-            line = self._joined(message) if self._joins else self.options.dumps(message.to_json())
+            if not self._joins:
+                line = self._options.dumps(message.to_json())
+            elif message.kind == "notification" and message.value is not None:
+                line = b"%b%b}" % (_start_of(message.method), dumps_json(message.value))
+            elif message.kind == "result" and type(message.id) is int:
+                line = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
+            else:
+                line = dumps_json(message.to_json())
         except PROGRAM_ENDS:
             raise
         except BaseException as error:
             raise Unsendable(one_line(error)) from error
-        limit = self.options.max_message_bytes
+        limit = self._options.max_message_bytes
         if len(line) > limit and message.value != _FAILURE:  # each request gets a response
             raise MessageTooLarge(f"a message of {len(line)} bytes; the limit is {limit} (max_message_bytes)")
-        if self.options.on_message is not None:
-            call_hook("on_message", self.options.on_message, "out", line)
+        if self._options.on_message is not None:
+            call_hook("on_message", self._options.on_message, "out", line)
         return line
-
-    def _joined(self, message: Message) -> bytes:
-        """The text of a message, made of that of its value: the rest is the same for each method."""
-        if message.kind == "notification" and message.value is not None:
-            return _prefix(message.method) + dumps_json(message.value) + b"}"
-        if message.kind == "result" and type(message.id) is int:
-            return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (message.id, dumps_json(message.value))
-        return dumps_json(message.to_json())
 
 
 _FAILURE: Final = InternalError().to_json()
 
 
 @lru_cache(100)
-def _prefix(method: str) -> bytes:
-    """The start of a notification, up to its params."""
+def _start_of(method: str) -> bytes:
+    """The text of a notification up to its params, which is the same each time."""
     return dumps_json({"jsonrpc": "2.0", "method": method})[:-1] + b',"params":'
 
 
@@ -344,28 +309,35 @@ def _width(line: bytes) -> int:
 
 def is_too_deep(line: bytes) -> bool:
     """True if `line` is nested more than `MAX_DEPTH` deep."""
-    if len(line) <= 2 * MAX_DEPTH or (len(line) > _CHUNK and not _has_many_brackets(line)):
+    if _has_few_brackets(line):
         return False
     signs = left = b"".join(_outside_strings(line, _NO_NESTING))
-    for depth in range(2, 2 * _PASSES, 2):
-        if len(left) <= 2 * (MAX_DEPTH - depth):
+    for removed in range(0, 2 * _PASSES, 2):
+        if left.count(b"[") + left.count(b"{") <= MAX_DEPTH - removed:
             return False
-        left = left.replace(b"{}", b"").replace(b"[]", b"")  # up to two more levels
+        left = left.replace(b"{}", b"").replace(b"[]", b"")  # of all that is closed, one or two levels
     levels = accumulate(memoryview(signs.translate(_STEPS, _NO_BRACKET)).cast("b"))
     return max(levels, default=0) > MAX_DEPTH
 
 
-def _has_many_brackets(line: bytes) -> bool:
-    """True if more than `MAX_DEPTH` brackets open. Few lines have as many; `find` is faster in texts than `count`."""
+def _has_few_brackets(line: bytes) -> bool:
+    """True if at most `MAX_DEPTH` brackets open; False may also mean that finding out would take longer than the rest.
+
+    `count` takes as long for each byte, `find` for each bracket.
+    """
+    if len(line) <= 2**12:
+        return line.count(b"{") + line.count(b"[") <= MAX_DEPTH
+    if len(line) <= _CHUNK:
+        return False
     left = MAX_DEPTH
     for bracket in (b"[", b"{"):
         at = line.find(bracket)
         while at >= 0:
             if not left:
-                return True
+                return False
             left -= 1
             at = line.find(bracket, at + 1)
-    return False
+    return True
 
 
 def _outside_strings(line: bytes, dropped: bytes) -> Iterator[bytes]:
@@ -386,7 +358,7 @@ _KIND: Final = re.compile(rb'"(method|result|error)"\s*:')
 
 
 def head(start: bytes) -> tuple[Literal["request", "response"] | None, int | str | None]:
-    """The kind of a message and its id, from its first bytes, before any nested value; None if they do not show them."""
+    """The kind of a message and its id, from its first bytes, before any nested value; None if these do not tell."""
     scalars = _FIRST_SCALARS.match(start)
     number, kind = (pattern.search(scalars[1]) if scalars else None for pattern in (_ID, _KIND))
     if number is None or kind is None:

@@ -1,8 +1,8 @@
-"""What a user sets of a connection, and sees of it: limits, hooks, the JSON library, and the log.
+"""What a user sets of a connection, and sees of it: limits, hooks, the JSON library, the memory held, and the log.
 
-A peer can cause as many mistakes and failures as it likes, and what it says is part of their text. So at most 10 records
-of a kind are logged in 30 seconds, for all connections together, and text that may be the peer's is one line without
-control characters, in tracebacks, too.
+A peer can cause as many mistakes and failures as it likes, and what it says is part of their text. So at most 10
+records of a kind are logged in 30 seconds, for all connections together, and text that may be the peer's is one line
+without control characters, in tracebacks, too.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import inf
 from textwrap import indent
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from weakref import WeakSet
 
 from .dispatch import ConnectionClosed, OnDrop, OnInvalid
 from .errors import RequestError
+
+if TYPE_CHECKING:
+    from .message import Message
 
 T = TypeVar("T")
 
@@ -42,17 +47,19 @@ _READ: Final = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
-def _make_write() -> Callable[[Any], str]:
-    """The encoder in C, made once; `JSONEncoder.encode` makes it for each value. It is private, so it may be missing."""
+def _make_write() -> Callable[[Any, int], Iterable[str]]:
+    """The encoder in C, made once: `JSONEncoder.encode` makes one for each value. It is private, and may be missing."""
+    names: Any = json.encoder
     try:
-        in_c: Any = json.encoder.c_make_encoder  # type: ignore[attr-defined]
-        ascii_text: Any = json.encoder.c_encode_basestring_ascii  # type: ignore[attr-defined]
-        write: Any = in_c(None, _ENCODER.default, ascii_text, None, ":", ",", False, False, False)  # noqa: FBT003
-        if "".join(write({"a": [1, "é"]}, 0)) == '{"a":[1,"\\u00e9"]}':
-            return lambda value: "".join(write(value, 0))
+        make, text = names.c_make_encoder, names.c_encode_basestring_ascii
+        write: Callable[[Any, int], Iterable[str]] = make(
+            None, _ENCODER.default, text, None, ":", ",", False, False, False
+        )
+        if "".join(write({"a": [1, "\u00e9"]}, 0)) == '{"a":[1,"\\u00e9"]}':
+            return write
     except (AttributeError, TypeError):
         pass
-    return _ENCODER.encode
+    return lambda value, _: _ENCODER.encode(value)
 
 
 _WRITE: Final = _make_write()
@@ -69,7 +76,7 @@ def loads_json(message: bytes) -> Any:
 
 def dumps_json(message: Any) -> bytes:
     """Write JSON as ASCII: no character can be mistaken for the end of a line, and lone surrogates survive."""
-    return _WRITE(message).encode("ascii")
+    return "".join(_WRITE(message, 0)).encode("ascii")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +128,81 @@ def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
     except BaseException:
         logger.exception("%s failed", name)
         return None
+
+
+# --- Memory ----------------------------------------------------------------------------------------------------------
+
+
+class Budget:
+    """The memory of what several connections hold for a peer, in bytes, and the most that it should be."""
+
+    def __init__(self, limit: float = inf) -> None:
+        self.limit = limit
+        self.bytes = 0
+        self.parts: WeakSet[Held] = WeakSet()
+
+    def lacks(self, size: int = 0) -> bool:
+        """True if so many more bytes would exceed the limit."""
+        if self.bytes + size <= self.limit:
+            return False
+        for part in self.parts:
+            part.measure()
+        return self.bytes + size > self.limit
+
+
+class Held:
+    """Messages that are held, and their memory, in bytes.
+
+    Each counts with its bound, which costs nothing. Only if that exceeds a limit, messages are measured, once each.
+    `overhead` is what a message takes in the budget beside its own memory.
+    """
+
+    def __init__(self, budget: Budget, *, overhead: int = 0) -> None:
+        self.bytes = 0
+        self.budget = budget
+        self._overhead = overhead
+        self._counted: dict[Message, int] = {}
+        self._bounds: set[Message] = set()  # those among them that are counted with their bound
+        budget.parts.add(self)
+
+    def __len__(self) -> int:
+        return len(self._counted)
+
+    def add(self, message: Message) -> None:
+        """Hold a message."""
+        size = self._counted[message] = message.bound
+        self._bounds.add(message)
+        self.bytes += size
+        self.budget.bytes += size + self._overhead
+
+    def remove(self, message: Message) -> None:
+        """Hold a message no longer."""
+        size = self._counted.pop(message)
+        self._bounds.discard(message)
+        self.bytes -= size
+        self.budget.bytes -= size + self._overhead
+
+    def measure(self) -> None:
+        """Count each message with its weight."""
+        for message in self._bounds:
+            less = self._counted[message] - message.weight
+            self._counted[message] = message.weight
+            self.bytes -= less
+            self.budget.bytes -= less
+        self._bounds.clear()
+
+    def exceeds(self, limit: int, message: Message) -> bool:
+        """True if one more message would exceed a limit of this."""
+        if self.bytes + message.bound <= limit:
+            return False
+        self.measure()
+        return self.bytes + message.weight > limit
+
+    def exceeds_budget(self, message: Message) -> bool:
+        """True if one more message would exceed the budget."""
+        if not self.budget.lacks(message.bound + self._overhead):
+            return False
+        return self.budget.lacks(message.weight + self._overhead)
 
 
 # --- The log ---------------------------------------------------------------------------------------------------------

@@ -141,7 +141,11 @@ class ProcessTransport:
             if self._at_end:
                 raise await self._end_reason()
             await self._read_some()
-        message = self._messages.popleft()
+        return self.ready()
+
+    def ready(self) -> bytes | None:
+        """The next message if it has arrived. Raises `MessageTooLarge`."""
+        message = self._messages.popleft() if self._messages else None
         if isinstance(message, MessageTooLarge):
             raise message
         return message

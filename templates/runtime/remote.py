@@ -22,11 +22,11 @@ from urllib.parse import urlsplit
 
 from .dispatch import ConnectionClosed
 from .message import Message, Unreadable, Wire
+from .methods import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 from .options import ConnectionOptions
 from .remote_failures import address
 from .spawn import AgentConnection
 from .transport import Transport
-from .versions import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 
 if TYPE_CHECKING:
     from .remote_http import HttpClientTransport

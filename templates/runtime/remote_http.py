@@ -11,11 +11,10 @@ from typing import Any, Final
 import httpx2
 
 from ._decode import excerpt
-from .calls import Budget
 from .dispatch import ConnectionClosed
 from .errors import InternalError, InvalidParamsError, RequestError
 from .message import Message, Unreadable, Wire
-from .options import ConnectionOptions, logger, one_line
+from .options import Budget, ConnectionOptions, logger, one_line
 from .remote_failures import NO_PROXY_ACCESS, address, failure, refusal
 from .remote_post import BROKEN, Poster
 from .sessions import SESSION_RULES

@@ -19,15 +19,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from .calls import Budget
+from ._base import Gate
 from .errors import InternalError, InvalidRequestError, RequestError
 from .handshake import is_open
 from .message import Message, MessageTooLarge, Unreadable, Wire, is_id
-from .options import ConnectionOptions
-from .protocol import Gate
+from .methods import PROTOCOLS
+from .options import Budget, ConnectionOptions
 from .sessions import SESSION_RULES
 from .streams import Inbox, Stream, fits_header, session_in
-from .versions import PROTOCOLS
 
 _CANCELLATIONS: Final = {how.method: how.key for info in PROTOCOLS.values() if (how := info.cancellation) is not None}
 """Notifications that name a request and no session, each with the property for its id."""

@@ -12,10 +12,10 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from .connection import Connection
 from .dispatch import Peer, Remote, by_version, check_factory, make_handler, version_of
+from .methods import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 from .options import ConnectionOptions
 from .process import ProcessTransport, start_process
 from .transport import ByteTransport, Transport
-from .versions import PROTOCOLS, AnyClientFactory, AnyConnection, AnyParams, AnyProcess, C, ClientFactory, remote_agent
 
 C_co = TypeVar("C_co", covariant=True)
 A = TypeVar("A", bound=Remote)
@@ -190,12 +190,12 @@ class AgentConnection(Generic[C_co]):
 
     async def _negotiate(self, connection: Connection, params: Mapping[int, Any]) -> Any:
         """Let the agent choose a version; returns the stub for it."""
-        from .on_demand.selection import Proposal, negotiate
+        from .on_demand.selection import negotiate
 
-        encoded = {version: remote_agent(version).CODEC.encode(each) for version, each in params.items()}
-        proposal = Proposal(PROTOCOLS, encoded)
         made: Any
-        made, agent = await negotiate(connection, proposal, self._factory, params, self._stub)
+        made, agent = await negotiate(
+            connection, PROTOCOLS, factories=self._factory, params=params, make_stub=self._stub
+        )
         self._handler = made
         return agent
 

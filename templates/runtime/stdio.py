@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 
 from .connection import Connection
 from .dispatch import Peer, by_version, check_factory, make_handler, version_of
+from .methods import PROTOCOLS, AgentFactory, remote_client
 from .options import ConnectionOptions
 from .transport import ByteTransport, LineBuffer, LineWriter, Transport
-from .versions import PROTOCOLS, AgentFactory, remote_client
 
 _CHUNK: Final = 2**16
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -61,9 +61,7 @@ async def serve_agent(
         await connection.close()
 
 
-async def _started(
-    factory: AnyFactory, transport: Transport | ByteTransport, options: ConnectionOptions
-) -> Connection:
+async def _started(factory: AnyFactory, transport: Transport | ByteTransport, options: ConnectionOptions) -> Connection:
     connection = Connection(transport, options)
 
     def make_stub(version: int, peer: Peer) -> Any:

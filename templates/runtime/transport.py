@@ -19,8 +19,8 @@ class Transport(Protocol):
     """Carries messages. How they are written, and which are too large, is its own matter; `Wire` does that for JSON.
 
     A transport that buffers messages also has a method `flush()`, which sends them without waiting. One that knows what
-    has arrived has `ready()`: as `read`, but None if it would wait. It may have `attach(arrived)`, too: `arrived(False)`
-    is called when messages have arrived, and `arrived(True)` at the end.
+    has arrived has `ready()`: as `read`, but None if it would wait. It may have `attach(arrived)`, too:
+    `arrived(False)` is called when messages have arrived, and `arrived(True)` at the end.
     """
 
     async def read(self) -> Message | Unreadable | None:
@@ -70,8 +70,9 @@ class LineTransport:
         self._send: Callable[[bytes], Awaitable[None] | None] = getattr(lines, "send", lines.write)
         self._ready: Callable[[], bytes | None] = getattr(lines, "ready", _nothing)
         self.flush: Callable[[], object] = getattr(lines, "flush", _nothing)
-        if hasattr(lines, "attach"):
-            self.attach: Callable[[Callable[[bool], None]], None] = lines.attach
+        attach: Any = getattr(lines, "attach", None)
+        if attach is not None:
+            self.attach: Callable[[Callable[[bool], None]], None] = attach
 
     async def read(self) -> Message | Unreadable | None:
         """The next message; None at the end."""
@@ -161,9 +162,9 @@ class LineBuffer:
 class LineWriter:
     """Sends lines: the first one in a turn of the event loop at once, later ones at the end of the turn.
 
-    So if the process is killed, a line that was accepted may be lost. After 32 lines the caller yields, so that messages
-    of the peer are read while a handler sends. `put` sends bytes, and returns true if too many are not sent yet;
-    `has_gone` is true after the end, and `room` waits until fewer are left, or raises `OSError`.
+    So if the process is killed, a line that was accepted may be lost. After 32 lines the caller yields, so that
+    messages of the peer are read while a handler sends. `put` sends bytes, and returns true if too many are not sent
+    yet; `has_gone` is true after the end, and `room` waits until fewer are left, or raises `OSError`.
     """
 
     def __init__(

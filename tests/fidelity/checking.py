@@ -11,6 +11,7 @@ from acpgen.ir import names
 from tests.fidelity.expecting import Expected, MisfitError, Path
 from tests.fidelity.schemas import same
 from tests.fidelity.subjects import Subject
+from tests.support import codec_functions
 
 MOST_TEXT = 5000
 """How long a message may be that gives the reasons of every member of nested unions."""
@@ -99,8 +100,8 @@ class Check:
     def _pair_agrees(self, decoded: Decoded) -> None:
         """The functions of the type itself, where it has any, do the same as `decode` and `encode`."""
         known = names.snake(self.subject.types[self.name])
-        decode = getattr(self.acp.codec, f"decode_{known}", None)
-        encode = getattr(self.acp.codec, f"encode_{known}", None)
+        functions = codec_functions(self.acp)
+        decode, encode = functions.get(f"decode_{known}"), functions.get(f"encode_{known}")
         assert decode is None or decode(decoded.json) == decoded.value
         assert encode is None or same(encode(decoded.value), decoded.json)
 

@@ -12,52 +12,50 @@ import pytest
 
 from tests.fidelity.checking import Check
 from tests.fidelity.subjects import SUBJECTS
-from tests.support import Packages
+from tests.support import Packages, codec_modules
 
 Plant = Callable[[ModuleType, pytest.MonkeyPatch], None]
 SUBJECT = next(subject for subject in SUBJECTS if subject.label == "v1-2026-11-02")
 
 
-def instead(module: str, name: str, make: Callable[[Any], Any]) -> Plant:
-    """Replaces a function of the package by what `make` makes of it."""
+def instead(name: str, make: Callable[[Any], Any]) -> Plant:
+    """Replaces a function of `_decode` by what `make` makes of it, wherever the package uses it."""
 
     def plant(acp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-        home = getattr(acp, module)
-        right = getattr(home, name)
-        monkeypatch.setattr(home, name, wrong := make(right))
-        for kind in [kind for kind, read in acp.codec._DECODERS.items() if read is right]:
-            monkeypatch.setitem(acp.codec._DECODERS, kind, wrong)
+        modules = codec_modules(acp)
+        right = getattr(acp._decode, name)
+        wrong = make(right)
+        for module in (acp._decode, *modules):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, wrong)
+        for kind in [kind for kind, read in acp.codec.DECODERS.items() if read is right]:
+            monkeypatch.setitem(acp.codec.DECODERS, kind, wrong)
 
     return plant
 
 
 FAULTS: dict[str, Plant] = {
-    "true is an integer": instead("codec", "integer", lambda read: lambda raw: 1 if raw is True else read(raw)),
-    "a fraction is cut off": instead(
-        "codec", "integer", lambda read: lambda raw: int(raw) if type(raw) is float else read(raw)
-    ),
-    "bounds are forgotten": instead("codec", "bounded", lambda read: lambda raw, low, high: read(raw, None, None)),
+    "true is an integer": instead("integer", lambda read: lambda raw: 1 if raw is True else read(raw)),
+    "a fraction is cut off": instead("integer", lambda read: lambda raw: int(raw) if type(raw) is float else read(raw)),
+    "bounds are forgotten": instead("bounded", lambda read: lambda raw, low, high: read(raw, None, None)),
     "a maximum is one too high": instead(
-        "codec", "bounded", lambda read: lambda raw, low, high: read(raw, low, high and high + 1)
+        "bounded", lambda read: lambda raw, low, high: read(raw, low, high and high + 1)
     ),
-    "an unknown constant is taken": instead("codec", "choice", lambda read: lambda raw, known: raw),
+    "an unknown constant is taken": instead("choice", lambda read: lambda raw, known: raw),
     "null becomes absent": instead(
-        "codec", "nullable_at", lambda read: lambda raw, key, inner: "" if raw[key] is None else read(raw, key, inner)
+        "nullable_at", lambda read: lambda raw, key, inner: "" if raw[key] is None else read(raw, key, inner)
     ),
-    "nobody hears of drops": instead("_decode", "drop", lambda drop: lambda container, key, error: None),
+    "nobody hears of drops": instead("drop", lambda drop: lambda container, key, error: None),
     "a bad item spoils the list": instead(
-        "codec",
         "valid_items",
         lambda read: lambda raw, inner, least=0: (
             read([inner(item) for item in raw], lambda item: item) if isinstance(raw, list) else read(raw, inner)
         ),
     ),
-    "the first item goes lost": instead(
-        "codec", "array_at", lambda read: lambda raw, key, inner: read(raw, key, inner)[1:]
-    ),
-    "maps lose odd names": instead("codec", "json_object", lambda read: lambda raw: _without_odd_names(read(raw))),
+    "the first item goes lost": instead("array_at", lambda read: lambda raw, key, inner: read(raw, key, inner)[1:]),
+    "maps lose odd names": instead("lenient_object", lambda read: lambda raw, key: _without_odd_names(read(raw, key))),
     "what is lenient is strict": instead(
-        "codec", "lenient", lambda read: lambda raw, key, inner: None if raw[key] is None else inner(raw[key])
+        "lenient", lambda read: lambda raw, key, inner: None if raw[key] is None else inner(raw[key])
     ),
 }
 

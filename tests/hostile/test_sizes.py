@@ -169,6 +169,23 @@ def _nothing(depth: int) -> Node:
     return {**chain, f"D{depth}": {"type": "null"}}
 
 
+def _unions_of_one(levels: int, innermost: Node) -> Node:
+    """Unions of a single member, each in the one before."""
+    found: Node = nested(levels, lambda inner: {"oneOf": [{**inner, "title": "T"}]}, innermost)
+    return found
+
+
+def _chain_of_unions(length: int, levels: int) -> Node:
+    """Definitions each of which has the next one inside so many unions."""
+    chain = {f"D{n}": _unions_of_one(levels, ref(n + 1)) for n in range(length)}
+    return {**chain, f"D{length}": obj({"a": STRING})}
+
+
+def _unions_in_one_object(count: int, levels: int) -> Node:
+    """An object that is in several unions of unions at once."""
+    return {"Thing": {"allOf": [_unions_of_one(levels, obj({f"p{k}": STRING})) for k in _letter_names(count)]}}
+
+
 def _tower(depth: int, width: int) -> Node:
     """Classes that inherit from one another, each with properties of its own."""
     found = {
@@ -330,6 +347,16 @@ CASES = {
     ),
     "unions that combine crosswise, 14 levels": Case(
         lambda: text_of(schema_of(**_crossed(14))), 2, "too-many-types", seconds=5
+    ),
+    "unions in unions in a chain of definitions": Case(
+        lambda: text_of(schema_of(**_chain_of_unions(45, 20))), 2, "too-deep", seconds=5
+    ),
+    "unions in unions in a chain, as many as may be": Case(lambda: text_of(schema_of(**_chain_of_unions(4, 24))), 0),
+    "unions in unions that meet in one object": Case(
+        lambda: text_of(schema_of(**_unions_in_one_object(40, 20))), 2, "too-many-types", seconds=5
+    ),
+    "unions in unions that meet in one object, as many as may be": Case(
+        lambda: text_of(schema_of(**_unions_in_one_object(4, 24))), 0
     ),
     "500,000 marks on one letter": Case(lambda: _thing(**STRING, description="a" + "\u0301\u0323" * 250_000), 0),
     "a description of 1 MB of quotes": Case(lambda: _thing(**STRING, description='"""\\\\' * 200_000), 0),

@@ -13,10 +13,8 @@ from acpgen.ir.model import Options
 from acpgen.schema.bundled import list_releases
 from tests.support import fitting_fragments, package_files
 
-_OWN_NAMES = re.compile(
-    r"\b(?<=^value\.)[a-z]\w*(?=\.items$)|^_[A-Z0-9_]+(?=_TAGS\.get$)|(?<=^_ENCODERS\[value\.)[a-z]\w*(?=\.__class__\]$)"
-)
-"""The parts of what is called that a schema names: a field that is a map or of any class, and the table of tags."""
+_OWN_NAMES = re.compile(r"\b(?<=^value\.)[a-z]\w*(?=\.items$)|(?<=^ENCODERS\[value\.)[a-z]\w*(?=\.__class__\]$)")
+"""The parts of what is called that a schema names: a field that is a map or of any class."""
 _ANY_NAME = "…"
 
 Vocabulary = Mapping[str, frozenset[str]]
@@ -61,13 +59,20 @@ def strangers(files: Mapping[str, str]) -> dict[str, list[str]]:
 
 def vocabulary(files: Mapping[str, str], *, passed: frozenset[str] = frozenset()) -> Vocabulary:
     """The words of each module of a package but those in `passed`; its own functions and types count as one."""
-    functions = {node.name for node in ast.parse(files["codec.py"]).body if isinstance(node, ast.FunctionDef)}
+    codec = [files[path] for path in ("codec.py", "on_demand/codec.py") if path in files]
+    functions = {name for text in codec for node in ast.parse(text).body for name in _defined(node)}
     classes = _classes(files["types.py"]) | _classes(files["errors.py"])
     return {
         path: frozenset(_words(ast.parse(text), functions=functions, classes=classes))
         for path, text in files.items()
         if path.endswith(".py") and text not in passed
     }
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
 
 
 def _classes(text: str) -> set[str]:

@@ -6,9 +6,8 @@ From ACP v1, 2026-11-02.
 """
 
 # fmt: off
-from .._base import UNSET, UnsetType
+from .._base import Gate, Method, UNSET, UnsetType
 from .._decode import DecodeError, Drop
-from ..capabilities import CapabilityError, advertise
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
 from ..errors import (
@@ -18,10 +17,11 @@ from ..errors import (
     ParseError,
     RequestCancelledError, RequestError, ResourceNotFoundError,
 )
+from ..handshake import CapabilityError, advertise
+from ..message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from ..options import ConnectionOptions
-from ..protocol import Gate, Method
 from ..stdio import run_agent, serve_agent
-from ..transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from ..transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .agent import Agent, RemoteClient
 from .codec import decode, encode
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
@@ -82,7 +82,7 @@ __all__ = [
     "AGENT_METHODS", "Agent", "AgentAuthCapabilities", "AgentCapabilities", "Annotations", "AuthCapabilities",
     "AuthMethod", "AuthMethodAgent", "AuthMethodId", "AuthMethodTerminal", "AuthenticateRequest",
     "AuthenticateResponse", "AuthenticationRequiredError", "AvailableCommand", "AvailableCommandInput",
-    "BlobResourceContents", "BooleanConfigOptionCapabilities",
+    "BlobResourceContents", "BooleanConfigOptionCapabilities", "ByteTransport",
     "CLIENT_METHODS", "CancelNotification", "CancelRequestNotification", "CapabilityError", "ClientCapabilities",
     "ClientSessionCapabilities", "CloseSessionRequest", "CloseSessionResponse", "CompactionCapabilities",
     "CompactionId", "CompactionStatus", "CompleteElicitationNotification", "Connection", "ConnectionClosed",
@@ -109,8 +109,8 @@ __all__ = [
     "KillTerminalRequest", "KillTerminalResponse",
     "ListSessionsRequest", "ListSessionsResponse", "LoadSessionRequest", "LoadSessionResponse", "LogoutCapabilities",
     "LogoutRequest", "LogoutResponse",
-    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MemoryTransport", "MessageId",
-    "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther",
+    "McpCapabilities", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MemoryTransport", "Message",
+    "MessageId", "MessageTooLarge", "Method", "MethodNotFoundError", "MultiSelectItems", "MultiSelectItemsOther",
     "MultiSelectItemsString",
     "NewSessionRequest", "NewSessionResponse", "NoticeCapabilities", "NoticeSeverity",
     "PROTOCOL_VERSION", "ParseError", "Peer", "PermissionOption", "PermissionOptionId", "PermissionOptionKind",
@@ -137,8 +137,9 @@ __all__ = [
     "TitledMultiSelectItems", "ToolCallContent", "ToolCallContentContent", "ToolCallContentDiff",
     "ToolCallContentTerminal", "ToolCallId", "ToolCallLocation", "ToolCallStatus", "ToolCallUpdate", "ToolKind",
     "Transport",
-    "UNSET", "UnsetType", "UnstructuredCommandInput",
-    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "WriteTextFileRequest", "WriteTextFileResponse",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType", "UnstructuredCommandInput",
+    "WaitForTerminalExitRequest", "WaitForTerminalExitResponse", "Wire", "WriteTextFileRequest",
+    "WriteTextFileResponse",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",
     "encode",

@@ -4,65 +4,36 @@
 
 from __future__ import annotations
 
-from . import codec
-from .._decode import anything
-from ..dispatch import Codec, Handler, Remote, Route, negotiated
+from .._base import notifications, requests
+from ..dispatch import Handler, Remote
 from ..errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+# fmt: off
 from .types import (
-    AuthenticateRequest,
-    AuthenticateResponse,
-    CancelNotification,
-    CancelRequestNotification,
-    CloseSessionRequest,
-    CloseSessionResponse,
-    CompleteElicitationNotification,
-    CreateElicitationRequest,
-    CreateElicitationResponse,
-    CreateTerminalRequest,
+    AuthenticateRequest, AuthenticateResponse,
+    CancelNotification, CancelRequestNotification, CloseSessionRequest, CloseSessionResponse,
+    CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest,
     CreateTerminalResponse,
-    DeleteSessionRequest,
-    DeleteSessionResponse,
-    InitializeRequest,
-    InitializeResponse,
-    KillTerminalRequest,
-    KillTerminalResponse,
-    ListSessionsRequest,
-    ListSessionsResponse,
-    LoadSessionRequest,
-    LoadSessionResponse,
-    LogoutRequest,
-    LogoutResponse,
-    NewSessionRequest,
-    NewSessionResponse,
-    PromptRequest,
-    PromptResponse,
-    ReadTextFileRequest,
-    ReadTextFileResponse,
-    ReleaseTerminalRequest,
-    ReleaseTerminalResponse,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
-    ResumeSessionRequest,
-    ResumeSessionResponse,
-    SessionNotification,
-    SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse,
-    SetSessionModeRequest,
+    DeleteSessionRequest, DeleteSessionResponse,
+    InitializeRequest, InitializeResponse,
+    KillTerminalRequest, KillTerminalResponse,
+    ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, LogoutRequest, LogoutResponse,
+    NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse,
+    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
+    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, ResumeSessionResponse,
+    SessionNotification, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
     SetSessionModeResponse,
-    TerminalOutputRequest,
-    TerminalOutputResponse,
-    WaitForTerminalExitRequest,
-    WaitForTerminalExitResponse,
-    WriteTextFileRequest,
-    WriteTextFileResponse,
+    TerminalOutputRequest, TerminalOutputResponse,
+    WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 )
+# fmt: on
 
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = CLIENT_METHODS
 
     async def fs_write_text_file(self, params: WriteTextFileRequest) -> WriteTextFileResponse:
@@ -71,9 +42,7 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.fs.writeTextFile` in `InitializeRequest`.
         """
-        return await self._call(
-            "fs/write_text_file", params, codec.encode_write_text_file_request, codec.decode_write_text_file_response
-        )
+        return await self._call("fs/write_text_file", params)
 
     async def fs_read_text_file(self, params: ReadTextFileRequest) -> ReadTextFileResponse:
         """Fetches the text of a file from the client's environment. Call it only if the client advertises
@@ -81,21 +50,14 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.fs.readTextFile` in `InitializeRequest`.
         """
-        return await self._call(
-            "fs/read_text_file", params, codec.encode_read_text_file_request, codec.decode_read_text_file_response
-        )
+        return await self._call("fs/read_text_file", params)
 
     async def session_request_permission(self, params: RequestPermissionRequest) -> RequestPermissionResponse:
         """Asks the user, through the client, to approve a tool call that may be sensitive; the client shows the options
         and returns the choice. After cancelling the turn with `session/cancel`, the client must answer with the
         `cancelled` outcome.
         """
-        return await self._call(
-            "session/request_permission",
-            params,
-            codec.encode_request_permission_request,
-            codec.decode_request_permission_response,
-        )
+        return await self._call("session/request_permission", params)
 
     async def terminal_create(self, params: CreateTerminalRequest) -> CreateTerminalResponse:
         """Starts a command in a terminal of the client and answers at once, while it still runs. Ask `terminal/output`
@@ -103,9 +65,7 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/create", params, codec.encode_create_terminal_request, codec.decode_create_terminal_response
-        )
+        return await self._call("terminal/create", params)
 
     async def terminal_output(self, params: TerminalOutputRequest) -> TerminalOutputResponse:
         """Fetches what a terminal has printed so far without blocking until the command ends; the exit status is
@@ -113,9 +73,7 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/output", params, codec.encode_terminal_output_request, codec.decode_terminal_output_response
-        )
+        return await self._call("terminal/output", params)
 
     async def terminal_release(self, params: ReleaseTerminalRequest) -> ReleaseTerminalResponse:
         """Frees a terminal, killing its command if still running; call `terminal/wait_for_exit` first to let it finish.
@@ -124,21 +82,14 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/release", params, codec.encode_release_terminal_request, codec.decode_release_terminal_response
-        )
+        return await self._call("terminal/release", params)
 
     async def terminal_wait_for_exit(self, params: WaitForTerminalExitRequest) -> WaitForTerminalExitResponse:
         """Blocks until the command in a terminal ends, then reports how it exited.
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/wait_for_exit",
-            params,
-            codec.encode_wait_for_terminal_exit_request,
-            codec.decode_wait_for_terminal_exit_response,
-        )
+        return await self._call("terminal/wait_for_exit", params)
 
     async def terminal_kill(self, params: KillTerminalRequest) -> KillTerminalResponse:
         """Stops a terminal's command but keeps its `terminalId` valid, for instance to collect the last output after a
@@ -146,36 +97,34 @@ class RemoteClient(Remote):
 
         Needs `clientCapabilities.terminal` in `InitializeRequest`.
         """
-        return await self._call(
-            "terminal/kill", params, codec.encode_kill_terminal_request, codec.decode_kill_terminal_response
-        )
+        return await self._call("terminal/kill", params)
 
     async def elicitation_create(self, params: CreateElicitationRequest) -> CreateElicitationResponse:
         """Asks the user for input, by having the client show a form or send them to a URL.
 
         Needs `clientCapabilities.elicitation.form` or `clientCapabilities.elicitation.url` in `InitializeRequest`.
         """
-        return await self._call("elicitation/create", params, codec.by_class, codec.decode_create_elicitation_response)
+        return await self._call("elicitation/create", params)
 
     async def session_update(self, params: SessionNotification) -> None:
         """Tells the client what happens in a session as it happens: message chunks, tool calls, plans. Keep accepting
         tool call updates after `session/cancel`, since the agent may send more before it ends the turn.
         """
-        await self._notify("session/update", params, codec.encode_session_notification)
+        await self._notify("session/update", params)
 
     async def elicitation_complete(self, params: CompleteElicitationNotification) -> None:
         """Tells the client that an elicitation in URL mode is finished.
 
         Needs `clientCapabilities.elicitation.url` in `InitializeRequest`.
         """
-        await self._notify("elicitation/complete", params, codec.encode_complete_elicitation_notification)
+        await self._notify("elicitation/complete", params)
 
     async def cancel_request(self, params: CancelRequestNotification) -> None:
         """Asks the receiver to abandon a request the sender made earlier. It may stop that work and anything nested in
         it, may first flush queued notifications, and must still answer the request: with a valid result, possibly
         partial, or with error `-32800`.
         """
-        await self._notify("$/cancel_request", params, codec.encode_cancel_request_notification)
+        await self._notify("$/cancel_request", params)
 
 
 class Agent(Handler):
@@ -185,6 +134,13 @@ class Agent(Handler):
 
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
+
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
+    REQUESTS = requests(AGENT_METHODS)
+    NOTIFICATIONS = notifications(AGENT_METHODS)
 
     def __init__(self, client: RemoteClient) -> None:
         self.client = client
@@ -283,40 +239,3 @@ class Agent(Handler):
         it, may first flush queued notifications, and must still answer the request: with a valid result, possibly
         partial, or with error `-32800`.
         """
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = AGENT_METHODS
-    PEER_METHODS = CLIENT_METHODS
-    REQUESTS = {
-        "initialize": Route(
-            "initialize", negotiated(PROTOCOL_INFO, codec.decode_initialize_request), codec.encode_initialize_response
-        ),
-        "authenticate": Route("authenticate", codec.decode_authenticate_request, codec.encode_authenticate_response),
-        "logout": Route("logout", codec.decode_logout_request, codec.encode_logout_response),
-        "session/new": Route("session_new", codec.decode_new_session_request, codec.encode_new_session_response),
-        "session/load": Route("session_load", codec.decode_load_session_request, codec.encode_load_session_response),
-        "session/list": Route("session_list", codec.decode_list_sessions_request, codec.encode_list_sessions_response),
-        "session/delete": Route(
-            "session_delete", codec.decode_delete_session_request, codec.encode_delete_session_response
-        ),
-        "session/resume": Route(
-            "session_resume", codec.decode_resume_session_request, codec.encode_resume_session_response
-        ),
-        "session/close": Route(
-            "session_close", codec.decode_close_session_request, codec.encode_close_session_response
-        ),
-        "session/set_mode": Route(
-            "session_set_mode", codec.decode_set_session_mode_request, codec.encode_set_session_mode_response
-        ),
-        "session/set_config_option": Route(
-            "session_set_config_option",
-            codec.decode_set_session_config_option_request,
-            codec.encode_set_session_config_option_response,
-        ),
-        "session/prompt": Route("session_prompt", codec.decode_prompt_request, codec.encode_prompt_response),
-    }
-    NOTIFICATIONS = {
-        "session/cancel": Route("session_cancel", codec.decode_cancel_notification, anything),
-        "$/cancel_request": Route("cancel_request", codec.decode_cancel_request_notification, anything),
-    }

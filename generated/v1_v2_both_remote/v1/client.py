@@ -4,65 +4,36 @@
 
 from __future__ import annotations
 
-from . import codec
-from .._decode import anything
-from ..dispatch import Codec, Handler, Remote, Route
+from .._base import notifications, requests
+from ..dispatch import Handler, Remote
 from ..errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+# fmt: off
 from .types import (
-    AuthenticateRequest,
-    AuthenticateResponse,
-    CancelNotification,
-    CancelRequestNotification,
-    CloseSessionRequest,
-    CloseSessionResponse,
-    CompleteElicitationNotification,
-    CreateElicitationRequest,
-    CreateElicitationResponse,
-    CreateTerminalRequest,
+    AuthenticateRequest, AuthenticateResponse,
+    CancelNotification, CancelRequestNotification, CloseSessionRequest, CloseSessionResponse,
+    CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest,
     CreateTerminalResponse,
-    DeleteSessionRequest,
-    DeleteSessionResponse,
-    InitializeRequest,
-    InitializeResponse,
-    KillTerminalRequest,
-    KillTerminalResponse,
-    ListSessionsRequest,
-    ListSessionsResponse,
-    LoadSessionRequest,
-    LoadSessionResponse,
-    LogoutRequest,
-    LogoutResponse,
-    NewSessionRequest,
-    NewSessionResponse,
-    PromptRequest,
-    PromptResponse,
-    ReadTextFileRequest,
-    ReadTextFileResponse,
-    ReleaseTerminalRequest,
-    ReleaseTerminalResponse,
-    RequestPermissionRequest,
-    RequestPermissionResponse,
-    ResumeSessionRequest,
-    ResumeSessionResponse,
-    SessionNotification,
-    SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse,
-    SetSessionModeRequest,
+    DeleteSessionRequest, DeleteSessionResponse,
+    InitializeRequest, InitializeResponse,
+    KillTerminalRequest, KillTerminalResponse,
+    ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, LogoutRequest, LogoutResponse,
+    NewSessionRequest, NewSessionResponse,
+    PromptRequest, PromptResponse,
+    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
+    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, ResumeSessionResponse,
+    SessionNotification, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
     SetSessionModeResponse,
-    TerminalOutputRequest,
-    TerminalOutputResponse,
-    WaitForTerminalExitRequest,
-    WaitForTerminalExitResponse,
-    WriteTextFileRequest,
-    WriteTextFileResponse,
+    TerminalOutputRequest, TerminalOutputResponse,
+    WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 )
+# fmt: on
 
 
 class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = AGENT_METHODS
     negotiated: InitializeResponse
     """The result of `initialize`, once it has succeeded."""
@@ -71,9 +42,7 @@ class RemoteAgent(Remote):
         """Opens the connection: both sides settle the protocol version and exchange capabilities, and the client learns
         which authentication methods exist. Call it once, before anything else.
         """
-        self.negotiated = await self._call(
-            "initialize", params, codec.encode_initialize_request, codec.decode_initialize_response
-        )
+        self.negotiated = await self._call("initialize", params)
         return self.negotiated
 
     async def authenticate(self, params: AuthenticateRequest) -> AuthenticateResponse:
@@ -82,9 +51,7 @@ class RemoteAgent(Remote):
 
         Needs `authMethods` in `InitializeResponse`.
         """
-        return await self._call(
-            "authenticate", params, codec.encode_authenticate_request, codec.decode_authenticate_response
-        )
+        return await self._call("authenticate", params)
 
     async def logout(self, params: LogoutRequest) -> LogoutResponse:
         """Ends the authenticated state, so that every new session needs authentication again. Do not assume anything
@@ -92,15 +59,13 @@ class RemoteAgent(Remote):
 
         Needs `agentCapabilities.auth.logout` in `InitializeResponse`.
         """
-        return await self._call("logout", params, codec.encode_logout_request, codec.decode_logout_response)
+        return await self._call("logout", params)
 
     async def session_new(self, params: NewSessionRequest) -> NewSessionResponse:
         """Starts a fresh conversation, separate from all others: the agent connects to the given MCP servers and
         returns a session ID. May fail with `auth_required` (`-32000`) until the client authenticates.
         """
-        return await self._call(
-            "session/new", params, codec.encode_new_session_request, codec.decode_new_session_response
-        )
+        return await self._call("session/new", params)
 
     async def session_load(self, params: LoadSessionRequest) -> LoadSessionResponse:
         """Reopens an earlier conversation; call it only if the agent declared `loadSession`. The agent restores
@@ -108,9 +73,7 @@ class RemoteAgent(Remote):
 
         Needs `agentCapabilities.loadSession` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/load", params, codec.encode_load_session_request, codec.decode_load_session_response
-        )
+        return await self._call("session/load", params)
 
     async def session_list(self, params: ListSessionsRequest) -> ListSessionsResponse:
         """Returns metadata about the sessions an agent knows of, optionally filtered and in pages. Call it only if the
@@ -118,9 +81,7 @@ class RemoteAgent(Remote):
 
         Needs `agentCapabilities.sessionCapabilities.list` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/list", params, codec.encode_list_sessions_request, codec.decode_list_sessions_response
-        )
+        return await self._call("session/list", params)
 
     async def session_delete(self, params: DeleteSessionRequest) -> DeleteSessionResponse:
         """Removes a session from what `session/list` returns. Call it only if the agent declared
@@ -128,9 +89,7 @@ class RemoteAgent(Remote):
 
         Needs `agentCapabilities.sessionCapabilities.delete` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/delete", params, codec.encode_delete_session_request, codec.decode_delete_session_response
-        )
+        return await self._call("session/delete", params)
 
     async def session_resume(self, params: ResumeSessionRequest) -> ResumeSessionResponse:
         """Picks up an earlier session where it left off but, unlike `session/load`, does not replay its messages. Call
@@ -138,9 +97,7 @@ class RemoteAgent(Remote):
 
         Needs `agentCapabilities.sessionCapabilities.resume` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/resume", params, codec.encode_resume_session_request, codec.decode_resume_session_response
-        )
+        return await self._call("session/resume", params)
 
     async def session_close(self, params: CloseSessionRequest) -> CloseSessionResponse:
         """Ends a session that is active: its work must stop as `session/cancel` would stop it, and the agent then
@@ -148,42 +105,36 @@ class RemoteAgent(Remote):
 
         Needs `agentCapabilities.sessionCapabilities.close` in `InitializeResponse`.
         """
-        return await self._call(
-            "session/close", params, codec.encode_close_session_request, codec.decode_close_session_response
-        )
+        return await self._call("session/close", params)
 
     async def session_set_mode(self, params: SetSessionModeRequest) -> SetSessionModeResponse:
         """Switches a session to one of its `availableModes`, even while the agent is generating. Modes affect prompts,
         tools and permissions; the agent may also switch by itself and report it with `current_mode_update`.
         """
-        return await self._call(
-            "session/set_mode", params, codec.encode_set_session_mode_request, codec.decode_set_session_mode_response
-        )
+        return await self._call("session/set_mode", params)
 
     async def session_set_config_option(self, params: SetSessionConfigOptionRequest) -> SetSessionConfigOptionResponse:
         """Changes one configuration option of a session to the given value."""
-        return await self._call(
-            "session/set_config_option", params, codec.by_class, codec.decode_set_session_config_option_response
-        )
+        return await self._call("session/set_config_option", params)
 
     async def session_prompt(self, params: PromptRequest) -> PromptResponse:
         """Sends a user message and runs the turn it starts. The agent reports output and tool calls, asks for
         permission where needed, and answers only when the turn is over, giving a stop reason.
         """
-        return await self._call("session/prompt", params, codec.encode_prompt_request, codec.decode_prompt_response)
+        return await self._call("session/prompt", params)
 
     async def session_cancel(self, params: CancelNotification) -> None:
         """Stops the running turn. The agent should end model requests and tool calls promptly, flush remaining
         `session/update` notifications, then answer `session/prompt` with stop reason `cancelled`.
         """
-        await self._notify("session/cancel", params, codec.encode_cancel_notification)
+        await self._notify("session/cancel", params)
 
     async def cancel_request(self, params: CancelRequestNotification) -> None:
         """Asks the receiver to abandon a request the sender made earlier. It may stop that work and anything nested in
         it, may first flush queued notifications, and must still answer the request: with a valid result, possibly
         partial, or with error `-32800`.
         """
-        await self._notify("$/cancel_request", params, codec.encode_cancel_request_notification)
+        await self._notify("$/cancel_request", params)
 
 
 class Client(Handler):
@@ -193,6 +144,13 @@ class Client(Handler):
 
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the client.
     """
+
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = CLIENT_METHODS
+    PEER_METHODS = AGENT_METHODS
+    REQUESTS = requests(CLIENT_METHODS)
+    NOTIFICATIONS = notifications(CLIENT_METHODS)
 
     def __init__(self, agent: RemoteAgent) -> None:
         self.agent = agent
@@ -283,44 +241,3 @@ class Client(Handler):
         it, may first flush queued notifications, and must still answer the request: with a valid result, possibly
         partial, or with error `-32800`.
         """
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = CLIENT_METHODS
-    PEER_METHODS = AGENT_METHODS
-    REQUESTS = {
-        "fs/write_text_file": Route(
-            "fs_write_text_file", codec.decode_write_text_file_request, codec.encode_write_text_file_response
-        ),
-        "fs/read_text_file": Route(
-            "fs_read_text_file", codec.decode_read_text_file_request, codec.encode_read_text_file_response
-        ),
-        "session/request_permission": Route(
-            "session_request_permission",
-            codec.decode_request_permission_request,
-            codec.encode_request_permission_response,
-        ),
-        "terminal/create": Route(
-            "terminal_create", codec.decode_create_terminal_request, codec.encode_create_terminal_response
-        ),
-        "terminal/output": Route(
-            "terminal_output", codec.decode_terminal_output_request, codec.encode_terminal_output_response
-        ),
-        "terminal/release": Route(
-            "terminal_release", codec.decode_release_terminal_request, codec.encode_release_terminal_response
-        ),
-        "terminal/wait_for_exit": Route(
-            "terminal_wait_for_exit",
-            codec.decode_wait_for_terminal_exit_request,
-            codec.encode_wait_for_terminal_exit_response,
-        ),
-        "terminal/kill": Route(
-            "terminal_kill", codec.decode_kill_terminal_request, codec.encode_kill_terminal_response
-        ),
-        "elicitation/create": Route("elicitation_create", codec.decode_create_elicitation_request, codec.by_class),
-    }
-    NOTIFICATIONS = {
-        "session/update": Route("session_update", codec.decode_session_notification, anything),
-        "elicitation/complete": Route("elicitation_complete", codec.decode_complete_elicitation_notification, anything),
-        "$/cancel_request": Route("cancel_request", codec.decode_cancel_request_notification, anything),
-    }

@@ -13,13 +13,21 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from .._base import UNSET, Bounds, Struct, UnsetType, made
 
+
+class WithMeta(Struct, fields_last=True):
+    """The base of the classes with `meta`."""
+
+    meta: dict[str, Any] | None | UnsetType = UNSET
+    """Room for extensions: a peer ignores the keys that it does not know."""
+
+
 RequestId: TypeAlias = None | int | str
 """Id of a JSON-RPC request: string, integer or null, which the response must repeat unchanged. Null and fractional
 numbers are best avoided; a message with no id at all is a notification.
 """
 
 
-class WriteTextFileRequest(Struct):
+class WriteTextFileRequest(WithMeta):
     """Parameters of `fs/write_text_file`, which may be called only if the client advertises
     `clientCapabilities.fs.writeTextFile`.
     """
@@ -30,8 +38,6 @@ class WriteTextFileRequest(Struct):
     """File to create or overwrite; the path must be absolute."""
     content: str
     """Text to put in the file."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 SessionId: TypeAlias = str
@@ -40,7 +46,7 @@ history and state, and an agent may run several at once.
 """
 
 
-class ReadTextFileRequest(Struct):
+class ReadTextFileRequest(WithMeta):
     """Parameters of `fs/read_text_file`, which may be called only if the client advertises
     `clientCapabilities.fs.readTextFile`.
     """
@@ -53,11 +59,9 @@ class ReadTextFileRequest(Struct):
     """First line to return, counting from 1."""
     limit: int | None | UnsetType = UNSET
     """Return no more than this many lines."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class RequestPermissionRequest(Struct):
+class RequestPermissionRequest(WithMeta):
     """Parameters of `session/request_permission`, sent before the agent does something sensitive that the user has to
     approve.
     """
@@ -68,11 +72,9 @@ class RequestPermissionRequest(Struct):
     """The tool call the user is asked to approve."""
     options: list[PermissionOption]
     """Choices to offer the user."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ToolCallUpdate(Struct):
+class ToolCallUpdate(WithMeta):
     """Changes to a tool call reported earlier, such as progress or results. Only `toolCallId` is required; include just
     the fields that changed.
     """
@@ -95,8 +97,6 @@ class ToolCallUpdate(Struct):
     """New value for the input passed to the tool."""
     raw_output: Any | UnsetType = UNSET
     """New value for what the tool returned."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 ToolCallId: TypeAlias = str
@@ -131,17 +131,15 @@ ToolCallStatus: TypeAlias = Literal["pending", "in_progress", "completed", "fail
 """
 
 
-class ToolCallContentContent(Struct):
+class ToolCallContentContent(WithMeta):
     """Wraps an ordinary content block, such as text, an image or a resource."""
 
     type: Literal["content"] = "content"
     content: ContentBlock
     """The wrapped content block."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ToolCallContentDiff(Struct):
+class ToolCallContentDiff(WithMeta):
     """File changes for the client to show as a diff.
 
     Change to one file, given as the text before and after, for the client to show as a diff.
@@ -154,11 +152,9 @@ class ToolCallContentDiff(Struct):
     """Text of the file before the change; leave it out or send `null` when the file is new."""
     new_text: str
     """Text of the file once changed."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ToolCallContentTerminal(Struct):
+class ToolCallContentTerminal(WithMeta):
     """Shows a terminal started by `terminal/create` inside a tool call. Add it before the terminal is released with
     `terminal/release`.
     """
@@ -166,8 +162,6 @@ class ToolCallContentTerminal(Struct):
     type: Literal["terminal"] = "terminal"
     terminal_id: TerminalId
     """Terminal to show, as returned by `terminal/create`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class ToolCallContentOther(Struct):
@@ -185,7 +179,7 @@ ToolCallContent: TypeAlias = (
 """Something a tool call produced, to show to the user: an ordinary content block, a file diff or a live terminal."""
 
 
-class ContentBlockText(Struct):
+class ContentBlockText(WithMeta):
     """Text, plain or in Markdown. Every agent must accept it in prompts, and clients should render it as Markdown.
 
     Text that a language model receives or produces.
@@ -196,11 +190,9 @@ class ContentBlockText(Struct):
     """Hints on how the client might show or route the content; optional."""
     text: str
     """The text itself."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentBlockImage(Struct):
+class ContentBlockImage(WithMeta):
     """Picture for the model to look at. A prompt may contain one only where the agent declares the `image` prompt
     capability.
 
@@ -216,11 +208,9 @@ class ContentBlockImage(Struct):
     """Media type of the data, for example `image/png` or `text/plain`."""
     uri: str | None | UnsetType = UNSET
     """Where the resource or media can be found, or what identifies it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentBlockAudio(Struct):
+class ContentBlockAudio(WithMeta):
     """Sound to transcribe or analyze. A prompt may contain one only where the agent declares the `audio` prompt
     capability.
 
@@ -234,11 +224,9 @@ class ContentBlockAudio(Struct):
     """Bytes of the image or audio, encoded as base64."""
     mime_type: str
     """Media type of the data, for example `image/png` or `text/plain`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentBlockResourceLink(Struct):
+class ContentBlockResourceLink(WithMeta):
     """Link to a resource within the agent's reach, without its contents. Every agent must accept these in prompts.
 
     Points, by URI, to a resource which the server can read, in a prompt or in what a tool returned; the contents are
@@ -260,11 +248,9 @@ class ContentBlockResourceLink(Struct):
     """Title to show users; optional."""
     uri: str
     """Where the resource or media can be found, or what identifies it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentBlockResource(Struct):
+class ContentBlockResource(WithMeta):
     """Resource sent whole inside the message, which saves fetching it and is the preferred way to give context. A
     prompt may contain one only where the agent declares the `embeddedContext` prompt capability.
 
@@ -276,8 +262,6 @@ class ContentBlockResource(Struct):
     """Hints on how the client might show or route the content; optional."""
     resource: EmbeddedResourceResource
     """What the resource holds, as text or as base64 data."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class ContentBlockOther(Struct):
@@ -302,7 +286,7 @@ output of MCP tools can be passed on unchanged.
 """
 
 
-class Annotations(Struct):
+class Annotations(WithMeta):
     """Hints to the client about how to use or show the content they are attached to."""
 
     audience: list[Role] | None | UnsetType = UNSET
@@ -311,8 +295,6 @@ class Annotations(Struct):
     """When the resource behind this content last changed, as a timestamp."""
     priority: float | None | UnsetType = UNSET
     """How much this content matters compared with other content; a client can use it to decide what to show."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 Role: TypeAlias = Literal["assistant", "user"] | str
@@ -323,7 +305,7 @@ Role: TypeAlias = Literal["assistant", "user"] | str
 """
 
 
-class TextResourceContents(Struct):
+class TextResourceContents(WithMeta):
     """Contents of a resource that is text."""
 
     mime_type: str | None | UnsetType = UNSET
@@ -332,11 +314,9 @@ class TextResourceContents(Struct):
     """The text itself."""
     uri: str
     """Where the resource or media can be found, or what identifies it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class BlobResourceContents(Struct):
+class BlobResourceContents(WithMeta):
     """Contents of a resource that is not text, encoded as base64."""
 
     blob: str
@@ -345,8 +325,6 @@ class BlobResourceContents(Struct):
     """Media type of the data, for example `image/png` or `text/plain`."""
     uri: str
     """Where the resource or media can be found, or what identifies it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
@@ -357,18 +335,16 @@ TerminalId: TypeAlias = str
 """Identifies a terminal; `terminal/create` returns it."""
 
 
-class ToolCallLocation(Struct):
+class ToolCallLocation(WithMeta):
     """Place in a file that a tool reads or changes, so that a client can follow along as the agent works."""
 
     path: str
     """File the tool reads or changes; the path must be absolute."""
     line: int | None | UnsetType = UNSET
     """Line in the file, counting from 1; optional."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class PermissionOption(Struct):
+class PermissionOption(WithMeta):
     """One choice the user has when asked to approve a tool call."""
 
     option_id: PermissionOptionId
@@ -377,8 +353,6 @@ class PermissionOption(Struct):
     """Text of the choice, as the user sees it."""
     kind: PermissionOptionKind
     """What kind of choice this is, so the client can present it suitably."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 PermissionOptionId: TypeAlias = str
@@ -395,7 +369,7 @@ PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_
 """
 
 
-class CreateTerminalRequest(Struct):
+class CreateTerminalRequest(WithMeta):
     """Parameters of `terminal/create`: which command to start in a new terminal, and how."""
 
     session_id: SessionId
@@ -412,22 +386,18 @@ class CreateTerminalRequest(Struct):
     """How many bytes of output the client keeps, dropping the oldest when there is more. It must cut between
     characters, never inside one, even if slightly less is then kept.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class EnvVariable(Struct):
+class EnvVariable(WithMeta):
     """Name and value of one environment variable, set for a process that is started, such as an MCP server."""
 
     name: str
     """What the variable is called."""
     value: str
     """What the variable is set to."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class TerminalOutputRequest(Struct):
+class TerminalOutputRequest(WithMeta):
     """Parameters of `terminal/output`, which returns what a terminal has printed so far and, once known, how its
     command exited.
     """
@@ -436,41 +406,33 @@ class TerminalOutputRequest(Struct):
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal whose output is wanted."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ReleaseTerminalRequest(Struct):
+class ReleaseTerminalRequest(WithMeta):
     """Parameters of `terminal/release`, which frees a terminal that is no longer needed."""
 
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal to free; its id cannot be used in later `terminal/*` calls."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class WaitForTerminalExitRequest(Struct):
+class WaitForTerminalExitRequest(WithMeta):
     """Parameters of `terminal/wait_for_exit`, which returns once the command has ended."""
 
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal whose command to wait on."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class KillTerminalRequest(Struct):
+class KillTerminalRequest(WithMeta):
     """Parameters of `terminal/kill`, which stops the command but keeps the terminal usable."""
 
     session_id: SessionId
     """Which session this concerns."""
     terminal_id: TerminalId
     """Terminal whose command to stop."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class ElicitationSessionScope(Struct):
@@ -621,7 +583,7 @@ either to a session, and maybe one of its tool calls, or to another request.
 """
 
 
-class ElicitationSchema(Struct):
+class ElicitationSchema(WithMeta):
     """Describes the form to show, as a JSON Schema object whose properties are the fields. Fields hold simple values or
     a list of choices; nested objects are not supported.
     """
@@ -636,8 +598,6 @@ class ElicitationSchema(Struct):
     """Names of the fields the user has to fill in; if absent or `null`, all are optional."""
     description: str | None | UnsetType = UNSET
     """Says what the form as a whole is about; absent or `null` if there is nothing to say."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 ElicitationSchemaType: TypeAlias = Literal["object"] | str
@@ -647,7 +607,7 @@ ElicitationSchemaType: TypeAlias = Literal["object"] | str
 """
 
 
-class ElicitationPropertySchemaString(Struct):
+class ElicitationPropertySchemaString(WithMeta):
     """Text field, or a choice of one value if `enum` or `oneOf` is present.
 
     Describes a text field in a form, or a choice of one value if `enum` or `oneOf` is present.
@@ -672,11 +632,9 @@ class ElicitationPropertySchemaString(Struct):
     """Values to choose one from, shown to the user as they are. If absent or `null`, `enum` offers no choices."""
     one_of: list[EnumOption] | None | UnsetType = UNSET
     """Choices, each with a title, of which the user picks one. If absent or `null`, `oneOf` offers no choices."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationPropertySchemaNumber(Struct):
+class ElicitationPropertySchemaNumber(WithMeta):
     """Field for a number, which may have a fraction.
 
     Describes a field for a number, which may have a fraction.
@@ -693,11 +651,9 @@ class ElicitationPropertySchemaNumber(Struct):
     """Largest number allowed, itself included; if absent or `null`, there is no upper limit."""
     default: float | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationPropertySchemaInteger(Struct):
+class ElicitationPropertySchemaInteger(WithMeta):
     """Field for a whole number.
 
     Describes a field for a whole number.
@@ -714,11 +670,9 @@ class ElicitationPropertySchemaInteger(Struct):
     """Largest number allowed, itself included; if absent or `null`, there is no upper limit."""
     default: int | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationPropertySchemaBoolean(Struct):
+class ElicitationPropertySchemaBoolean(WithMeta):
     """Field that is either true or false.
 
     Describes a field that is either true or false, such as a checkbox.
@@ -731,11 +685,9 @@ class ElicitationPropertySchemaBoolean(Struct):
     """Explanation for the user to read; if absent or `null`, there is none."""
     default: bool | None | UnsetType = UNSET
     """Value the field starts out with; if absent or `null`, it has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationPropertySchemaArray(Struct):
+class ElicitationPropertySchemaArray(WithMeta):
     """Field in which the user can pick several values.
 
     Describes a field in which the user may pick several values; the result is an array.
@@ -754,8 +706,6 @@ class ElicitationPropertySchemaArray(Struct):
     """Which values the user can pick from, for instance as bare strings or with a title for each."""
     default: list[str] | None | UnsetType = UNSET
     """Values to preselect when the form opens. If absent or `null`, nothing is preselected."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class ElicitationPropertySchemaOther(Struct):
@@ -795,7 +745,7 @@ StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"] | str
 """
 
 
-class EnumOption(Struct):
+class EnumOption(WithMeta):
     """One choice in a form field: the value to submit, the title to show for it and, if wanted, an explanation."""
 
     const: str
@@ -804,11 +754,9 @@ class EnumOption(Struct):
     """How the choice is shown to the user."""
     description: str | None | UnsetType = UNSET
     """Explanation for the user to read; if absent or `null`, there is none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class MultiSelectItemsString(Struct):
+class MultiSelectItemsString(WithMeta):
     """Choices given as bare strings.
 
     Choices of a multi-select field, as bare strings.
@@ -817,8 +765,6 @@ class MultiSelectItemsString(Struct):
     type: Literal["string"] = "string"
     enum: list[str]
     """Strings the user can pick from."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class MultiSelectItemsOther(Struct):
@@ -832,13 +778,11 @@ class MultiSelectItemsOther(Struct):
     """The properties of the object that the schema does not name, unchanged."""
 
 
-class TitledMultiSelectItems(Struct):
+class TitledMultiSelectItems(WithMeta):
     """Choices of a multi-select field, each with a title."""
 
     any_of: list[EnumOption]
     """Choices the user can pick from, each with its value and title."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 MultiSelectItems: TypeAlias = MultiSelectItemsString | MultiSelectItemsOther | TitledMultiSelectItems
@@ -855,7 +799,7 @@ without breaking the protocol.
 """
 
 
-class InitializeResponse(Struct):
+class InitializeResponse(WithMeta):
     """Agent's answer to `initialize`: which protocol version will be spoken and what the agent can do."""
 
     protocol_version: ProtocolVersion
@@ -870,8 +814,6 @@ class InitializeResponse(Struct):
     """Name and version of the agent software. Optional today, but a later protocol version will make it mandatory, so
     agents do well to send it.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 ProtocolVersion: TypeAlias = Annotated[int, Bounds(minimum=0, maximum=65535)]
@@ -880,7 +822,7 @@ through capabilities instead.
 """
 
 
-class AgentCapabilities(Struct):
+class AgentCapabilities(WithMeta):
     """What the agent can do beyond the baseline, announced in its `initialize` response: session methods, prompt
     content types, MCP transports and authentication.
     """
@@ -895,11 +837,9 @@ class AgentCapabilities(Struct):
     """Optional session methods and fields that the agent offers."""
     auth: AgentAuthCapabilities = made(factory=lambda: AgentAuthCapabilities())
     """Optional authentication features of the agent, such as `logout`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class PromptCapabilities(Struct):
+class PromptCapabilities(WithMeta):
     """Content types the agent accepts in `session/prompt`. Every agent must take `text` and `resource_link` blocks;
     clients may send any other kind only if its flag is true here.
     """
@@ -910,22 +850,18 @@ class PromptCapabilities(Struct):
     """True if prompts may contain `audio` blocks."""
     embedded_context: bool = False
     """True if prompts may contain `resource` blocks, which embed the contents of things the message refers to."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class McpCapabilities(Struct):
+class McpCapabilities(WithMeta):
     """Which MCP server transports the agent can connect through."""
 
     http: bool = False
     """True if the client may configure MCP servers of type `http`."""
     sse: bool = False
     """True if the client may configure MCP servers of type `sse`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionCapabilities(Struct):
+class SessionCapabilities(WithMeta):
     """Optional session features of the agent. Every agent must support `session/update`, `session/new`,
     `session/cancel` and `session/prompt`, so these are not listed; `session/load` has its own flag,
     `agentCapabilities.loadSession`.
@@ -945,64 +881,54 @@ class SessionCapabilities(Struct):
     """`{}` means the client may call `session/resume`; a missing or `null` value means it is not offered."""
     close: SessionCloseCapabilities | None | UnsetType = UNSET
     """`{}` means the client may call `session/close`; a missing or `null` value means it is not offered."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionListCapabilities(Struct):
+class SessionListCapabilities(WithMeta):
     """Declares that `session/list` is available; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SessionDeleteCapabilities(Struct):
+class SessionDeleteCapabilities(WithMeta):
     """Declares that `session/delete` is available for removing listed sessions; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SessionAdditionalDirectoriesCapabilities(Struct):
+class SessionAdditionalDirectoriesCapabilities(WithMeta):
     """Declares that requests setting up a session may carry `additionalDirectories`; an empty object is enough. An
     agent with `session/list` may also report each session's full, ordered list of extra roots.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SessionResumeCapabilities(Struct):
+class SessionResumeCapabilities(WithMeta):
     """Declares that `session/resume` is available; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SessionCloseCapabilities(Struct):
+class SessionCloseCapabilities(WithMeta):
     """Declares that `session/close` is available; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class AgentAuthCapabilities(Struct):
+class AgentAuthCapabilities(WithMeta):
     """Optional authentication features of the agent, such as `logout`."""
 
     logout: LogoutCapabilities | None | UnsetType = UNSET
     """`{}` means the client may call `logout`; a missing or `null` value means it is not offered."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class LogoutCapabilities(Struct):
+class LogoutCapabilities(WithMeta):
     """Declares that `logout` is available; an empty object is enough."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class AuthMethodTerminal(Struct):
+class AuthMethodTerminal(WithMeta):
     """Login in a terminal: the client starts the agent program as another, interactive process and must not call
     `authenticate` for this method.
 
@@ -1023,8 +949,6 @@ class AuthMethodTerminal(Struct):
     """Environment variables the client sets for the login process; on a name clash they win over the agent's normal
     launch settings.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class AuthMethodOther(Struct):
@@ -1036,7 +960,7 @@ class AuthMethodOther(Struct):
     """The properties of the object that the schema does not name, unchanged."""
 
 
-class AuthMethodAgent(Struct):
+class AuthMethodAgent(WithMeta):
     """Login that the agent carries out when the client calls `authenticate`; this is the kind assumed when no `type` is
     given.
     """
@@ -1047,8 +971,6 @@ class AuthMethodAgent(Struct):
     """Label to show the user when choosing how to log in."""
     description: str | None | UnsetType = UNSET
     """Longer explanation to show the user next to the method's name."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | AuthMethodOther
@@ -1059,7 +981,7 @@ AuthMethodId: TypeAlias = str
 """Identifies one of the authentication methods an agent advertises."""
 
 
-class Implementation(Struct):
+class Implementation(WithMeta):
     """Names the software at one end of the connection and its version; a `title` may be added for display."""
 
     name: str
@@ -1068,25 +990,21 @@ class Implementation(Struct):
     """Name to show to people; when missing, display `name` instead."""
     version: str
     """Version of the software, for example "1.0.0"; useful for display, debugging or metrics."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class AuthenticateResponse(Struct):
+class AuthenticateResponse(WithMeta):
     """Result of `authenticate`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class LogoutResponse(Struct):
+class LogoutResponse(WithMeta):
     """Result of `logout`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class NewSessionResponse(Struct):
+class NewSessionResponse(WithMeta):
     """Result of `session/new`: the new session's id and, where the agent has them, its modes and configuration
     options.
     """
@@ -1097,26 +1015,22 @@ class NewSessionResponse(Struct):
     """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
     config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionModeState(Struct):
+class SessionModeState(WithMeta):
     """Modes a session offers, together with the one in effect."""
 
     current_mode_id: SessionModeId
     """Mode in effect now; it is the `id` of an entry in `availableModes`."""
     available_modes: list[SessionMode]
     """Modes the client can switch this session to."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 SessionModeId: TypeAlias = str
 """Identifies one session mode."""
 
 
-class SessionMode(Struct):
+class SessionMode(WithMeta):
     """One way the agent can behave in a session, which the client can offer to the user and select with
     `session/set_mode`.
     """
@@ -1127,11 +1041,9 @@ class SessionMode(Struct):
     """Name to show people."""
     description: str | None | UnsetType = UNSET
     """Explanation for people to read; optional."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionConfigOptionSelect(Struct):
+class SessionConfigOptionSelect(WithMeta):
     """Setting with a list of choices, one of which is selected, typically shown as a dropdown.
 
     What a `select` option adds to the common fields: its choices and which one is selected.
@@ -1145,8 +1057,6 @@ class SessionConfigOptionSelect(Struct):
     """Longer explanation of the setting, for the client to show."""
     category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: Literal["select"] = "select"
     current_value: SessionConfigValueId
     """Choice selected now; it is the `value` of an entry in `options`."""
@@ -1154,7 +1064,7 @@ class SessionConfigOptionSelect(Struct):
     """Choices the user can pick from, grouped or not."""
 
 
-class SessionConfigOptionBoolean(Struct):
+class SessionConfigOptionBoolean(WithMeta):
     """Setting that is either on or off.
 
     What a `boolean` option adds to the common fields: whether it is on.
@@ -1168,14 +1078,12 @@ class SessionConfigOptionBoolean(Struct):
     """Longer explanation of the setting, for the client to show."""
     category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: Literal["boolean"] = "boolean"
     current_value: bool
     """Whether the setting is on at present."""
 
 
-class SessionConfigOptionOther(Struct):
+class SessionConfigOptionOther(WithMeta):
     """A member of `SessionConfigOption` with a tag that this package does not know; all its properties are kept."""
 
     id: SessionConfigId
@@ -1186,8 +1094,6 @@ class SessionConfigOptionOther(Struct):
     """Longer explanation of the setting, for the client to show."""
     category: SessionConfigOptionCategory | None | UnsetType = UNSET
     """Hint about what the setting is for, to help lay out the UI; behavior must not depend on it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
@@ -1217,7 +1123,7 @@ SessionConfigValueId: TypeAlias = str
 """Identifies one of the values a configuration option can take."""
 
 
-class SessionConfigSelectOption(Struct):
+class SessionConfigSelectOption(WithMeta):
     """One choice of a selector."""
 
     value: SessionConfigValueId
@@ -1226,11 +1132,9 @@ class SessionConfigSelectOption(Struct):
     """Label to show the user for this choice."""
     description: str | None | UnsetType = UNSET
     """Longer explanation of the choice, for the client to show."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionConfigSelectGroup(Struct):
+class SessionConfigSelectGroup(WithMeta):
     """Named group of choices within a selector."""
 
     group: SessionConfigGroupId
@@ -1239,8 +1143,6 @@ class SessionConfigSelectGroup(Struct):
     """Heading to show above the group's choices."""
     options: list[SessionConfigSelectOption]
     """Choices that belong to this group."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 SessionConfigSelectOptions: TypeAlias = list[SessionConfigSelectOption] | list[SessionConfigSelectGroup]
@@ -1251,18 +1153,16 @@ SessionConfigGroupId: TypeAlias = str
 """Identifies one group of choices within a selector."""
 
 
-class LoadSessionResponse(Struct):
+class LoadSessionResponse(WithMeta):
     """Result of `session/load`: the modes and configuration options of the loaded session, where the agent has them."""
 
     modes: SessionModeState | None | UnsetType = UNSET
     """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
     config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ListSessionsResponse(Struct):
+class ListSessionsResponse(WithMeta):
     """Result of `session/list`: one page of sessions and, if there are more, a cursor for the next."""
 
     sessions: list[SessionInfo]
@@ -1271,11 +1171,9 @@ class ListSessionsResponse(Struct):
     """Where the next page starts: send it back unchanged as `cursor` in another `session/list`, without interpreting
     it. If it is missing, this was the last page.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionInfo(Struct):
+class SessionInfo(WithMeta):
     """One entry of a `session/list` result, describing a session the agent knows."""
 
     session_id: SessionId
@@ -1290,18 +1188,15 @@ class SessionInfo(Struct):
     """Title of the session to show to people."""
     updated_at: str | None | UnsetType = UNSET
     """When the session was last active, as an ISO 8601 timestamp."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class DeleteSessionResponse(Struct):
+class DeleteSessionResponse(WithMeta):
     """Result of `session/delete`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class ResumeSessionResponse(Struct):
+class ResumeSessionResponse(WithMeta):
     """Result of `session/resume`: the modes and configuration options of the resumed session, where the agent has
     them.
     """
@@ -1310,40 +1205,32 @@ class ResumeSessionResponse(Struct):
     """Modes to choose from and the one active initially; missing or `null` if the agent has no modes."""
     config_options: list[SessionConfigOption] | None | UnsetType = UNSET
     """Configuration options with their starting values; missing or `null` if the agent has none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class CloseSessionResponse(Struct):
+class CloseSessionResponse(WithMeta):
     """Result of `session/close`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SetSessionModeResponse(Struct):
+class SetSessionModeResponse(WithMeta):
     """Result of `session/set_mode`; it has no fields of its own because success is all there is to report."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class SetSessionConfigOptionResponse(Struct):
+class SetSessionConfigOptionResponse(WithMeta):
     """Result of `session/set_config_option`: all options as they stand after the change."""
 
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class PromptResponse(Struct):
+class PromptResponse(WithMeta):
     """Result of `session/prompt`, sent once the turn is over, whatever ended it."""
 
     stop_reason: StopReason
     """Why the turn ended; not every value means that the agent finished its work."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"] | str
@@ -1390,18 +1277,16 @@ ACP, and -32800 (from LSP's reserved range) for a cancelled request.
 """
 
 
-class SessionNotification(Struct):
+class SessionNotification(WithMeta):
     """Params of `session/update`, by which the agent streams progress and output while it works on a prompt."""
 
     session_id: SessionId
     """Session in which the change happened."""
     update: SessionUpdate
     """What changed; its `sessionUpdate` field says which kind of update it is."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ContentChunk(Struct):
+class ContentChunk(WithMeta):
     """Piece of a streamed message, holding one content block."""
 
     content: ContentBlock
@@ -1410,8 +1295,6 @@ class ContentChunk(Struct):
     """Message to which this piece belongs, if given. Pieces with equal ids form one message; a different id starts the
     next.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateUserMessageChunk(ContentChunk):
@@ -1441,7 +1324,7 @@ class SessionUpdateAgentThoughtChunk(ContentChunk):
     session_update: Literal["agent_thought_chunk"] = "agent_thought_chunk"
 
 
-class SessionUpdateToolCall(Struct):
+class SessionUpdateToolCall(WithMeta):
     """The agent has started a new tool call.
 
     Action that the language model asked for and the agent carries out, such as reading a file, running code or
@@ -1467,8 +1350,6 @@ class SessionUpdateToolCall(Struct):
     """Arguments exactly as the tool received them."""
     raw_output: Any | UnsetType = UNSET
     """Result exactly as the tool gave it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateToolCallUpdate(ToolCallUpdate):
@@ -1481,7 +1362,7 @@ class SessionUpdateToolCallUpdate(ToolCallUpdate):
     session_update: Literal["tool_call_update"] = "tool_call_update"
 
 
-class SessionUpdatePlan(Struct):
+class SessionUpdatePlan(WithMeta):
     """Plan the agent follows for a larger task. It is always complete, so each one replaces the plan before it.
 
     The agent's list of steps for a complex job, reported so that the user can follow along. Expect it to change as
@@ -1493,41 +1374,33 @@ class SessionUpdatePlan(Struct):
     """Every step of the plan with its present status. The agent must resend the full list on each change, and the
     client discards the previous plan in favor of it.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateAvailableCommandsUpdate(Struct):
+class SessionUpdateAvailableCommandsUpdate(WithMeta):
     """Announces the commands the user can run now; it replaces any earlier list."""
 
     session_update: Literal["available_commands_update"] = "available_commands_update"
     available_commands: list[AvailableCommand]
     """All commands the agent currently offers in this session."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateCurrentModeUpdate(Struct):
+class SessionUpdateCurrentModeUpdate(WithMeta):
     """Tells the client that the session is now in another mode."""
 
     session_update: Literal["current_mode_update"] = "current_mode_update"
     current_mode_id: SessionModeId
     """Mode the session is in from now on; match it against the `id` values in `availableModes`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateConfigOptionUpdate(Struct):
+class SessionUpdateConfigOptionUpdate(WithMeta):
     """Reports all configuration options anew after at least one of them changed."""
 
     session_update: Literal["config_option_update"] = "config_option_update"
     config_options: list[SessionConfigOption]
     """Every configuration option with its present value, not just those that changed; replace what you held before."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateSessionInfoUpdate(Struct):
+class SessionUpdateSessionInfoUpdate(WithMeta):
     """Reports a change to what describes the session: its title, time of last activity or custom metadata.
 
     Tells the client that a session's metadata, such as its title, changed. Updates may be partial, so every field is
@@ -1539,11 +1412,9 @@ class SessionUpdateSessionInfoUpdate(Struct):
     """Title to show for the session; null removes the one set before."""
     updated_at: str | None | UnsetType = UNSET
     """When the session was last active, as an ISO 8601 timestamp; null removes the stored value."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateUsageUpdate(Struct):
+class SessionUpdateUsageUpdate(WithMeta):
     """Reports how full the context window is and, optionally, what the session has cost so far.
 
     Reports how full a session's context window is and, optionally, what the session has cost.
@@ -1556,11 +1427,9 @@ class SessionUpdateUsageUpdate(Struct):
     """Capacity of the context window, counted in tokens. Format: `uint64`."""
     cost: Cost | None | UnsetType = UNSET
     """What the session has cost in total so far, if the agent reports it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SessionUpdateNotice(Struct):
+class SessionUpdateNotice(WithMeta):
     """Message for the user that does not become part of the session's history. Only for clients that declared
     `clientCapabilities.session.notices`.
 
@@ -1575,8 +1444,6 @@ class SessionUpdateNotice(Struct):
     """Headline of the notice in plain text. It must not be empty and must make sense without the description."""
     description: str | None | UnsetType = UNSET
     """Further detail or advice in plain text; null and absent both mean there is none."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateCompactionUpdate(Struct):
@@ -1605,7 +1472,7 @@ class SessionUpdateCompactionUpdate(Struct):
     """
 
 
-class SessionUpdateCompactionSummaryChunk(Struct):
+class SessionUpdateCompactionSummaryChunk(WithMeta):
     """Adds one content block to the summary that a context compaction keeps. Only for clients that declared
     `clientCapabilities.session.compaction`.
 
@@ -1618,8 +1485,6 @@ class SessionUpdateCompactionSummaryChunk(Struct):
     """Which compaction's summary to extend."""
     content: ContentBlock
     """The block to put at the end of the summary."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class SessionUpdateOther(Struct):
@@ -1657,7 +1522,7 @@ MessageId: TypeAlias = str
 """Identifies one message; unique only inside its session."""
 
 
-class PlanEntry(Struct):
+class PlanEntry(WithMeta):
     """One step of the agent's plan: something it means to get done for the user's request."""
 
     content: str
@@ -1666,8 +1531,6 @@ class PlanEntry(Struct):
     """How much this step matters to the goal, compared with the others."""
     status: PlanEntryStatus
     """How far along this entry is: `pending`, `in_progress` or `completed`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 PlanEntryPriority: TypeAlias = Literal["high", "medium", "low"] | str
@@ -1688,7 +1551,7 @@ PlanEntryStatus: TypeAlias = Literal["pending", "in_progress", "completed"] | st
 """
 
 
-class AvailableCommand(Struct):
+class AvailableCommand(WithMeta):
     """One command that the agent offers to the user."""
 
     name: str
@@ -1699,24 +1562,20 @@ class AvailableCommand(Struct):
     """What the command expects the user to type after its name; leave it out or null for a command that takes
     nothing.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class UnstructuredCommandInput(Struct):
+class UnstructuredCommandInput(WithMeta):
     """Free-form input: whatever the user types following the command name goes to the command as is."""
 
     hint: str
     """Placeholder text to show the user while nothing has been typed for the command."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 AvailableCommandInput: TypeAlias = UnstructuredCommandInput
 """Describes the kind of input a command takes."""
 
 
-class Cost(Struct):
+class Cost(WithMeta):
     """What a session has cost so far, as an amount and its unit."""
 
     amount: float
@@ -1725,8 +1584,6 @@ class Cost(Struct):
     """What `amount` is counted in: an ISO 4217 code such as `USD` for money, or a different measure, for instance
     `credits`.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 NoticeSeverity: TypeAlias = Literal["info", "warning", "error"] | str
@@ -1752,20 +1609,18 @@ CompactionStatus: TypeAlias = Literal["in_progress", "completed", "failed", "can
 """
 
 
-class CompleteElicitationNotification(Struct):
+class CompleteElicitationNotification(WithMeta):
     """Agent's signal that an elicitation in `url` mode has finished, so the client can stop waiting for it."""
 
     elicitation_id: ElicitationId
     """Which elicitation has finished; same value as in the `elicitation/create` request that opened it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 ExtNotification: TypeAlias = Any
 """A custom notification outside ACP, open to client and agent alike. It is one-way, so no reply follows."""
 
 
-class InitializeRequest(Struct):
+class InitializeRequest(WithMeta):
     """Params of `initialize`, the client's opening message, in which it states its protocol version and what it can
     do.
     """
@@ -1776,11 +1631,9 @@ class InitializeRequest(Struct):
     """Optional features the client offers. Whatever is not declared here counts as unsupported."""
     client_info: Implementation | None | UnsetType = UNSET
     """Name and version of the client. Optional for now, but send it: a later protocol version will demand it."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ClientCapabilities(Struct):
+class ClientCapabilities(WithMeta):
     """Features and methods the client offers, declared in `initialize` so that the agent knows what it may call."""
 
     fs: FileSystemCapabilities = made(factory=lambda: FileSystemCapabilities())
@@ -1797,22 +1650,18 @@ class ClientCapabilities(Struct):
     """Elicitation modes the client can handle, and so which ones the agent may use. Null and absent both mean that
     elicitation is not on offer.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class FileSystemCapabilities(Struct):
+class FileSystemCapabilities(WithMeta):
     """The `fs/*` methods that the client implements."""
 
     read_text_file: bool = False
     """True if the agent may call `fs/read_text_file`."""
     write_text_file: bool = False
     """True if the agent may call `fs/write_text_file`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ClientSessionCapabilities(Struct):
+class ClientSessionCapabilities(WithMeta):
     """Extensions concerning sessions that the client declares during `initialize`."""
 
     compaction: CompactionCapabilities | None | UnsetType = UNSET
@@ -1827,8 +1676,6 @@ class ClientSessionCapabilities(Struct):
     """Declares with `{}` that the client can show `notice` updates to the user. Null and absent both mean it cannot,
     and agents must not send any.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class CompactionCapabilities(Struct):
@@ -1837,22 +1684,19 @@ class CompactionCapabilities(Struct):
     __slots__ = ()
 
 
-class SessionConfigOptionsCapabilities(Struct):
+class SessionConfigOptionsCapabilities(WithMeta):
     """Which kinds of session configuration option the client can handle beyond the basic one."""
 
     boolean: BooleanConfigOptionCapabilities | None | UnsetType = UNSET
     """`{}` lets the agent put options of type `boolean` in `configOptions`, which the client sets through
     `session/set_config_option` with that type and a boolean. Null and absent both mean no support.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class BooleanConfigOptionCapabilities(Struct):
+class BooleanConfigOptionCapabilities(WithMeta):
     """Declares that the client handles on/off configuration options; `{}` says so in full."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
 class NoticeCapabilities(Struct):
@@ -1861,7 +1705,7 @@ class NoticeCapabilities(Struct):
     __slots__ = ()
 
 
-class AuthCapabilities(Struct):
+class AuthCapabilities(WithMeta):
     """Kinds of authentication method the client can handle, declared in `initialize`. It covers those that are opt-in
     because they need extra work in the client.
     """
@@ -1870,11 +1714,9 @@ class AuthCapabilities(Struct):
     """True lets the agent offer methods of type `terminal`. Set it only if the client can start the agent again, as
     configured, inside an interactive terminal.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationCapabilities(Struct):
+class ElicitationCapabilities(WithMeta):
     """Which elicitation modes, `form` and `url`, the client can handle."""
 
     form: ElicitationFormCapabilities | None | UnsetType = UNSET
@@ -1883,41 +1725,34 @@ class ElicitationCapabilities(Struct):
     """Declares with `{}` that the client can direct the user to a web address. Null and absent both mean URL mode is
     not declared.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ElicitationFormCapabilities(Struct):
+class ElicitationFormCapabilities(WithMeta):
     """Details of `form` elicitation in the client; an empty object already declares support."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class ElicitationUrlCapabilities(Struct):
+class ElicitationUrlCapabilities(WithMeta):
     """Details of `url` elicitation in the client; an empty object already declares support."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class AuthenticateRequest(Struct):
+class AuthenticateRequest(WithMeta):
     """Params of `authenticate`: names the method the user chose."""
 
     method_id: AuthMethodId
     """Method to log in with; it must come from the list the agent gave in its `initialize` response."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class LogoutRequest(Struct):
+class LogoutRequest(WithMeta):
     """Params of `logout`, which ends the authenticated state."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class NewSessionRequest(Struct):
+class NewSessionRequest(WithMeta):
     """Params of `session/new`: where the session works and which MCP servers it gets."""
 
     cwd: str
@@ -1928,11 +1763,9 @@ class NewSessionRequest(Struct):
     """
     mcp_servers: list[McpServer]
     """MCP servers for the agent to connect to in this session."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class McpServerHttp(Struct):
+class McpServerHttp(WithMeta):
     """A server reached over HTTP. Pass one only if the agent set `mcpCapabilities.http` to true.
 
     Settings for an MCP server reached over HTTP.
@@ -1945,11 +1778,9 @@ class McpServerHttp(Struct):
     """Address at which the MCP server is reached."""
     headers: list[HttpHeader]
     """Headers that the agent adds to each HTTP request it sends this server."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class McpServerSse(Struct):
+class McpServerSse(WithMeta):
     """A server reached over SSE. Pass one only if the agent set `mcpCapabilities.sse` to true.
 
     Settings for an MCP server reached over SSE (server-sent events).
@@ -1962,8 +1793,6 @@ class McpServerSse(Struct):
     """Address at which the MCP server is reached."""
     headers: list[HttpHeader]
     """Headers that the agent adds to each HTTP request it sends this server."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class McpServerOther(Struct):
@@ -1975,7 +1804,7 @@ class McpServerOther(Struct):
     """The properties of the object that the schema does not name, unchanged."""
 
 
-class McpServerStdio(Struct):
+class McpServerStdio(WithMeta):
     """Settings for an MCP server that runs as a local process and speaks over stdin and stdout."""
 
     name: str
@@ -1986,26 +1815,22 @@ class McpServerStdio(Struct):
     """Arguments the program is started with."""
     env: list[EnvVariable]
     """Variables to put into the server process's environment at launch."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio | McpServerOther
 """How to reach one MCP server, whose tools and context the agent can draw on while answering prompts."""
 
 
-class HttpHeader(Struct):
+class HttpHeader(WithMeta):
     """One header, as a name and value, that the agent adds to its HTTP calls to an MCP server."""
 
     name: str
     """Header name, for example `Authorization`."""
     value: str
     """Header value, sent as given."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class LoadSessionRequest(Struct):
+class LoadSessionRequest(WithMeta):
     """Params of `session/load`, which reopens a session and replays its history. Send only if the agent declared
     `loadSession`.
     """
@@ -2020,33 +1845,27 @@ class LoadSessionRequest(Struct):
     """
     session_id: SessionId
     """Which session to reopen."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ListSessionsRequest(Struct):
+class ListSessionsRequest(WithMeta):
     """Params of `session/list`. Send only if the agent declared `sessionCapabilities.list`."""
 
     cwd: str | None | UnsetType = UNSET
     """Only return sessions that work in this directory, given as an absolute path."""
     cursor: str | None | UnsetType = UNSET
     """Where to continue: the `nextCursor` of the preceding page, passed back unchanged and never parsed."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class DeleteSessionRequest(Struct):
+class DeleteSessionRequest(WithMeta):
     """Params of `session/delete`, which drops a session from the `session/list` results. Send only if the agent
     declared `sessionCapabilities.delete`.
     """
 
     session_id: SessionId
     """Which session to remove."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ResumeSessionRequest(Struct):
+class ResumeSessionRequest(WithMeta):
     """Params of `session/resume`, which reopens a session but, unlike `session/load`, sends no earlier messages. Send
     only if the agent declared `sessionCapabilities.resume`.
     """
@@ -2061,47 +1880,39 @@ class ResumeSessionRequest(Struct):
     """
     mcp_servers: list[McpServer] | UnsetType = UNSET
     """MCP servers the agent connects to for the reopened session."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class CloseSessionRequest(Struct):
+class CloseSessionRequest(WithMeta):
     """Params of `session/close`; send only if the agent declared `sessionCapabilities.close`. The agent must stop the
     session's work as `session/cancel` would, then release what it holds.
     """
 
     session_id: SessionId
     """Which session to end."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SetSessionModeRequest(Struct):
+class SetSessionModeRequest(WithMeta):
     """Params of `session/set_mode`: which session to switch, and into which mode."""
 
     session_id: SessionId
     """Which session changes mode."""
     mode_id: SessionModeId
     """Mode to switch to; it must be among the session's `availableModes`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class SetSessionConfigOptionRequestBoolean(Struct):
+class SetSessionConfigOptionRequestBoolean(WithMeta):
     """New value for an on/off option; carries `type: "boolean"`."""
 
     session_id: SessionId
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: Literal["boolean"] = "boolean"
     value: bool
     """True to turn the option on, false to turn it off."""
 
 
-class SetSessionConfigOptionRequestValueId(Struct):
+class SetSessionConfigOptionRequestValueId(WithMeta):
     """New value named by its ID. Assumed whenever `type` is missing, and also for an unrecognized `type` whose value is
     a string.
     """
@@ -2110,13 +1921,11 @@ class SetSessionConfigOptionRequestValueId(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     value: SessionConfigValueId
     """ID of the choice to select."""
 
 
-class SetSessionConfigOptionRequestOther(Struct):
+class SetSessionConfigOptionRequestOther(WithMeta):
     """A member of `SetSessionConfigOptionRequest` with a tag that this package does not know; all its properties are
     kept.
     """
@@ -2125,8 +1934,6 @@ class SetSessionConfigOptionRequestOther(Struct):
     """Which session's option changes."""
     config_id: SessionConfigId
     """Which option changes, by its `id` in `configOptions`."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     type: str
     """The unknown tag."""
     extra: dict[str, Any] = made(factory=lambda: {})
@@ -2139,7 +1946,7 @@ SetSessionConfigOptionRequest: TypeAlias = (
 """Params of `session/set_config_option`: the session, the option, and its new value."""
 
 
-class PromptRequest(Struct):
+class PromptRequest(WithMeta):
     """Params of `session/prompt`: the user's message, together with any context that goes with it."""
 
     session_id: SessionId
@@ -2149,33 +1956,26 @@ class PromptRequest(Struct):
     as `promptCapabilities` allows. Where allowed, prefer `resource` for context: it saves round trips and reaches
     what the agent cannot.
     """
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class WriteTextFileResponse(Struct):
+class WriteTextFileResponse(WithMeta):
     """Result of `fs/write_text_file`; it carries no data beyond confirming the write."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class ReadTextFileResponse(Struct):
+class ReadTextFileResponse(WithMeta):
     """Result of `fs/read_text_file`: the text that was read."""
 
     content: str
     """Text read from the file; only the requested part if `line` or `limit` was given."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class RequestPermissionResponse(Struct):
+class RequestPermissionResponse(WithMeta):
     """Result of `session/request_permission`, saying how the request was settled."""
 
     outcome: RequestPermissionOutcome
     """Which option was picked, or that the request was cancelled."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class RequestPermissionOutcomeCancelled(Struct):
@@ -2186,7 +1986,7 @@ class RequestPermissionOutcomeCancelled(Struct):
     outcome: Literal["cancelled"] = "cancelled"
 
 
-class RequestPermissionOutcomeSelected(Struct):
+class RequestPermissionOutcomeSelected(WithMeta):
     """The user picked an option, given by `optionId`. That option may allow or reject, so look up its `kind` before
     proceeding.
     """
@@ -2194,8 +1994,6 @@ class RequestPermissionOutcomeSelected(Struct):
     outcome: Literal["selected"] = "selected"
     option_id: PermissionOptionId
     """The `optionId` of the choice made, out of those the request offered."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
 class RequestPermissionOutcomeOther(Struct):
@@ -2217,16 +2015,14 @@ may be a rejection.
 """
 
 
-class CreateTerminalResponse(Struct):
+class CreateTerminalResponse(WithMeta):
     """Result of `terminal/create`: the ID under which the terminal can be used."""
 
     terminal_id: TerminalId
     """Handle for the new terminal; pass it to the other `terminal/*` methods."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class TerminalOutputResponse(Struct):
+class TerminalOutputResponse(WithMeta):
     """Result of `terminal/output`: what the command has printed and, once it has ended, how it exited."""
 
     output: str
@@ -2235,82 +2031,66 @@ class TerminalOutputResponse(Struct):
     """True if older output was dropped to stay within `outputByteLimit`."""
     exit_status: TerminalExitStatus | None | UnsetType = UNSET
     """How the command ended; null or absent while it is still running."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class TerminalExitStatus(Struct):
+class TerminalExitStatus(WithMeta):
     """How a command in a terminal ended: by exit code or by signal."""
 
     exit_code: int | None | UnsetType = UNSET
     """Code the process exited with; it can be null when a signal ended it."""
     signal: str | None | UnsetType = UNSET
     """Name of the signal that ended the process; it can be null when the process exited by itself."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class ReleaseTerminalResponse(Struct):
+class ReleaseTerminalResponse(WithMeta):
     """Result of `terminal/release`; it carries no data."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class WaitForTerminalExitResponse(Struct):
+class WaitForTerminalExitResponse(WithMeta):
     """Result of `terminal/wait_for_exit`, sent once the command has ended."""
 
     exit_code: int | None | UnsetType = UNSET
     """Code the process exited with; it can be null when a signal ended it."""
     signal: str | None | UnsetType = UNSET
     """Name of the signal that ended the process; it can be null when the process exited by itself."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class KillTerminalResponse(Struct):
+class KillTerminalResponse(WithMeta):
     """Result of `terminal/kill`; it carries no data."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
+    __slots__ = ()
 
 
-class CreateElicitationResponseAccept(Struct):
+class CreateElicitationResponseAccept(WithMeta):
     """The user agreed; `content` holds the answers, if there are any.
 
     What accompanies the `accept` action: the answers the user gave.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     action: Literal["accept"] = "accept"
     content: dict[str, ElicitationContentValue] | None | UnsetType = UNSET
     """Answers keyed by field name, which must fit `requestedSchema`; null or absent when the user gave none."""
 
 
-class CreateElicitationResponseDecline(Struct):
+class CreateElicitationResponseDecline(WithMeta):
     """The user said no."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     action: Literal["decline"] = "decline"
 
 
-class CreateElicitationResponseCancel(Struct):
+class CreateElicitationResponseCancel(WithMeta):
     """The elicitation ended without an answer, neither accepted nor declined."""
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     action: Literal["cancel"] = "cancel"
 
 
-class CreateElicitationResponseOther(Struct):
+class CreateElicitationResponseOther(WithMeta):
     """An action not listed here; agents must never take it for a known one. Keep its raw payload when storing or
     passing it on. Names starting with `_` are for extensions, the rest for later ACP versions.
     """
 
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
     action: str
     """Name of the unlisted action. Those starting with `_` belong to implementations' own extensions; the others are
     kept for later versions of ACP.
@@ -2332,19 +2112,15 @@ ElicitationContentValue: TypeAlias = str | int | float | bool | list[str]
 """One answer in a form: a string, an integer, a number, a boolean, or a list of strings."""
 
 
-class CancelNotification(Struct):
+class CancelNotification(WithMeta):
     """Params of `session/cancel`, with which the client stops what a session is doing."""
 
     session_id: SessionId
     """Which session should stop its work."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""
 
 
-class CancelRequestNotification(Struct):
+class CancelRequestNotification(WithMeta):
     """Params of `$/cancel_request`, asking the other side to stop a request it has not yet answered."""
 
     request_id: RequestId
     """JSON-RPC `id` of the request that should stop."""
-    meta: dict[str, Any] | None | UnsetType = UNSET
-    """Room for extensions: a peer ignores the keys that it does not know."""

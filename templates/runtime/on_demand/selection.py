@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from .._base import Negotiation, ProtocolInfo
 from .._decode import DecodeError, at, excerpt, integer, json_object
 from ..connection import Connection
 from ..dispatch import ConnectionClosed, Factory, Handler, Peer, UnfitParams, make_handler, unsupported_error
 from ..errors import InvalidRequestError
 from ..handshake import Capabilities
 from ..message import Message
-from ..protocol import Negotiation, ProtocolInfo
 
 
 class Connected(Peer, Protocol):
@@ -191,19 +191,24 @@ def serve_candidates(
     make_stub: Callable[[int, Peer], Any],
 ) -> None:
     """Start a connection whose peer chooses the version."""
-    made = lambda version: make_stub(version, VersionPeer(connection, version))  # noqa: E731
-    connection.start(Candidates(protocols, factories, made))
+
+    def stub(version: int) -> Any:
+        return make_stub(version, VersionPeer(connection, version))
+
+    connection.start(Candidates(protocols, factories, stub))
 
 
 async def negotiate(
     connection: Connection,
-    proposal: Proposal,
+    protocols: Mapping[int, ProtocolInfo],
+    *,
     factories: Mapping[int, Factory],
     params: Mapping[int, Any],
     make_stub: Callable[[int, Peer], Any],
 ) -> tuple[Handler, Any]:
     """Start a connection by letting the peer choose the version; returns the handler, and the stub for it."""
     stubs = {version: make_stub(version, VersionPeer(connection, version)) for version in params}
+    proposal = Proposal(protocols, {version: stubs[version].CODEC.encode(params[version]) for version in params})
 
     def choose(result: Any) -> Handler:
         version = proposal.version_in(result)

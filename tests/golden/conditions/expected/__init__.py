@@ -6,10 +6,9 @@ From ACP v1, schema.json.
 """
 
 # fmt: off
-from ._base import UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
-from .capabilities import CapabilityError, advertise
 from .codec import decode, encode
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -19,27 +18,28 @@ from .errors import (
     ParseError,
     RequestError,
 )
+from .handshake import CapabilityError, advertise
+from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .protocol import Gate, Method
 from .stdio import run_agent, serve_agent
-from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import Bare, Target, Word
 
 __all__ = [
     "AGENT_METHODS", "Agent",
-    "Bare",
+    "Bare", "ByteTransport",
     "CLIENT_METHODS", "CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions",
     "DecodeError", "Drop",
     "Gate",
     "InternalError", "InvalidParamsError", "InvalidRequestError",
-    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError",
+    "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
     "PROTOCOL_VERSION", "ParseError", "Peer",
     "RemoteClient", "RequestError",
     "StreamTransport",
     "Target", "Transport",
-    "UNSET", "UnsetType",
-    "Word",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType",
+    "Wire", "Word",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",
     "encode",

@@ -6,10 +6,9 @@ From ACP v1, schema.json.
 """
 
 # fmt: off
-from ._base import UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
-from .capabilities import CapabilityError, advertise
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
@@ -21,12 +20,13 @@ from .errors import (
     ParseError,
     RequestError,
 )
+from .handshake import CapabilityError, advertise
+from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .protocol import Gate, Method
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
 from .stdio import run_agent, serve_agent
-from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import (
     AskRequest, AskRequestChoices, AskRequestText, AskResponse,
     CancelNotification, CancelNotificationId, ChangedNotification,
@@ -38,6 +38,7 @@ from .types import (
 __all__ = [
     "AGENT_METHODS", "Agent", "AgentConnection", "AgentProcess", "AskRequest", "AskRequestChoices", "AskRequestText",
     "AskResponse",
+    "ByteTransport",
     "CLIENT_METHODS", "CancelNotification", "CancelNotificationId", "CapabilityError", "ChangedNotification", "Client",
     "Connection", "ConnectionClosed", "ConnectionOptions",
     "DecodeError", "Drop",
@@ -45,13 +46,14 @@ __all__ = [
     "Gate",
     "InternalError", "InvalidParamsError", "InvalidRequestError",
     "LockedError",
-    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError",
+    "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError",
     "OpenRequest", "OpenResponse",
     "PROTOCOL_VERSION", "ParseError", "Peer",
     "RelayNotification", "RelayRequest", "RelayResponse", "RemoteAgent", "RemoteClient", "RequestError",
     "StreamTransport",
     "Transport",
-    "UNSET", "UnsetType",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType",
+    "Wire",
     "advertise",
     "connect",
     "decode", "dispatch_notification", "dispatch_request",

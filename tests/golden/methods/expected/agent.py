@@ -4,49 +4,45 @@
 
 from __future__ import annotations
 
-from . import codec
-from ._decode import anything
-from .dispatch import Codec, Handler, Remote, Route
+from ._base import notifications, requests
+from .dispatch import Handler, Remote
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+# fmt: off
 from .types import (
-    AskRequest,
-    AskResponse,
-    CancelNotification,
-    ChangedNotification,
-    OpenRequest,
-    OpenResponse,
-    RelayNotification,
-    RelayRequest,
-    RelayResponse,
+    AskRequest, AskResponse,
+    CancelNotification, ChangedNotification,
+    OpenRequest, OpenResponse,
+    RelayNotification, RelayRequest, RelayResponse,
 )
+# fmt: on
 
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = CLIENT_METHODS
 
     async def file_did_change(self, params: ChangedNotification) -> None:
         """Something has changed."""
-        await self._notify("file/didChange", params, codec.encode_changed_notification)
+        await self._notify("file/didChange", params)
 
     async def ask(self, params: AskRequest) -> AskResponse:
         """`ask`, which the schema does not describe."""
-        return await self._call("ask", params, codec.by_class, anything, gives_object=False)
+        return await self._call("ask", params)
 
     async def relay_message(self, params: RelayRequest) -> RelayResponse:
         """`relay/message`, which the schema does not describe."""
-        return await self._call("relay/message", params, codec.encode_relay_request, codec.decode_relay_response)
+        return await self._call("relay/message", params)
 
     async def relay_message_notification(self, params: RelayNotification) -> None:
         """`relay/message`, which the schema does not describe."""
-        await self._notify("relay/message", params, codec.encode_relay_notification)
+        await self._notify("relay/message", params)
 
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
-        await self._notify("$/cancel", params, codec.encode_cancel_notification)
+        await self._notify("$/cancel", params)
 
 
 class Agent(Handler):
@@ -56,6 +52,13 @@ class Agent(Handler):
 
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
+
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
+    REQUESTS = requests(AGENT_METHODS)
+    NOTIFICATIONS = notifications(AGENT_METHODS)
 
     def __init__(self, client: RemoteClient) -> None:
         self.client = client
@@ -73,16 +76,3 @@ class Agent(Handler):
 
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = AGENT_METHODS
-    PEER_METHODS = CLIENT_METHODS
-    REQUESTS = {
-        "file/open": Route("file_open", codec.decode_open_request, codec.encode_open_response),
-        "relay/message": Route("relay_message", codec.decode_relay_request, codec.encode_relay_response),
-    }
-    NOTIFICATIONS = {
-        "relay/message": Route("relay_message_notification", codec.decode_relay_notification, anything),
-        "$/cancel": Route("cancel", codec.decode_cancel_notification, anything),
-    }

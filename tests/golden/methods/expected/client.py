@@ -4,45 +4,41 @@
 
 from __future__ import annotations
 
-from . import codec
-from ._decode import anything
-from .dispatch import Codec, Handler, Remote, Route
+from ._base import notifications, requests
+from .dispatch import Handler, Remote
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+# fmt: off
 from .types import (
-    AskRequest,
-    AskResponse,
-    CancelNotification,
-    ChangedNotification,
-    OpenRequest,
-    OpenResponse,
-    RelayNotification,
-    RelayRequest,
-    RelayResponse,
+    AskRequest, AskResponse,
+    CancelNotification, ChangedNotification,
+    OpenRequest, OpenResponse,
+    RelayNotification, RelayRequest, RelayResponse,
 )
+# fmt: on
 
 
 class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = AGENT_METHODS
 
     async def file_open(self, params: OpenRequest) -> OpenResponse:
         """Opens something."""
-        return await self._call("file/open", params, codec.encode_open_request, codec.decode_open_response)
+        return await self._call("file/open", params)
 
     async def relay_message(self, params: RelayRequest) -> RelayResponse:
         """`relay/message`, which the schema does not describe."""
-        return await self._call("relay/message", params, codec.encode_relay_request, codec.decode_relay_response)
+        return await self._call("relay/message", params)
 
     async def relay_message_notification(self, params: RelayNotification) -> None:
         """`relay/message`, which the schema does not describe."""
-        await self._notify("relay/message", params, codec.encode_relay_notification)
+        await self._notify("relay/message", params)
 
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
-        await self._notify("$/cancel", params, codec.encode_cancel_notification)
+        await self._notify("$/cancel", params)
 
 
 class Client(Handler):
@@ -52,6 +48,13 @@ class Client(Handler):
 
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the client.
     """
+
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = CLIENT_METHODS
+    PEER_METHODS = AGENT_METHODS
+    REQUESTS = requests(CLIENT_METHODS)
+    NOTIFICATIONS = notifications(CLIENT_METHODS)
 
     def __init__(self, agent: RemoteAgent) -> None:
         self.agent = agent
@@ -72,17 +75,3 @@ class Client(Handler):
 
     async def cancel(self, params: CancelNotification) -> None:
         """`$/cancel`, which the schema does not describe."""
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = CLIENT_METHODS
-    PEER_METHODS = AGENT_METHODS
-    REQUESTS = {
-        "ask": Route("ask", codec.decode_ask_request, anything),
-        "relay/message": Route("relay_message", codec.decode_relay_request, codec.encode_relay_response),
-    }
-    NOTIFICATIONS = {
-        "file/didChange": Route("file_did_change", codec.decode_changed_notification, anything),
-        "relay/message": Route("relay_message_notification", codec.decode_relay_notification, anything),
-        "$/cancel": Route("cancel", codec.decode_cancel_notification, anything),
-    }

@@ -6,10 +6,9 @@ From ACP v1, schema.json, with hat, 2026-05-01; wave, 2026-05-01.
 """
 
 # fmt: off
-from ._base import UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType
 from ._decode import DecodeError, Drop
 from .agent import Agent, RemoteClient
-from .capabilities import CapabilityError, advertise
 from .codec import decode, encode
 from .connection import Connection
 from .dispatch import ConnectionClosed, Peer, dispatch_notification, dispatch_request
@@ -19,11 +18,12 @@ from .errors import (
     ParseError,
     RequestError,
 )
+from .handshake import CapabilityError, advertise
+from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .protocol import Gate, Method
 from .stdio import run_agent, serve_agent
-from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import (
     ClientCapabilities,
     Gesture, GestureNod, GestureOther,
@@ -34,17 +34,19 @@ from .types import (
 
 __all__ = [
     "AGENT_METHODS", "Agent",
+    "ByteTransport",
     "CLIENT_METHODS", "CapabilityError", "ClientCapabilities", "Connection", "ConnectionClosed", "ConnectionOptions",
     "DecodeError", "Drop",
     "Gate", "Gesture", "GestureNod", "GestureOther",
     "Hat",
     "InitializeRequest", "InitializeResponse", "InternalError", "InvalidParamsError", "InvalidRequestError",
-    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError", "Mood",
+    "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError", "Mood",
     "PROTOCOL_VERSION", "ParseError", "Peer",
     "RemoteClient", "RequestError",
     "StreamTransport",
     "Transport",
-    "UNSET", "UnsetType",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType",
+    "Wire",
     "advertise",
     "decode", "dispatch_notification", "dispatch_request",
     "encode",

@@ -4,20 +4,17 @@
 
 from __future__ import annotations
 
-from . import codec
-from .dispatch import Codec, Handler, Remote, Route
+from ._base import notifications, requests
+from .dispatch import Handler, Remote
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
-from .types import (
-    InitializeRequest,
-    InitializeResponse,
-)
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+from .types import InitializeRequest, InitializeResponse
 
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = CLIENT_METHODS
 
 
@@ -29,18 +26,16 @@ class Agent(Handler):
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
 
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = AGENT_METHODS
+    PEER_METHODS = CLIENT_METHODS
+    REQUESTS = requests(AGENT_METHODS)
+    NOTIFICATIONS = notifications(AGENT_METHODS)
+
     def __init__(self, client: RemoteClient) -> None:
         self.client = client
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """`initialize`, which the schema does not describe."""
         raise MethodNotFoundError("Method not found: initialize")
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = AGENT_METHODS
-    PEER_METHODS = CLIENT_METHODS
-    REQUESTS = {
-        "initialize": Route("initialize", codec.decode_initialize_request, codec.encode_initialize_response),
-    }
-    NOTIFICATIONS = {}

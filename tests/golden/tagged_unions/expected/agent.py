@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from . import codec
-from .dispatch import Codec, Handler, Remote
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
+from ._base import notifications, requests
+from .dispatch import Handler, Remote
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
 
 
 class RemoteClient(Remote):
     """The client at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = CLIENT_METHODS
 
 
@@ -24,12 +24,12 @@ class Agent(Handler):
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the agent.
     """
 
-    def __init__(self, client: RemoteClient) -> None:
-        self.client = client
-
     PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = AGENT_METHODS
     PEER_METHODS = CLIENT_METHODS
-    REQUESTS = {}
-    NOTIFICATIONS = {}
+    REQUESTS = requests(AGENT_METHODS)
+    NOTIFICATIONS = notifications(AGENT_METHODS)
+
+    def __init__(self, client: RemoteClient) -> None:
+        self.client = client

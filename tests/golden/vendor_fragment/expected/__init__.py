@@ -6,9 +6,8 @@ From ACP v1, schema.json, with wave, 2026-05-01.
 """
 
 # fmt: off
-from ._base import UNSET, UnsetType
+from ._base import Gate, Method, UNSET, UnsetType
 from ._decode import DecodeError, Drop
-from .capabilities import CapabilityError, advertise
 from .client import Client, RemoteAgent
 from .codec import decode, encode
 from .connection import Connection
@@ -19,11 +18,12 @@ from .errors import (
     ParseError,
     RequestError,
 )
+from .handshake import CapabilityError, advertise
+from .message import Message, MessageTooLarge, Unreadable, Unsendable, Wire
 from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from .options import ConnectionOptions
-from .protocol import Gate, Method
 from .spawn import AgentConnection, AgentProcess, connect, spawn_agent
-from .transport import MemoryTransport, MessageTooLarge, StreamTransport, Transport, memory_transports
+from .transport import ByteTransport, MemoryTransport, StreamTransport, Transport, memory_transports
 from .types import (
     BowNotification,
     ClientCapabilities,
@@ -36,20 +36,20 @@ from .types import (
 
 __all__ = [
     "AGENT_METHODS", "AgentConnection", "AgentProcess",
-    "BowNotification",
+    "BowNotification", "ByteTransport",
     "CLIENT_METHODS", "CapabilityError", "Client", "ClientCapabilities", "Connection", "ConnectionClosed",
     "ConnectionOptions",
     "DecodeError", "Drop",
     "Gate", "Gesture", "GestureNod", "GestureOther", "GestureWave",
     "Hand",
     "InitializeRequest", "InitializeResponse", "InternalError", "InvalidParamsError", "InvalidRequestError",
-    "MemoryTransport", "MessageTooLarge", "Method", "MethodNotFoundError", "Mood",
+    "MemoryTransport", "Message", "MessageTooLarge", "Method", "MethodNotFoundError", "Mood",
     "PROTOCOL_VERSION", "ParseError", "Peer",
     "RemoteAgent", "RequestError",
     "StreamTransport",
     "Transport",
-    "UNSET", "UnsetType",
-    "WaveRequest", "WaveResponse",
+    "UNSET", "Unreadable", "Unsendable", "UnsetType",
+    "WaveRequest", "WaveResponse", "Wire",
     "advertise",
     "connect",
     "decode", "dispatch_notification", "dispatch_request",

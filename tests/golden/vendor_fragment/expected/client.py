@@ -4,29 +4,22 @@
 
 from __future__ import annotations
 
-from . import codec
-from ._decode import anything
-from .dispatch import Codec, Handler, Remote, Route
+from ._base import notifications, requests
+from .dispatch import Handler, Remote
 from .errors import MethodNotFoundError
-from .methods import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_INFO
-from .types import (
-    BowNotification,
-    InitializeRequest,
-    InitializeResponse,
-    WaveRequest,
-    WaveResponse,
-)
+from .methods import AGENT_METHODS, CLIENT_METHODS, CODEC, PROTOCOL_INFO
+from .types import BowNotification, InitializeRequest, InitializeResponse, WaveRequest, WaveResponse
 
 
 class RemoteAgent(Remote):
     """The agent at the other end: each method sends one message through its `Peer`."""
 
-    CODEC = Codec(codec.decode, codec.encode)
+    CODEC = CODEC
     METHODS = AGENT_METHODS
 
     async def initialize(self, params: InitializeRequest) -> InitializeResponse:
         """`initialize`, which the schema does not describe."""
-        return await self._call("initialize", params, codec.encode_initialize_request, codec.decode_initialize_response)
+        return await self._call("initialize", params)
 
 
 class Client(Handler):
@@ -36,6 +29,13 @@ class Client(Handler):
 
     `dispatch_request` and `dispatch_notification` pass messages of any transport to the client.
     """
+
+    PROTOCOL = PROTOCOL_INFO
+    CODEC = CODEC
+    METHODS = CLIENT_METHODS
+    PEER_METHODS = AGENT_METHODS
+    REQUESTS = requests(CLIENT_METHODS)
+    NOTIFICATIONS = notifications(CLIENT_METHODS)
 
     def __init__(self, agent: RemoteAgent) -> None:
         self.agent = agent
@@ -54,14 +54,3 @@ class Client(Handler):
 
         From wave, 2026-05-01.
         """
-
-    PROTOCOL = PROTOCOL_INFO
-    CODEC = Codec(codec.decode, codec.encode)
-    METHODS = CLIENT_METHODS
-    PEER_METHODS = AGENT_METHODS
-    REQUESTS = {
-        "_example.org/wave": Route("example_org_wave", codec.decode_wave_request, codec.encode_wave_response),
-    }
-    NOTIFICATIONS = {
-        "_example.org/bowed": Route("example_org_bowed", codec.decode_bow_notification, anything),
-    }

@@ -1,0 +1,95 @@
+"""The classes of `types.py`: their bases, and the attributes that each declares itself.
+
+A property that most objects of a schema have, in the same form, is declared once, in a base of their classes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from acpgen.ir import names
+from acpgen.ir.model import EXTRA_FIELD, AnyJson, Field, Leniency, MapOf, Model, Struct, TypeExpr
+
+_FEWEST_SHARING = 10
+"""The fewest classes that are worth a base."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """All of a property but its text and its place."""
+
+    wire: str
+    name: str
+    type: TypeExpr
+    leniency: Leniency
+
+
+class Classes:
+    """The classes of a model."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._structs = [each for each in model.definitions if isinstance(each, Struct)]
+
+    @cached_property
+    def shared(self) -> Struct | None:
+        """The base with the property that more than half of the classes have; None if there is no such property."""
+        forms = Counter(form for struct in self._structs for form, _ in _own_forms(struct))
+        form, number = max(forms.items(), key=lambda each: each[1], default=(None, 0))
+        if form is None or number < _FEWEST_SHARING or number * 2 <= len(self._structs):
+            return None
+        found = [field for struct in self._structs for own, field in _own_forms(struct) if own == form]
+        doc = Counter(field.doc for field in found if field.doc).most_common(1)
+        field = replace(found[0], doc=doc[0][0] if doc else "", origin=self._model.origin)
+        return Struct(
+            name=self._free_name(f"With{names.pascal(form.wire)}"),
+            doc=f"The base of the classes with `{form.name}`.",
+            pointer=field.pointer,
+            origin=self._model.origin,
+            fields=(field,),
+            base=None,
+            keeps_extra=False,
+            rejects=None,
+        )
+
+    def _free_name(self, name: str) -> str:
+        taken = {names.snake(definition.name) for definition in self._model.definitions}
+        return self._free_name(f"{name}Base") if names.snake(name) in taken else name
+
+    def base(self, struct: Struct) -> str | None:
+        """The name of the base; None for a class that derives from `Struct` itself."""
+        return self.shared.name if self.shared is not None and self._shares(struct) else struct.base
+
+    def _shares(self, struct: Struct) -> bool:
+        """True if the class inherits the shared property, as it says nothing else about it."""
+        if self.shared is None or struct is self.shared:
+            return False
+        (field,) = self.shared.fields
+        own = next((each for form, each in _own_forms(struct) if form == _form(field)), None)
+        return own is not None and own.doc in ("", field.doc) and own.origin == struct.origin
+
+    def adds_nothing(self, struct: Struct) -> bool:
+        """True if the shared property is the only one of the class."""
+        return self._shares(struct) and len(struct.fields) == 1 and not struct.keeps_extra and struct.rejects is None
+
+    def own_fields(self, struct: Struct) -> list[tuple[str, TypeExpr]]:
+        """The attributes that the class declares itself, including `extra`."""
+        shared = {field.name for field in self.shared.fields} if self.shared and self._shares(struct) else set[str]()
+        fields = [(each.name, each.type) for each in struct.fields if not each.inherited and each.name not in shared]
+        inherits_extra = struct.base is not None and self._model.struct(struct.base).keeps_extra
+        if struct.keeps_extra and not inherits_extra:
+            fields.append((EXTRA_FIELD, MapOf(AnyJson())))
+        return fields
+
+
+def _own_forms(struct: Struct) -> Iterator[tuple[_Form, Field]]:
+    """The optional properties of a class without a base."""
+    if struct.base is None:
+        yield from ((_form(field), field) for field in struct.fields if field.may_be_unset)
+
+
+def _form(field: Field) -> _Form:
+    return _Form(field.wire, field.name, field.type, field.leniency)

@@ -1,0 +1,168 @@
+"""Views of the two modules of a codec: for what the roles receive and send, and for the rest, on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from acpgen.emit.classes import Classes
+from acpgen.emit.codec import AliasCodec, DefinitionCodec, EnumCodec, StructCodec, TaggedUnionCodec, UnionCodec
+from acpgen.emit.directions import directions
+from acpgen.emit.fields import READERS, NamedReader, Reading, Writing, named_reader
+from acpgen.emit.imports import entry_lines
+from acpgen.emit.source import Code, hint
+from acpgen.emit.types import alias_target
+from acpgen.ir.model import (
+    Alias,
+    Definition,
+    Enum,
+    ListOf,
+    MapOf,
+    Model,
+    Nullable,
+    Ref,
+    Scalar,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+)
+from acpgen.ir.order import members
+from acpgen.ir.relations import resolved
+from acpgen.roles import RoleRecord
+
+_KINDS: dict[type, type[DefinitionCodec]] = {
+    Struct: StructCodec,
+    Enum: EnumCodec,
+    TaggedUnion: TaggedUnionCodec,
+    UntaggedUnion: UnionCodec,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodecView:
+    """One module: the definitions that it decodes, the classes that it encodes, and the readers of bounded scalars.
+
+    `bare` has the classes that only have the property of `shared`, the class from which most others derive. `table` has
+    the types other than classes that `decode` accepts, each with its reader.
+    """
+
+    decoded: Sequence[DefinitionCodec]
+    encoded: Sequence[StructCodec]
+    named: Sequence[NamedReader]
+    bare: Collection[str]
+    shared: StructCodec | None
+    table: Sequence[tuple[Code, Code]]
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is left for this module."""
+        return not (self.decoded or self.encoded or self.table)
+
+    @property
+    def parts(self) -> Iterator[tuple[str, DefinitionCodec]]:
+        """The functions in the order of the definitions: the template and the view of each."""
+        for view in {view.definition.name: view for view in (*self.decoded, *self.encoded)}.values():
+            if view.definition.name not in self.bare:
+                if view in self.decoded:
+                    yield view.template, view
+                if view in self.encoded:
+                    yield "codec/encode_struct.jinja", view
+
+    @property
+    def bare_decoded(self) -> list[DefinitionCodec]:
+        """The bare classes that the module decodes."""
+        return [view for view in self.decoded if view.definition.name in self.bare]
+
+    @property
+    def bare_encoded(self) -> list[StructCodec]:
+        """Those that it encodes."""
+        return [view for view in self.encoded if view.definition.name in self.bare]
+
+    @property
+    def decoders(self) -> list[Code]:
+        """The entries of the table of decoders, in lines."""
+        classes = [(view.hint, view.decoder) for view in self.decoded if isinstance(view, StructCodec)]
+        return entry_lines([*classes, *self.table])
+
+    @property
+    def encoders(self) -> list[Code]:
+        """The entries of the table of encoders, in lines."""
+        return entry_lines((view.hint, view.encoder) for view in self.encoded)
+
+
+def codec_views(model: Model, roles: Sequence[RoleRecord]) -> tuple[CodecView, CodecView]:
+    """The view of `codec.py` for `roles`, and that of the module for all else."""
+    known, classes, reading, writing = directions(model, roles), Classes(model), Reading(model), Writing(model)
+    views = [
+        _KINDS.get(type(definition), AliasCodec)(definition, model, reading=reading, writing=writing)
+        for definition in model.definitions
+    ]
+    bare = {view.definition.name for view in views if isinstance(view, StructCodec) and view.is_bare(classes)}
+    shared = StructCodec(classes.shared, model, reading=reading, writing=writing) if bare and classes.shared else None
+    table, named = list(_table(views, model, reading)), _named(model.definitions)
+    near = _named(each for each in model.definitions if each.name in known.decoded)
+
+    def view(*, is_near: bool) -> CodecView:
+        decoded = [each for each in views if (each.definition.name in known.decoded) is is_near]
+        encoded = [each for each in views if (each.definition.name in known.encoded) is is_near]
+        plain = {each for each, read in table if read in READERS.values()}
+        return CodecView(
+            decoded=[each for each in decoded if reading.has_decoder(each.definition.name)],
+            encoded=[each for each in encoded if isinstance(each, StructCodec)],
+            named=[named[name] for name in sorted(named) if (name in near) is is_near],
+            bare=bare,
+            shared=shared if is_near else None,
+            table=[(each.hint, read) for each, read in table if (is_near if each in plain else each in decoded)],
+        )
+
+    return view(is_near=True), view(is_near=False)
+
+
+def _table(views: Iterable[DefinitionCodec], model: Model, reading: Reading) -> Iterator[tuple[DefinitionCodec, Code]]:
+    """The types other than classes, with their readers. Equal types are listed once."""
+    seen: set[str] = {"str", "int", "float", "bool", "Any"}
+    for view in views:
+        key = _annotation(view.definition, model)
+        if key not in seen and not isinstance(view.definition, Struct):
+            yield view, reading.reader(Ref(view.definition.name))
+        seen.add(key)
+
+
+def _named(definitions: Iterable[Definition]) -> dict[Code, NamedReader]:
+    """The readers of the bounded scalars in `definitions`, by name."""
+    scalars = (scalar for definition in definitions for part in _parts(definition) for scalar in _scalars(part))
+    return {reader.name: reader for scalar in scalars if (reader := named_reader(scalar))}
+
+
+def _parts(definition: Definition) -> Iterable[TypeExpr]:
+    """The types in `definition` that its decoder passes to others. The decoder of an alias has its bounds inline."""
+    match definition:
+        case Struct(fields=fields):
+            return [field.type for field in fields]
+        case TaggedUnion() | UntaggedUnion():
+            return members(definition)
+        case Alias(type=target) if not isinstance(target, Scalar):
+            return [target]
+        case _:
+            return []
+
+
+def _scalars(expression: TypeExpr) -> Iterator[Scalar]:
+    match expression:
+        case Scalar():
+            yield expression
+        case ListOf(item=inner) | MapOf(inner) | Nullable(inner):
+            yield from _scalars(inner)
+        case _:
+            return
+
+
+def _annotation(definition: Definition, model: Model) -> str:
+    """The runtime type of `definition` as text, with aliases resolved."""
+    if isinstance(definition, Struct):
+        return definition.name
+    targets = [resolved(target, model) for target in alias_target(definition)]
+    if isinstance(targets[0], Scalar) and targets[0].is_bounded:
+        return definition.name
+    return " | ".join(sorted(hint(target) for target in targets))

@@ -1,0 +1,160 @@
+"""Views for `methods.py`: a record for each method, in a table for each side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from acpgen.emit.fields import TYPES, Reading, Writing, encoder
+from acpgen.emit.protocol import gate_record
+from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, literal
+from acpgen.emit.versions import negotiating
+from acpgen.ir.model import (
+    AnyJson,
+    MapOf,
+    Method,
+    MethodKind,
+    Model,
+    Ref,
+    Struct,
+    TaggedUnion,
+    TypeExpr,
+    UntaggedUnion,
+)
+from acpgen.ir.order import members
+from acpgen.roles import RoleRecord, Side
+
+CODEC = "codec."
+"""The prefix for names of `codec.py` in `methods.py`."""
+ANYTHING = Code("anything")
+"""The function for values that need no decoding or encoding: a record has it unless it names another."""
+
+
+class RecordView:
+    """The record of one method in `methods.py`, as a package for certain roles has it.
+
+    `is_handled` and `is_called` say what they do with the method.
+    """
+
+    def __init__(self, method: Method, model: Model, *, is_handled: bool, is_called: bool) -> None:
+        self._method = method
+        self._model = model
+        self._is_handled = is_handled
+        self._is_called = is_called
+        self._reading = Reading(model)
+        self._writing = Writing(model)
+
+    def record(self, side: Side) -> Code:
+        """The expression for the record in the table of `side`."""
+        arguments = [literal(self._method.wire), literal(self._method.name), self._takes]
+        if self._method.kind is MethodKind.REQUEST:
+            arguments.append(self._gives)
+        if self._method.gate is not None:
+            arguments.append(Code(f"capability={gate_record(self._method.gate, self._model)}"))
+        if self._method.side != side.value:
+            arguments.append(Code(f"side={literal(self._method.side)}"))
+        if self._method.origin != self._model.origin:
+            arguments.append(Code(f"origin={literal(self._method.origin)}"))
+        return enclosed("Method(", arguments, "),", indent=4)
+
+    @property
+    def readers(self) -> list[Code]:
+        """The functions of `_decode` that the record uses."""
+        found = [self._decoder(self._method.params)] if self._is_handled else []
+        if self._is_called and self._method.result is not None:
+            found.append(self._decoder(self._method.result))
+        return [code for code in found if not code.startswith(CODEC)]
+
+    @property
+    def _takes(self) -> Code:
+        decode = self._decoder(self._method.params)
+        if self._negotiates:
+            decode = Code(f"negotiated(PROTOCOL_INFO, {decode})")
+        return self._part(self._method.params, decode, is_read=self._is_handled, is_written=self._is_called)
+
+    @property
+    def _gives(self) -> Code:
+        result = self._method.result or AnyJson()
+        return self._part(result, self._decoder(result), is_read=self._is_called, is_written=self._is_handled)
+
+    @property
+    def _negotiates(self) -> bool:
+        return self._is_handled and negotiating(self._model) is self._method
+
+    def _part(self, expression: TypeExpr, decode: Code, *, is_read: bool, is_written: bool) -> Code:
+        arguments = [hint(expression, module=TYPES)]
+        if is_read and decode != ANYTHING:
+            arguments.append(Code(f"decode={decode}"))
+        if is_written and (encode := self._encoder(expression)) != ANYTHING:
+            arguments.append(Code(f"encode={encode}"))
+        if not self._is_json_object(expression):
+            arguments.append(Code("is_object=False"))
+        return enclosed("Part(", arguments, ")", indent=8)
+
+    def _decoder(self, expression: TypeExpr) -> Code:
+        read = self._reading.reader(expression)
+        return Code(CODEC + read) if read.startswith("decode_") else read
+
+    def _encoder(self, expression: TypeExpr) -> Code:
+        match self._reading.resolved(expression):
+            case found if self._writing.is_plain(found):
+                return ANYTHING
+            case Ref(name) if isinstance(self._model.by_name[name], Struct):
+                return Code(CODEC + encoder(name))
+            case Ref(name) if self._writing.has_class(self._model.by_name[name]):
+                return Code(f"{CODEC}by_class")
+            case _:
+                return Code(f"{CODEC}encode")
+
+    def _is_json_object(self, expression: TypeExpr) -> bool:
+        """True if every value is a JSON object."""
+        found = self._reading.resolved(expression)
+        definition = self._model.by_name[found.name] if isinstance(found, Ref) else None
+        if isinstance(definition, UntaggedUnion):
+            return all(self._is_json_object(member) for member in members(definition))
+        return isinstance(found, MapOf) or isinstance(definition, (Struct, TaggedUnion))
+
+
+class TableView:
+    """The table of the methods that a side handles, in a package for `roles`."""
+
+    def __init__(self, side: Side, model: Model, roles: Sequence[RoleRecord]) -> None:
+        self._side = side
+        is_handled = any(side in role.sides for role in roles)
+        is_called = any(side in role.called for role in roles)
+        self._records = [
+            RecordView(method, model, is_handled=is_handled, is_called=is_called)
+            for method in _requests_first(model, side)
+        ]
+        self.name = identifier(side.methods)
+        """The name of the table."""
+        self.side = literal(side.value)
+        """The side, as a literal."""
+
+    @property
+    def doc(self) -> Code:
+        """The docstring of the table."""
+        return docstring(f"The methods that the {self._side.value} handles, by wire name.", 0)
+
+    @property
+    def records(self) -> list[Code]:
+        """The expressions for the records."""
+        return [each.record(self._side) for each in self._records]
+
+    @property
+    def readers(self) -> list[Code]:
+        """The functions of `_decode` that the records use."""
+        return [reader for each in self._records for reader in each.readers]
+
+
+def _requests_first(model: Model, side: Side) -> list[Method]:
+    """The methods that `side` handles. The notification with the name of a request comes after that."""
+    methods = [method for method in model.methods if side in method.handlers]
+    twins = {method.wire: method for method in methods if method.kind is not MethodKind.REQUEST}
+    requests = {method.wire for method in methods if method.kind is MethodKind.REQUEST}
+    found = list[Method]()
+    for method in methods:
+        if method.kind is MethodKind.REQUEST:
+            found += [method, twins[method.wire]] if method.wire in twins else [method]
+        elif method.wire not in requests:
+            found.append(method)
+    return found
