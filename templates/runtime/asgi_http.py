@@ -13,7 +13,7 @@ from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server, unknow
 from .message import Message, Unreadable
 from .routing import HttpTransport
 from .sessions import HANDSHAKE, SESSION_RULES
-from .streams import CONNECTION_HEADER, SESSION_HEADER, Stream, fits_header, session_in, session_name
+from .streams import CONNECTION_HEADER, SESSION_HEADER, Stream, fits_header, member, session_in, session_name
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -275,9 +275,7 @@ def _read(line: bytes, transport: HttpTransport) -> Message | Unreadable:
 
 
 def _method_of(message: Message | Unreadable) -> Any:
-    if isinstance(message, Message):
-        return message.method
-    return message.value.get("method") if isinstance(message.value, dict) else None
+    return message.method if isinstance(message, Message) else member(message.value, "method")
 
 
 def _is_scoped(message: Message | Unreadable) -> bool:

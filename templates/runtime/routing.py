@@ -26,7 +26,7 @@ from .message import Message, MessageTooLarge, Unreadable, Wire, is_id
 from .methods import PROTOCOLS
 from .options import Budget, ConnectionOptions
 from .sessions import SESSION_RULES
-from .streams import Inbox, Stream, fits_header, session_in
+from .streams import Inbox, Stream, fits_header, member, session_in
 
 _CANCELLATIONS: Final = {how.method: how.key for info in PROTOCOLS.values() if (how := info.cancellation) is not None}
 """Notifications that name a request and no session, each with the property for its id."""
@@ -155,7 +155,7 @@ class Sessions:
     def session_of(self, message: Message) -> Session | None:
         """The session of a request or notification of the agent."""
         if (key := _CANCELLATIONS.get(message.method)) is not None:
-            cancelled = message.value.get(key) if isinstance(message.value, dict) else None
+            cancelled = member(message.value, key)
             return self.get(self._asked.pop(cancelled, None) if is_id(cancelled) else None)
         session = self.get(name := session_in(message.value))
         if session is not None and session.stream is not None and name is not None and message.id is not None:

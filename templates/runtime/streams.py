@@ -27,10 +27,15 @@ _COMMENT: Final = b":\n\n"
 # --- Sessions --------------------------------------------------------------------------------------------------------
 
 
+def member(value: Any, name: str) -> Any:
+    """A property of a JSON object; None for any other value."""
+    found: Any = value
+    return found.get(name) if isinstance(value, dict) else None
+
+
 def session_in(value: Any) -> str | None:
     """The session that params or a result name: see `session_name`."""
-    found: Any = value
-    name = found.get(SESSION_RULES.key) if isinstance(value, dict) else None
+    name = member(value, SESSION_RULES.key)
     return session_name(name) if isinstance(name, str) else None
 
 
