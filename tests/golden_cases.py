@@ -25,7 +25,8 @@ Files = Mapping[str, bytes]
 
 REMOTE = frozenset(f"{module}.py" for module in remote_modules(tuple(Role)))
 """The modules that `--remote` copies."""
-RUNTIME = frozenset({"py.typed", *(path.name for path in (REPOSITORY / "templates" / "runtime").glob("*.py"))}) - REMOTE
+_COPIED = REPOSITORY / "templates" / "runtime"
+RUNTIME = frozenset({"py.typed", *(path.relative_to(_COPIED).as_posix() for path in _COPIED.rglob("*.py"))}) - REMOTE
 """The files that are the same in all packages; a case leaves them out, `generated/` has them."""
 
 _TIMING = re.compile(r" *\w+ +\d+ ms\n")

@@ -107,7 +107,8 @@ def package_files(
 ) -> Mapping[str, str]:
     """The files of a package from the cache on disk."""
     folder = package_folder(sources, roles=roles, options=options)
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.is_file()}
+    paths = [path for path in (*folder.iterdir(), *folder.glob("on_demand/*.py")) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
 def foreign_imports(module: ast.Module) -> list[str]:
@@ -132,6 +133,7 @@ def write_package(files: Mapping[str, str], folder: Path) -> None:
     """Write the files of a package to `folder`."""
     folder.mkdir(parents=True)
     for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
 
 

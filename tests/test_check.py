@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,7 @@ def extra(project: Project) -> None:
 
 
 def gone(project: Project) -> None:
-    for path in (project.path / "src/acp").iterdir():
-        path.unlink()
+    shutil.rmtree(project.path / "src/acp")
 
 
 def lock_edited(project: Project) -> None:
@@ -100,7 +100,7 @@ def replaced_by_a_link(project: Project) -> None:
 CASES: dict[str, tuple[Callable[[Project], None], set[tuple[str, str]]]] = {
     "new schema": (
         new_schema,
-        {("stale", name) for name in ("__init__.py", "acpgen.lock", "codec.py", "types.py")},
+        {("stale", name) for name in ("__init__.py", "acpgen.lock", "on_demand/codec.py", "types.py")},
     ),
     "edited": (edited, {("edited", "types.py")}),
     "removed": (removed, {("missing", "errors.py")}),
@@ -207,7 +207,8 @@ def test_line_ends_do_not_count(project: Project) -> None:
     """As git checks out on Windows: neither is anything stale, nor does a build write."""
     (project.path / "schema.json").write_text(json.dumps(ping_schema("Thing"), indent=2))
     project.good("build")
-    for path in [project.path / "schema.json", *(project.path / "src/acp").iterdir()]:
+    files = [path for path in (project.path / "src/acp").rglob("*") if path.is_file()]
+    for path in [project.path / "schema.json", *files]:
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     before = tree(project.path)
     assert findings(project, code=0) == []

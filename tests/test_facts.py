@@ -152,7 +152,7 @@ def test_the_model_has_it_and_the_package_the_least_that_must_be_there(packages:
     )
     record = packages(SchemaChoice(protocol=2)).methods.PROTOCOL_INFO.negotiation
     assert record.least == {"info": {"name": "", "version": ""}}
-    assert record.unsupported == (-32022, "requested", "supported")
+    assert vars(record.unsupported) == {"code": -32022, "requested": "requested", "supported": "supported"}
 
 
 def test_the_least_values_of_every_type_can_be_read(tmp_path: Path) -> None:

@@ -225,11 +225,11 @@ def _skeleton(text: str) -> str:
 
 MODULES = {
     *(path.partition(".")[0] for path in RUNTIME),
-    *("agent", "client", "codec", "errors", "methods", "types", "versions", None),
+    *("agent", "client", "codec", "errors", "methods", "on_demand", "types", "versions", None),
 }
 LIBRARY = {
     *("__future__", "asyncio", "builtins", "collections.abc", "contextlib", "contextvars", "dataclasses", "logging"),
-    *("itertools", "json", "math", "re", "sys", "time", "typing"),
+    *("functools", "itertools", "json", "math", "re", "sys", "time", "typing"),
 }
 STATEMENTS = (
     ast.Import,

@@ -105,11 +105,10 @@ def test_a_class_is_shown_as_the_package_has_it(folder: Folder) -> None:
     assert text.startswith("NewSessionRequest: class\n  from: ACP v1, 2026-11-02 (schema/v1/2026-11-02/schema.json:")
     assert """
 Python, types.py
-  class NewSessionRequest(Struct):
+  class NewSessionRequest(WithMeta):
       cwd: str
       additional_directories: list[str] | UnsetType = UNSET
       mcp_servers: list[McpServer]
-      meta: dict[str, Any] | None | UnsetType = UNSET
 
 Attributes
   cwd: str, required

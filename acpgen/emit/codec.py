@@ -110,11 +110,11 @@ class EnumCodec(DefinitionCodec):
     def made(self) -> Code:
         """The statement that makes the decoder."""
         known = self._reading.known_texts(self.definition.name)
-        values = [Code(f"*{known}")] if known else [literal(member.value) for member in self.definition.members]
-        function, first = "one_of(", list[Code]()
-        if self.definition.open:
-            function, first = "open_choice(", [Code(READERS[self.definition.primitive])]
-        return enclosed(f"{self.decoder}: Reader[{self.hint}] = {function}", [*first, *values], ")", indent=0)
+        start = f"{self.decoder}: Reader[{self.hint}] = "
+        if not self.definition.open:
+            return Code(f"{start}one_of({known or f'get_args({self.hint})'})")
+        values = [literal(member.value) for member in self.definition.members]
+        return enclosed(f"{start}open_choice(", [Code(READERS[self.definition.primitive]), *values], ")", indent=0)
 
 
 class StructCodec(DefinitionCodec):

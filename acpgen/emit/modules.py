@@ -15,7 +15,7 @@ from acpgen.emit.imports import imported
 from acpgen.emit.methods import TableView
 from acpgen.emit.protocol import ProtocolView
 from acpgen.emit.roles import RoleView
-from acpgen.emit.runtime import HEADER, copied, make_environment
+from acpgen.emit.runtime import copied, make_environment
 from acpgen.emit.source import Code, docstring, enclosed, hint, identifier, listed, literal
 from acpgen.emit.types import alias_target, render_types
 from acpgen.emit.versions import VersionsView, isort_key, standard_imports
@@ -138,15 +138,9 @@ def _codec(environment: Environment, model: Model, roles: tuple[Role, ...], *, u
     if not far.is_empty:
         sources = {**{f".{module}": names for module, names in sources.items()}, "..codec": _defined(body)}
         body = Code(environment.get_template("codec/on_demand.jinja").render(codec=far))
-        files["on_demand/__init__.py"] = on_demand_init()
+        files["on_demand/__init__.py"] = copied("on_demand/__init__")
         files["on_demand/codec.py"] = _codec_module(environment, _REST_DOC, body, package="..", sources=sources)
     return files
-
-
-def on_demand_init() -> str:
-    """The `__init__` of the modules that are imported when they are needed."""
-    doc = docstring("Modules that are imported only when they are needed, so that a start does not pay for them.", 0)
-    return f"{HEADER}\n{doc}\n"
 
 
 def _codec_module(

@@ -696,7 +696,7 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
 
 
 ROLE: Final[tuple[types.Role, ...]] = get_args(types.Role)
-decode_role: Reader[types.Role] = one_of(*ROLE)
+decode_role: Reader[types.Role] = one_of(ROLE)
 
 
 def decode_set_session_config_option_request(raw: Any) -> types.SetSessionConfigOptionRequest:

@@ -349,15 +349,16 @@ def _outside_strings(line: bytes, dropped: bytes) -> Iterator[bytes]:
         inside ^= (len(pieces) - 1) % 2
 
 
-_FIRST_SCALARS: Final = re.compile(rb"\s*\{([^{}\[\]]*)")
-_ID: Final = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18}|"(?:[^"\\]|\\.)*")\s*,')
-_KIND: Final = re.compile(rb'"(method|result|error)"\s*:')
+# compiled where they are needed, which is seldom
+_FIRST_SCALARS: Final = rb"\s*\{([^{}\[\]]*)"
+_ID: Final = rb'"id"\s*:\s*(-?[0-9]{1,18}|"(?:[^"\\]|\\.)*")\s*,'
+_KIND: Final = rb'"(method|result|error)"\s*:'
 
 
 def head(start: bytes) -> tuple[Literal["request", "response"] | None, int | str | None]:
     """The kind of a message and its id, from its first bytes, before any nested value; None if these do not tell."""
-    scalars = _FIRST_SCALARS.match(start)
-    number, kind = (pattern.search(scalars[1]) if scalars else None for pattern in (_ID, _KIND))
+    scalars = re.match(_FIRST_SCALARS, start)
+    number, kind = (re.search(pattern, scalars[1]) if scalars else None for pattern in (_ID, _KIND))
     if number is None or kind is None:
         return None, None
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -40,7 +40,41 @@ new: Final = object.__new__
 """Makes an instance without its constructor. Decoders use it, and set all attributes."""
 
 
-class Bounds(NamedTuple):
+@dataclass_transform(frozen_default=True)
+class Record:
+    """The base of records: the constructor takes the annotated attributes in order. Named tuples are slow to import."""
+
+    _names: ClassVar[tuple[str, ...]] = ()
+    _defaults: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls._names = tuple(cls.__annotations__)
+        cls._defaults = {name: vars(cls)[name] for name in cls._names if name in vars(cls)}
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        vars(self).update({**self._defaults, **dict(zip(self._names, values)), **named})
+        if vars(self).keys() != {*self._names} or len(values) > len(self._names):
+            raise TypeError(f"{type(self).__name__} has the attributes {', '.join(self._names)}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in zip(self._names, self._values()))
+        return f"{type(self).__name__}({shown})"
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self._names)
+
+    def replaced(self, **changes: Any) -> Self:
+        """A copy with these attributes changed."""
+        return type(self)(**{**vars(self), **changes})
+
+
+class Bounds(Record):
     """Limits of a value beyond its type, both inclusive; checked when it is decoded."""
 
     minimum: float | None = None
@@ -51,7 +85,7 @@ class Bounds(NamedTuple):
 # --- Classes ---------------------------------------------------------------------------------------------------------
 
 
-class _Made(NamedTuple):
+class _Made(Record):
     factory: Callable[[], Any]
 
 
@@ -60,7 +94,7 @@ def made(*, factory: Callable[[], T]) -> T:
     return cast("T", _Made(factory))
 
 
-class _Own(NamedTuple):
+class _Own(Record):
     """The annotations and the defaults that one class adds to its base; `is_last` puts them after all others."""
 
     hints: dict[str, Any]
@@ -100,14 +134,11 @@ class StructType(type):
         hints = {key: hint for key, hint in _annotations(namespace).items() if not _is_class_variable(hint)}
         if hints or not bases:
             own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace}, fields_last)
-            inherited = {key for base in bases for each in _owns(base) for key in each.hints}
+            inherited = frozenset[str]().union(*(getattr(base, "_slotted", ()) for base in bases))
             slots = tuple(key for key in hints if key not in inherited)
             made_later = {"__init__": _Deferred(), "__dataclass_fields__": _Deferred()}
-            namespace = {"__slots__": slots, **made_later, **namespace, "_own": own}
+            namespace = {"__slots__": slots, **made_later, **namespace, "_own": own, "_slotted": inherited.union(slots)}
         return super().__new__(mcs, name, bases, namespace, **options)
-
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> None:
-        super().__init__(name, bases, namespace)
 
 
 def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +152,8 @@ def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_class_variable(hint: object) -> bool:
-    return str(hint).partition("[")[0].rpartition(".")[2] == "ClassVar"
+    text = str(hint)
+    return "ClassVar" in text and text.partition("[")[0].rpartition(".")[2] == "ClassVar"
 
 
 def _owns(kind: type) -> list[_Own]:
@@ -189,14 +221,14 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-class Cancellation(NamedTuple):
+class Cancellation(Record):
     """The notification `method` cancels a request; the property `key` of its params is the id of the request."""
 
     method: str
     key: str
 
 
-class Unsupported(NamedTuple):
+class Unsupported(Record):
     """The error for an unsupported version; `requested` and `supported` name properties of its `data`."""
 
     code: int
@@ -204,7 +236,7 @@ class Unsupported(NamedTuple):
     supported: str
 
 
-class Negotiation(NamedTuple):
+class Negotiation(Record):
     """The request `method` negotiates the version, which is the property `version` of its params.
 
     `least` holds the smallest valid value of each other required property: params for a later version may lack them.
@@ -217,7 +249,7 @@ class Negotiation(NamedTuple):
     unsupported: Unsupported | None = None
 
 
-class ProtocolInfo(NamedTuple):
+class ProtocolInfo(Record):
     """The rules of one version of the protocol.
 
     `null_ids` allows null as the id of a request. Without `cancellation`, requests cannot be cancelled; without
@@ -230,7 +262,7 @@ class ProtocolInfo(NamedTuple):
     negotiation: Negotiation | None = None
 
 
-class Gate(NamedTuple):
+class Gate(Record):
     """The capability that the peer must advertise before a method may be called.
 
     It is open if one of `paths`, wire names below the message `advertised_in`, leads to `true`, to an object (even an
@@ -243,7 +275,7 @@ class Gate(NamedTuple):
     says_yes: Literal["true", "{}"] | None
 
 
-class Part(NamedTuple):
+class Part(Record):
     """The params or the result of a method: the type, and the functions for the direction in which this package has it.
 
     `decode` is that of a side that receives it, `encode` that of one that sends it. With `is_object`, absent params and
@@ -260,7 +292,7 @@ NOTHING: Final = Part(None, is_object=False)
 """The result of a notification."""
 
 
-class Method(NamedTuple):
+class Method(Record):
     """A method: its name on the wire, its handler, what it takes and gives, and which side handles it.
 
     `notification` is the second half of a method that exists both as a request and as a notification.
@@ -298,9 +330,9 @@ def methods(side: str, origin: str, *records: Method) -> Mapping[str, Method]:
     """
     found: dict[str, Method] = {}
     for record in records:
-        whole = record._replace(side=record.side or side, origin=record.origin or origin)
+        whole = record.replaced(side=record.side or side, origin=record.origin or origin)
         first = found.get(record.name)
-        found[record.name] = whole if first is None else first._replace(notification=whole)
+        found[record.name] = whole if first is None else first.replaced(notification=whole)
     return found
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-from ._base import UNSET, Method, Negotiation, Part, ProtocolInfo, Unsupported
+from ._base import UNSET, Method, Negotiation, Part, ProtocolInfo, Record, Unsupported
 from ._decode import DecodeError, Drop, drop, drops_belong_to, excerpt, path_text, reporting_drops
 from .errors import InvalidParamsError, MethodNotFoundError, RequestError
 
@@ -127,7 +127,7 @@ def unsupported_error(error: Unsupported, requested: int, supported: list[int]) 
     return RequestError.from_json({"code": error.code, "message": message, "data": data})
 
 
-class Codec(NamedTuple):
+class Codec(Record):
     """The functions of `codec.py` for one version of the protocol."""
 
     decode: Callable[..., Any]

@@ -15,12 +15,12 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import inf
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from weakref import WeakSet
 
+from ._base import Struct
 from .dispatch import ConnectionClosed, OnDrop, OnInvalid
 from .errors import RequestError
 
@@ -81,9 +81,8 @@ def dumps_json(message: Any) -> bytes:
     return "".join(_WRITE(message, 0)).encode("ascii")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConnectionOptions:
-    """The limits and hooks of a connection.
+class ConnectionOptions(Struct):
+    """The limits and hooks of a connection. They cannot be changed; `dataclasses.replace` makes others of them.
 
     `loads` and `dumps` parse and write JSON; those of a faster library may be used (`orjson.loads`, `orjson.dumps`).
     """
@@ -119,6 +118,11 @@ class ConnectionOptions:
     error that it returns is sent to the peer; for None, it is "internal error" without details."""
     loads: Callable[[bytes], Any] = loads_json
     dumps: Callable[[Any], bytes] = dumps_json
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(self, name):
+            raise AttributeError(f"{name} cannot be changed: make other options with dataclasses.replace")
+        super().__setattr__(name, value)
 
 
 def call_hook(name: str, hook: Callable[..., T], *values: Any) -> T | None:
@@ -244,12 +248,14 @@ def log_handler_failure(method: str, error: BaseException, *, is_closed: bool) -
 # --- Limits ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass
 class _Quota:
     """The number of records of one kind since `start`."""
 
-    start: float
-    count: int = 0
+    __slots__ = ("count", "start")
+
+    def __init__(self, start: float) -> None:
+        self.start = start
+        self.count = 0
 
 
 _quotas: Final[dict[object, _Quota]] = {}

@@ -179,7 +179,7 @@ def constant(value: Any, only: T) -> T:
     raise unfit(repr(only), value)
 
 
-def one_of(*values: T) -> Callable[[Any], T]:
+def one_of(values: tuple[T, ...]) -> Callable[[Any], T]:
     """The decoder of an enum with these constants."""
     known = constants(*values)
     return lambda value: choice(value, known)
@@ -308,10 +308,8 @@ class Drop(NamedTuple):
     error: DecodeError
 
 
-class _Record(NamedTuple):
-    container: dict[str, Any] | list[Any]
-    key: str | int
-    error: DecodeError
+_Record: TypeAlias = tuple[dict[str, Any] | list[Any], str | int, DecodeError]
+"""A container, the key in it, and the error for the value there."""
 
 
 _records: ContextVar[list[_Record] | None] = ContextVar("_records", default=None)
@@ -323,14 +321,14 @@ def drop(container: dict[str, Any] | list[Any], key: str | int, error: DecodeErr
     """Record that the value at `key` is left out; costs nothing without `on_drop`."""
     records = _records.get()
     if records is not None and len(records) < _MAX_DROPS:
-        records.append(_Record(container, key, error))
+        records.append((container, key, error))
 
 
 def drops_belong_to(container: dict[str, Any], copy: dict[str, Any]) -> None:
     """Record what was left out of `copy`, the copy that was read, as left out of `container`."""
     records = _records.get()
     if records is not None:
-        records[:] = [each._replace(container=container) if each.container is copy else each for each in records]
+        records[:] = [(container, *each[1:]) if each[0] is copy else each for each in records]
 
 
 def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | UnsetType | None:
@@ -346,7 +344,8 @@ def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | Unse
 def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | UnsetType | None:
     """The property `key`, an object or null; anything else is dropped as if it were absent."""
     value: Any = raw[key]
-    return value if isinstance(value, dict) else lenient(raw, key, json_object)
+    found: Any = value
+    return found if isinstance(value, dict) else lenient(raw, key, json_object)
 
 
 def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType | None:
@@ -455,8 +454,8 @@ def _reading_with(read: Callable[[Any], T], raw: Any, on_drop: Callable[[Drop], 
 def _drops(raw: Any, records: list[_Record]) -> Iterator[Drop]:
     """The records with their paths, found by a search for their containers; parts of a dropped value are left out."""
     errors: dict[int, dict[str | int, DecodeError]] = {}
-    for record in records:
-        errors.setdefault(id(record.container), {})[record.key] = record.error
+    for container, key, error in records:
+        errors.setdefault(id(container), {})[key] = error
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), raw)]
     while pending:
         path, value = pending.pop()

@@ -18,6 +18,7 @@ import pytest
 
 from acpgen.config import SchemaChoice
 from acpgen.diagnostics import InputError
+from acpgen.emit.classes import Classes
 from acpgen.ir import names
 from tests.hostile.subject import STRING, obj
 from tests.support import Packages, import_folder, model_of, package_files, schema_of, write_package
@@ -44,7 +45,10 @@ def _bound(text: str) -> Iterator[str]:
 def _own_names() -> frozenset[str]:
     """The names that the modules of a package bind whatever the schema is, and those of the modules."""
     files = package_files(CLEAN)
-    types = {definition.name for definition in model_of(CLEAN)[0].definitions}
+    model = model_of(CLEAN)[0]
+    types = {definition.name for definition in model.definitions}
+    if (shared := Classes(model).shared) is not None:  # it avoids the names of definitions
+        types.add(shared.name)
     bound = {name for path, text in files.items() if path.endswith(".py") for name in _bound(text)}
     modules = {path.removesuffix(".py") for path in files if path.endswith(".py")}
     from_types = {name for name in bound if name.partition("_")[2] and name.startswith(("decode_", "encode_"))}
@@ -82,7 +86,10 @@ def test_what_a_package_exports_and_imports_is_known() -> None:
     """A name that a module binds which takes definitions from `types`, or has them, is reserved against these."""
     files = package_files(CLEAN)
     errors = {code.name for code in model_of(CLEAN)[0].errors.codes}
-    types = {definition.name for definition in model_of(CLEAN)[0].definitions}
+    model = model_of(CLEAN)[0]
+    types = {definition.name for definition in model.definitions}
+    if (shared := Classes(model).shared) is not None:  # it avoids the names of definitions
+        types.add(shared.name)
     bound_by_roles = {name for path in ("agent.py", "client.py") for name in _bound(files[path])}
     bound = {name for path in ("__init__.py", "types.py") for name in _bound(files[path])} | bound_by_roles
     free = {name for name in bound - types - errors if names.class_name(name) == name} - names.RESERVED_CLASSES
@@ -115,13 +122,14 @@ def test_definitions_with_the_names_of_the_package(tmp_path: Path) -> None:
 
 def _check_unshadowed(package: ModuleType, files: Mapping[str, str], taken: set[str]) -> None:
     """Every module of the package but those that take from `types` has its own thing under its own name."""
-    for path, text in package_files(CLEAN).items():
+    clean = {path: text for path, text in package_files(CLEAN).items() if not path.startswith("on_demand/")}
+    for path, text in clean.items():
         if not path.endswith(".py") or path in {"__init__.py", "types.py"}:
             continue
         module = importlib.import_module(f"{package.__name__}.{path.removesuffix('.py')}")  # some are imported late
         for name in taken & set(_bound(text)):
             assert getattr(module, name, None) is not getattr(package.types, name), f"{name} in {path}"
-    assert files.keys() == package_files(CLEAN).keys()
+    assert files.keys() == clean.keys()
 
 
 @pytest.mark.parametrize("side", ["agent", "client"])

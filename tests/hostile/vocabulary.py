@@ -46,15 +46,21 @@ def clean_vocabulary() -> Vocabulary:
     found: dict[str, set[str]] = defaultdict(set)
     for files in _clean_packages():
         for path, words in vocabulary(files).items():
-            found[path] |= words
+            found[_counterpart(path)] |= words
     return {path: frozenset(words) for path, words in found.items()}
 
 
 def strangers(files: Mapping[str, str]) -> dict[str, list[str]]:
     """The words of a package, by module, that no package of a bundled schema has."""
     clean = clean_vocabulary()
-    found = {path: sorted(words - clean[path]) for path, words in vocabulary(files, passed=clean_texts()).items()}
-    return {path: words for path, words in found.items() if words}
+    words = vocabulary(files, passed=clean_texts())
+    found = {path: sorted(each - clean[_counterpart(path)]) for path, each in words.items()}
+    return {path: strange for path, strange in found.items() if strange}
+
+
+def _counterpart(path: str) -> str:
+    """The module that consists of the same code: the codec has two, by direction."""
+    return path.removeprefix("on_demand/")
 
 
 def vocabulary(files: Mapping[str, str], *, passed: frozenset[str] = frozenset()) -> Vocabulary:

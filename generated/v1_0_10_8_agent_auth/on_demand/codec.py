@@ -147,7 +147,7 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
 
 
 PERMISSION_OPTION_KIND: Final[tuple[types.PermissionOptionKind, ...]] = get_args(types.PermissionOptionKind)
-decode_permission_option_kind: Reader[types.PermissionOptionKind] = one_of(*PERMISSION_OPTION_KIND)
+decode_permission_option_kind: Reader[types.PermissionOptionKind] = one_of(PERMISSION_OPTION_KIND)
 
 
 def decode_plan_entry(raw: Any) -> types.PlanEntry:
@@ -167,11 +167,11 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
 
 
 PLAN_ENTRY_PRIORITY: Final[tuple[types.PlanEntryPriority, ...]] = get_args(types.PlanEntryPriority)
-decode_plan_entry_priority: Reader[types.PlanEntryPriority] = one_of(*PLAN_ENTRY_PRIORITY)
+decode_plan_entry_priority: Reader[types.PlanEntryPriority] = one_of(PLAN_ENTRY_PRIORITY)
 
 
 PLAN_ENTRY_STATUS: Final[tuple[types.PlanEntryStatus, ...]] = get_args(types.PlanEntryStatus)
-decode_plan_entry_status: Reader[types.PlanEntryStatus] = one_of(*PLAN_ENTRY_STATUS)
+decode_plan_entry_status: Reader[types.PlanEntryStatus] = one_of(PLAN_ENTRY_STATUS)
 
 
 def decode_prompt_response(raw: Any) -> types.PromptResponse:
@@ -508,7 +508,7 @@ def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfi
 
 
 STOP_REASON: Final[tuple[types.StopReason, ...]] = get_args(types.StopReason)
-decode_stop_reason: Reader[types.StopReason] = one_of(*STOP_REASON)
+decode_stop_reason: Reader[types.StopReason] = one_of(STOP_REASON)
 
 
 def decode_terminal_output_request(raw: Any) -> types.TerminalOutputRequest:
@@ -571,11 +571,11 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
 
 
 TOOL_CALL_STATUS: Final[tuple[types.ToolCallStatus, ...]] = get_args(types.ToolCallStatus)
-decode_tool_call_status: Reader[types.ToolCallStatus] = one_of(*TOOL_CALL_STATUS)
+decode_tool_call_status: Reader[types.ToolCallStatus] = one_of(TOOL_CALL_STATUS)
 
 
 TOOL_KIND: Final[tuple[types.ToolKind, ...]] = get_args(types.ToolKind)
-decode_tool_kind: Reader[types.ToolKind] = one_of(*TOOL_KIND)
+decode_tool_kind: Reader[types.ToolKind] = one_of(TOOL_KIND)
 
 
 def decode_wait_for_terminal_exit_request(raw: Any) -> types.WaitForTerminalExitRequest:

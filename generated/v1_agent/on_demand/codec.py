@@ -109,11 +109,11 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
 
 
 TOOL_KIND: Final[tuple[types.ToolKind, ...]] = get_args(types.ToolKind)
-decode_tool_kind: Reader[types.ToolKind] = one_of(*TOOL_KIND)
+decode_tool_kind: Reader[types.ToolKind] = one_of(TOOL_KIND)
 
 
 TOOL_CALL_STATUS: Final[tuple[types.ToolCallStatus, ...]] = get_args(types.ToolCallStatus)
-decode_tool_call_status: Reader[types.ToolCallStatus] = one_of(*TOOL_CALL_STATUS)
+decode_tool_call_status: Reader[types.ToolCallStatus] = one_of(TOOL_CALL_STATUS)
 
 
 def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
@@ -181,7 +181,7 @@ def decode_permission_option(raw: Any) -> types.PermissionOption:
 
 
 PERMISSION_OPTION_KIND: Final[tuple[types.PermissionOptionKind, ...]] = get_args(types.PermissionOptionKind)
-decode_permission_option_kind: Reader[types.PermissionOptionKind] = one_of(*PERMISSION_OPTION_KIND)
+decode_permission_option_kind: Reader[types.PermissionOptionKind] = one_of(PERMISSION_OPTION_KIND)
 
 
 def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
@@ -425,7 +425,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
 
 
 ELICITATION_SCHEMA_TYPE: Final[tuple[types.ElicitationSchemaType, ...]] = get_args(types.ElicitationSchemaType)
-decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = one_of(*ELICITATION_SCHEMA_TYPE)
+decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = one_of(ELICITATION_SCHEMA_TYPE)
 
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:
@@ -542,7 +542,7 @@ decode_elicitation_property_schema: Reader[types.ElicitationPropertySchema] = by
 
 
 STRING_FORMAT: Final[tuple[types.StringFormat, ...]] = get_args(types.StringFormat)
-decode_string_format: Reader[types.StringFormat] = one_of(*STRING_FORMAT)
+decode_string_format: Reader[types.StringFormat] = one_of(STRING_FORMAT)
 
 
 def decode_enum_option(raw: Any) -> types.EnumOption:
@@ -768,7 +768,7 @@ def decode_prompt_response(raw: Any) -> types.PromptResponse:
 
 
 STOP_REASON: Final[tuple[types.StopReason, ...]] = get_args(types.StopReason)
-decode_stop_reason: Reader[types.StopReason] = one_of(*STOP_REASON)
+decode_stop_reason: Reader[types.StopReason] = one_of(STOP_REASON)
 
 
 def decode_session_notification(raw: Any) -> types.SessionNotification:
@@ -1066,11 +1066,11 @@ def decode_plan_entry(raw: Any) -> types.PlanEntry:
 
 
 PLAN_ENTRY_PRIORITY: Final[tuple[types.PlanEntryPriority, ...]] = get_args(types.PlanEntryPriority)
-decode_plan_entry_priority: Reader[types.PlanEntryPriority] = one_of(*PLAN_ENTRY_PRIORITY)
+decode_plan_entry_priority: Reader[types.PlanEntryPriority] = one_of(PLAN_ENTRY_PRIORITY)
 
 
 PLAN_ENTRY_STATUS: Final[tuple[types.PlanEntryStatus, ...]] = get_args(types.PlanEntryStatus)
-decode_plan_entry_status: Reader[types.PlanEntryStatus] = one_of(*PLAN_ENTRY_STATUS)
+decode_plan_entry_status: Reader[types.PlanEntryStatus] = one_of(PLAN_ENTRY_STATUS)
 
 
 def decode_available_command(raw: Any) -> types.AvailableCommand:

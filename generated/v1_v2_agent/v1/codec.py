@@ -247,7 +247,7 @@ def encode_annotations(value: types.Annotations) -> dict[str, Any]:
 
 
 ROLE: Final[tuple[types.Role, ...]] = get_args(types.Role)
-decode_role: Reader[types.Role] = one_of(*ROLE)
+decode_role: Reader[types.Role] = one_of(ROLE)
 
 
 def decode_text_resource_contents(raw: Any) -> types.TextResourceContents:

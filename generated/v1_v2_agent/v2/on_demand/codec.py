@@ -535,7 +535,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
 
 
 ELICITATION_SCHEMA_TYPE: Final[tuple[types.ElicitationSchemaType, ...]] = get_args(types.ElicitationSchemaType)
-decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = one_of(*ELICITATION_SCHEMA_TYPE)
+decode_elicitation_schema_type: Reader[types.ElicitationSchemaType] = one_of(ELICITATION_SCHEMA_TYPE)
 
 
 def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationPropertySchemaString:

@@ -15,10 +15,10 @@ from .._base import UNSET, new
 from .._decode import Reader, array, array_at, at, constant, json_object, nullable_at, number, one_of, string_at
 
 COLOUR: Final[tuple[types.Colour, ...]] = get_args(types.Colour)
-decode_colour: Reader[types.Colour] = one_of(*COLOUR)
+decode_colour: Reader[types.Colour] = one_of(COLOUR)
 
 
-decode_level: Reader[types.Level] = one_of(1, 2, 3)
+decode_level: Reader[types.Level] = one_of(get_args(types.Level))
 
 
 def decode_only(raw: Any) -> types.Only:
@@ -34,11 +34,11 @@ def decode_only_items(raw: Any) -> types.OnlyItems:
 
 
 CHOICE_INLINE: Final[tuple[types.ChoiceInline, ...]] = get_args(types.ChoiceInline)
-decode_choice_inline: Reader[types.ChoiceInline] = one_of(*CHOICE_INLINE)
+decode_choice_inline: Reader[types.ChoiceInline] = one_of(CHOICE_INLINE)
 
 
 CHOICE_ITEMS_ITEM: Final[tuple[types.ChoiceItemsItem, ...]] = get_args(types.ChoiceItemsItem)
-decode_choice_items_item: Reader[types.ChoiceItemsItem] = one_of(*CHOICE_ITEMS_ITEM)
+decode_choice_items_item: Reader[types.ChoiceItemsItem] = one_of(CHOICE_ITEMS_ITEM)
 
 
 def decode_choice(raw: Any) -> types.Choice:
