@@ -112,7 +112,7 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         spawns=False,
         is_open=False,
         runtime={"on_demand/threads": (), "stdio": ("run_agent", "serve_agent")},
-        remote=("envelope", "streams", "routing", "streamable", "hosting", "asgi_http", "asgi"),
+        remote=("streams", "routing", "hosting", "asgi_http", "asgi"),
     ),
     Role.CLIENT: RoleRecord(
         name="client",
@@ -120,6 +120,6 @@ _RECORDS: Mapping[Role, RoleRecord] = {
         spawns=True,
         is_open=True,  # clients of today talk to agents of tomorrow
         runtime={"process": (), "spawn": ("AgentConnection", "AgentProcess", "connect", "spawn_agent")},
-        remote=("envelope", "streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote"),
+        remote=("streams", "remote_failures", "remote_post", "remote_http", "remote_socket", "remote"),
     ),
 }

@@ -363,7 +363,7 @@ class Server:
     @property
     def held(self) -> int:
         """The bytes that count for `max_bytes_per_identity`: arriving, waiting, in flight and unread."""
-        return sum(budget.held for budget in self.app._server._budgets)
+        return sum(budget.bytes for budget in self.app._server._budgets)
 
     def check_empty(self) -> None:
         """Fail if anything of a connection is left."""

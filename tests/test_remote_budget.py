@@ -17,6 +17,8 @@ pytestmark = pytest.mark.every_python
 
 LIMIT = 400_000
 TEXT = {"text": "x" * 118_000}
+HEAVY = 3_000 * [{}]
+"""9 KB as JSON, and 210 in memory."""
 LET_THROUGH = {"text": "x" * 40_000}
 """Up to 64 KiB reach the agent's end of a connection on which nothing waits."""
 INTERNAL, TRY_AGAIN_LATER = -32603, 1013
@@ -121,6 +123,31 @@ def test_a_websocket_above_the_budget_is_closed(acp: ModuleType) -> None:
             async with client.socket() as again:
                 await again.call(2, "_echo", TEXT)
                 assert "result" in await again.receive()
+
+    run(main())
+
+
+def test_messages_that_wait_count_with_their_memory(acp: ModuleType) -> None:
+    """Not with the bytes that they were sent as."""
+
+    async def main() -> None:
+        agent = agent_for(acp)
+        async with serving(acp, agent) as server:
+            client = Client(server.app)
+            await client.initialize()
+            async with client.get() as stream:
+                await client.post({"jsonrpc": "2.0", "method": "_block"})
+                await settled(lambda: agent.release)
+                statuses = [(await client.post(request_of(number, "_echo", HEAVY))).status for number in range(2)]
+                assert statuses == [202, 429]
+                async with client.socket() as socket:
+                    await socket.send({"jsonrpc": "2.0", "method": "_block"})
+                    for number in range(2):  # the first one may wait because it is alone
+                        await socket.call(number, "_echo", HEAVY)
+                    assert await socket.receive() == {"type": "websocket.close", "code": TRY_AGAIN_LATER}
+                agent.release.set()
+                assert (await stream.receive())["id"] == 0
+            assert server.held == 0
 
     run(main())
 

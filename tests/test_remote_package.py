@@ -27,15 +27,12 @@ ADDED = {
     "agent": {
         "asgi.py",
         "asgi_http.py",
-        "envelope.py",
         "hosting.py",
         "routing.py",
-        "streamable.py",
         "streams.py",
         "sessions.py",
     },
     "client": {
-        "envelope.py",
         "streams.py",
         "remote.py",
         "remote_http.py",

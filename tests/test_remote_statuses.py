@@ -258,7 +258,7 @@ NO_OBJECTS = {
     "batch": (501, b"[]"),
     "batch of requests": (501, b'[{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}]'),
     "deep": (413, b"[" * 300 + b"]" * 300),
-    "open and deep": (413, b'{"a":' * 300),
+    "open and deep": (413, b'{"a":' * 600),
 }
 
 

@@ -1,4 +1,6 @@
-"""Routes messages to the streams of a client over HTTP (RFD "Streamable HTTP & WebSocket Transport").
+"""The server's end of a connection, which routes messages to the streams of a client over HTTP.
+
+RFD "Streamable HTTP & WebSocket Transport":
 
 * A response goes to the stream of the session that its request belongs to. For requests that open or take up a session,
   and for those of no session, that is the stream of the connection.
@@ -12,19 +14,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from .envelope import as_object, fits_header, method_of, session_in
+from ._base import Gate
 from .errors import InternalError, InvalidRequestError, RequestError
-from .limits import is_id
+from .handshake import is_open
+from .message import Message, MessageTooLarge, Unreadable, Wire, is_id
 from .methods import PROTOCOLS
+from .options import Budget, ConnectionOptions
 from .sessions import SESSION_RULES
-from .streams import Stream
+from .streams import Inbox, Stream, fits_header, member, session_in
 
 _CANCELLATIONS: Final = {how.method: how.key for info in PROTOCOLS.values() if (how := info.cancellation) is not None}
 """Notifications that name a request and no session, each with the property for its id."""
+
+# --- Sessions --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -55,6 +62,10 @@ class Place(NamedTuple):
     after: Session | None = None
 
 
+def _refusal(error: RequestError, number: int | str | None = None) -> Message:
+    return Message("error", error.to_json(), id=number)
+
+
 class Sessions:
     """The sessions of a connection, and the requests of the client that decide about them.
 
@@ -82,17 +93,17 @@ class Sessions:
         """True if one more session would exceed the limit."""
         return len(self._by_name) + self._opening >= self._limit
 
-    def refusal(self, message: Mapping[str, Any], name: str | None) -> tuple[RequestError, object] | None:
-        """The error for a request that must not reach the agent, and the id to respond with; None for all others."""
-        number, method = message.get("id"), method_of(message)
-        if method is None or not (number is None or is_id(number)):
-            return None  # a response, or what the connection refuses
+    def refusal(self, message: Message, name: str | None) -> Message | None:
+        """The response to a request that must not reach the agent; None for all other messages."""
+        number, method = message.id, message.method
+        if message.is_response:
+            return None
         if number in self._calls:
             # which of the two opens a session could not be known, nor what the peer would take the response for
-            return InvalidRequestError("Invalid request: a request with this id is running"), None
+            return _refusal(InvalidRequestError("Invalid request: a request with this id is running"))
         attaches = method in SESSION_RULES.attach and self.get(name) is None
         if (attaches or method in SESSION_RULES.open) and self.are_too_many:
-            return InternalError("Request refused: the connection has too many sessions"), number
+            return _refusal(InternalError("Request refused: the connection has too many sessions"), number)
         return None
 
     def open_stream(self, name: str, *, may_be_new: bool) -> Stream | None:
@@ -122,15 +133,14 @@ class Sessions:
         if session.stream is not None:
             session.stream.drop()
 
-    def called(self, message: Mapping[str, Any], name: str | None) -> None:
+    def called(self, message: Message, name: str | None) -> None:
         """The client has sent a message for the session `name`."""
-        number, method = message.get("id"), method_of(message)
-        if method is None:
-            if is_id(number):
-                self._asked.pop(number, None)
+        number, method = message.id, message.method
+        if message.is_response:
+            self._asked.pop(number, None)
             return
         made_known = method in SESSION_RULES.attach and name is not None and self._make_known(name)
-        if is_id(number) and number not in self._calls:
+        if number is not None and number not in self._calls:
             self._calls[number] = _Call(method, name, made_known)
             self._opening += method in SESSION_RULES.open
 
@@ -142,32 +152,30 @@ class Sessions:
         was_known, session.is_known = session.is_known, True
         return not was_known
 
-    def session_of(self, message: Mapping[str, Any]) -> Session | None:
+    def session_of(self, message: Message) -> Session | None:
         """The session of a request or notification of the agent."""
-        number, method, params = message.get("id"), method_of(message), message.get("params")
-        if method in _CANCELLATIONS:
-            cancelled = (as_object(params) or {}).get(_CANCELLATIONS[method])
+        if (key := _CANCELLATIONS.get(message.method)) is not None:
+            cancelled = member(message.value, key)
             return self.get(self._asked.pop(cancelled, None) if is_id(cancelled) else None)
-        session = self.get(name := session_in(params))
-        if session is not None and session.stream is not None and name is not None and is_id(number):
-            self._asked[number] = name
+        session = self.get(name := session_in(message.value))
+        if session is not None and session.stream is not None and name is not None and message.id is not None:
+            self._asked[message.id] = name
         return session
 
-    def answered(self, message: Mapping[str, Any]) -> Place:
+    def answered(self, message: Message) -> Place:
         """The agent responds: returns where that goes."""
-        number = message.get("id")
-        call = self._calls.pop(number, None) if is_id(number) else None
+        call = None if message.id is None else self._calls.pop(message.id, None)
         if call is None:
             return Place()
-        session = self.get(call.session)
+        session, succeeded = self.get(call.session), message.kind == "result"
         if call.method in SESSION_RULES.open:
             self._opening -= 1
-        if "result" in message:
-            self._add_opened(session_in(message["result"]))
+        if succeeded:
+            self._add_opened(session_in(message.value))
         if call.method in SESSION_RULES.attach:
-            self._attached(call, session, succeeded="result" in message)
+            self._attached(call, session, succeeded=succeeded)
             return Place(after=session)
-        if call.session is not None and call.method in SESSION_RULES.end and "result" in message:
+        if call.session is not None and call.method in SESSION_RULES.end and succeeded:
             self._end(call.session)
         return Place() if call.method in SESSION_RULES.open else Place(session)
 
@@ -201,3 +209,175 @@ class Sessions:
         elif call.made_known and session is not None:
             session.is_known = False
             self._forget_unread(call.session or "", session)
+
+
+# --- Transports ------------------------------------------------------------------------------------------------------
+
+
+class ServerTransport:
+    """What both transports share: an inbox that requests or frames fill, and the sessions."""
+
+    def __init__(
+        self, options: ConnectionOptions, max_sessions: int, budget: Budget, make_stream: Callable[[], Stream | None]
+    ) -> None:
+        self.wire = Wire(options)
+        self.budget = budget
+        self.inbox = Inbox(options.max_requests, options.max_in_flight_bytes, budget)
+        self.ready = self.inbox.take
+        self.sessions = Sessions(max_sessions, make_stream)
+        self.last_used = asyncio.get_running_loop().time()
+
+    async def read(self) -> Message | Unreadable | None:
+        """The next message of the client; None at the end."""
+        return await self.inbox.get()
+
+    def attach(self, arrived: Callable[[bool], None]) -> None:
+        """Call `arrived` when messages have arrived, and at the end, with True."""
+        self.inbox.attach(arrived)
+
+    def written(self, refusal: Message) -> bytes:
+        """The text of a refusal; of a shorter one if it exceeds the limit."""
+        try:
+            return self.wire.write(refusal)
+        except MessageTooLarge:
+            return self.wire.write(_refusal(InternalError(), refusal.id))
+
+    def end(self) -> None:
+        """End what the client sends; requests that are in flight may still be answered."""
+        self.inbox.end()
+
+    def go_away(self) -> None:
+        """The same because the server is closing."""
+        self.end()
+
+    def unread_since(self) -> float | None:
+        """The time of the event loop since which the client takes nothing although something waits for it."""
+        raise NotImplementedError
+
+    def is_unused(self) -> bool:
+        """True if the client may have gone: it neither reads nor waits for anything."""
+        raise NotImplementedError
+
+
+class HttpTransport(ServerTransport):
+    """The transport of a connection over Streamable HTTP."""
+
+    def __init__(self, options: ConnectionOptions, max_sessions: int, budget: Budget) -> None:
+        super().__init__(options, max_sessions, budget, self._new_stream)
+        self._most_unread = options.max_write_buffer_bytes
+        self._stream = self._new_stream()
+        self._takes_up_sessions = False
+        self._handshake: tuple[object, asyncio.Future[bytes]] | None = None
+
+    def _new_stream(self) -> Stream:
+        return Stream(self._most_unread, self.budget)
+
+    @property
+    def streams(self) -> Iterator[Stream]:
+        """The streams of the connection and of its sessions."""
+        yield self._stream
+        yield from (session.stream for session in self.sessions if session.stream is not None)
+
+    def unread_since(self) -> float | None:
+        """The time since which the client takes nothing from a stream."""
+        return min((stream.stuck_since for stream in self.streams if stream.stuck_since is not None), default=None)
+
+    def is_unused(self) -> bool:
+        """True if no stream is read, and the first request has been answered."""
+        return self._handshake is None and not any(stream.reader for stream in self.streams)
+
+    # --- From the client -----------------------------------------------------------------------------------------
+
+    def shake_hands(self, message: Message | Unreadable) -> asyncio.Future[bytes]:
+        """Receive the first request; returns a future of the response to it, which goes to no stream."""
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._handshake = message.id, future
+        self.inbox.put(message)
+        return future
+
+    def receive(self, message: Message | Unreadable, name: str | None) -> bool:
+        """Receive a message that belongs to the session `name`; returns False if there is no room for its refusal."""
+        if isinstance(message, Message):
+            if (refusal := self.sessions.refusal(message, name)) is not None:
+                return self._stream.put_at_once(self.written(refusal))
+            self.sessions.called(message, name)
+        self.inbox.put(message)
+        return True
+
+    def open_stream(self, name: str | None) -> Stream | None:
+        """The stream for a GET request; None if the session is not known, and cannot become known."""
+        if name is None:
+            return self._stream
+        return self.sessions.open_stream(name, may_be_new=self._takes_up_sessions)
+
+    def close_stream(self, name: str | None) -> None:
+        """The GET request has ended."""
+        self.last_used = asyncio.get_running_loop().time()
+        if name is not None:
+            self.sessions.close_stream(name)
+
+    # --- To the client -------------------------------------------------------------------------------------------
+
+    def send(self, message: Message) -> Awaitable[None] | None:
+        """Put a message on its stream; returns what is left to await, such as a client that is too slow."""
+        line = self.wire.write(message)
+        if not message.is_response:
+            return self._put(line, self.sessions.session_of(message))
+        if self._answers_handshake(line, message):
+            return None
+        session, after = self.sessions.answered(message)
+        if after is not None and after.stream is not None:
+            return self._put_after(after.stream, line, session)
+        return self._put(line, session)
+
+    async def _put_after(self, other: Stream, line: bytes, session: Session | None) -> None:
+        await other.drained()  # what is replayed comes before the response
+        if (rest := self._put(line, session)) is not None:
+            await rest
+
+    def _put(self, line: bytes, session: Session | None) -> Awaitable[None] | None:
+        stream = self._stream if session is None or session.stream is None else session.stream
+        rest = stream.put(line)
+        if rest is not None:
+            return self._finish(rest, stream)
+        self._move_unreadable(stream)
+        return None
+
+    async def _finish(self, rest: Awaitable[None], stream: Stream) -> None:
+        try:
+            await rest
+        finally:
+            self._move_unreadable(stream)
+
+    def _move_unreadable(self, stream: Stream) -> None:
+        """Move the messages of a stream that nobody reads any more to that of the connection, unless that has ended."""
+        if stream.is_ended and stream.reader is None:
+            if stream is not self._stream:
+                stream.move_to(self._stream)
+                self._move_unreadable(self._stream)
+            else:
+                stream.drop()
+
+    def _answers_handshake(self, line: bytes, message: Message) -> bool:
+        if self._handshake is None:
+            return False
+        number, future = self._handshake
+        if type(number) is not type(message.id) or number != message.id:
+            return False
+        self._handshake = None
+        self.last_used = asyncio.get_running_loop().time()
+        self._takes_up_sessions = message.kind == "result" and any(
+            not paths or is_open(Gate(None, paths, None), message.value) for paths in SESSION_RULES.attach.values()
+        )
+        if not future.done():
+            future.set_result(line)
+        return True
+
+    async def close(self) -> None:
+        """End all streams, after the messages that they have."""
+        self.end()
+        for stream in list(self.streams):
+            if stream.reader is None:
+                stream.drop()
+            else:
+                stream.end()

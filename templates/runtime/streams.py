@@ -1,19 +1,55 @@
-"""What waits between a server and a remote client: bounded in bytes, in both directions."""
+"""What waits between a server and a remote client, bounded in both directions, and the session that it belongs to."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Final
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any, Final
 
-from .limits import Budget
+from .message import Message, Unreadable, is_short, measure
+from .options import Budget, Held
+from .sessions import SESSION_RULES
 
-_CHUNK: Final = 2**16
+CONNECTION_HEADER: Final = "acp-connection-id"
+SESSION_HEADER: Final = "acp-session-id"
 MAX_BURST: Final = 32
 """After this many messages, the task that sends them yields."""
+_CHUNK: Final = 2**16
+_SMALL: Final = 4 * _CHUNK
+"""The most memory of a message that is let through above the budget; a text of `_CHUNK` takes no more."""
 _OVERHEAD: Final = 512
-"""The bytes that a waiting message takes beside its text."""
+"""The bytes that a waiting message takes beside its own."""
 _COMMENT: Final = b":\n\n"
+
+
+# --- Sessions --------------------------------------------------------------------------------------------------------
+
+
+def member(value: Any, name: str) -> Any:
+    """A property of a JSON object; None for any other value."""
+    found: Any = value
+    return found.get(name) if isinstance(value, dict) else None
+
+
+def session_in(value: Any) -> str | None:
+    """The session that params or a result name: see `session_name`."""
+    name = member(value, SESSION_RULES.key)
+    return session_name(name) if isinstance(name, str) else None
+
+
+def session_name(text: str) -> str:
+    """The id of a session, as it is kept; instead of a long one, a digest that fits no header."""
+    return text if is_short(text) else f"\0{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def fits_header(name: str) -> bool:
+    """True if a header can hold this id of a session; the messages of another one have no stream of their own."""
+    return name.isascii() and name.isprintable() and name == name.strip()  # blanks around a value are no part of it
+
+
+# --- To the client ---------------------------------------------------------------------------------------------------
 
 
 class Stream:
@@ -45,14 +81,16 @@ class Stream:
     def _is_full(self) -> bool:
         return self._bytes > self._limit or (self._bytes > 0 and self._budget.lacks())
 
-    async def put(self, message: bytes) -> None:
-        """Add a message; wait while the client is too slow."""
-        if not self._is_full and not self._waiting:
-            self._add(message)
-            if self._burst >= MAX_BURST:
-                self._burst = 0
-                await asyncio.sleep(0)
-            return
+    def put(self, message: bytes) -> Awaitable[None] | None:
+        """Add a message; returns what is left to await, such as a client that is too slow, or None."""
+        if not self.put_at_once(message):
+            return self._put_when_possible(message)
+        if self._burst < MAX_BURST:
+            return None
+        self._burst = 0
+        return asyncio.sleep(0)
+
+    async def _put_when_possible(self, message: bytes) -> None:
         self._waiting += 1
         try:
             async with self._lock:  # messages keep their order
@@ -65,7 +103,7 @@ class Stream:
             self._changed.set()  # the end may wait for this message
 
     def put_at_once(self, message: bytes) -> bool:
-        """Add a message if that is possible without waiting; returns whether it was."""
+        """Add a message if that is possible without waiting; returns whether it is."""
         if self._is_full or self._waiting:
             return False
         self._add(message)
@@ -86,7 +124,7 @@ class Stream:
 
     def _count(self, size: int) -> None:
         self._bytes += size
-        self._budget.held += size
+        self._budget.bytes += size
 
     async def take(self) -> bytes | None:
         """Wait for messages; returns some of them as events, or a comment that is due; None at the end."""
@@ -124,7 +162,7 @@ class Stream:
 
     def taken(self) -> None:
         """The client has taken what `take` returned."""
-        self._budget.held -= self._sending
+        self._budget.bytes -= self._sending
         self._sending = 0
         self.stuck_since = None
         if self._messages or self.is_ended:
@@ -160,19 +198,34 @@ class Stream:
         self.stuck_since = None
 
 
+# --- From the peer ---------------------------------------------------------------------------------------------------
+
+
 class Inbox:
-    """Messages of the peer that wait to be read. They count in bytes from the first byte that is received."""
+    """Messages of the peer that wait to be read.
+
+    Text counts in bytes from the first byte that is received until it is parsed, and a message with its memory until it
+    is taken; both share the budget. `max_bytes` is the most text that may wait, or have become messages that wait.
+    """
 
     def __init__(self, max_messages: int, max_bytes: int, budget: Budget) -> None:
-        self._messages: deque[bytes] = deque()
+        self._messages: deque[tuple[Message | Unreadable, int | None]] = deque()  # with the bytes that each counts
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._budget = budget
+        self._held = Held(budget, overhead=_OVERHEAD)
         self._bytes = 0
+        self._arrived: Callable[[bool], None] | None = None
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self.turn = asyncio.Lock()  # of those that wait for room
         self.ended_at: float | None = None
+
+    def attach(self, arrived: Callable[[bool], None]) -> None:
+        """Call `arrived` when messages have arrived, and at the end, with True."""
+        self._arrived = arrived
+        if self.is_ended:
+            arrived(True)
 
     @property
     def is_ended(self) -> bool:
@@ -189,22 +242,41 @@ class Inbox:
         """True if no more may be received."""
         return len(self._messages) >= self._max_messages or self.is_too_large
 
-    def exceeds_budget(self, size: int = 0) -> bool:
+    def lacks_room_for_text(self, size: int = 0) -> bool:
         """True if so many more bytes exceed the budget. A few may wait in any case: a cancellation makes room."""
         return self._bytes + size > _CHUNK and self._budget.lacks(size)
 
+    def lacks_room_for(self, message: Message | Unreadable) -> bool:
+        """True if a message exceeds the budget. A small one may wait in any case if it is the only one."""
+        if isinstance(message, Unreadable) or not self._held.exceeds_budget(message):
+            return False
+        return len(self._messages) > 0 or message.weight > _SMALL
+
     def count(self, size: int) -> None:
-        """Count bytes that are being received, or no longer are."""
+        """Count text that is being received, or no longer is."""
         self._bytes += size
-        self._budget.held += size
+        self._budget.bytes += size
         if size < 0:
             self._room.set()
 
-    def put(self, message: bytes) -> None:
-        """Add a message."""
-        self.count(len(message) + _OVERHEAD)
-        self._messages.append(message)
-        self._changed.set()
+    def put(self, message: Message | Unreadable) -> None:
+        """Add a message. It counts if it waits, and is not taken at once."""
+        self._messages.append((message, None))
+        if self._arrived is not None:
+            self._arrived(False)
+        if self._messages:
+            self._messages[-1] = message, self._hold(message)
+            self._changed.set()
+
+    def _hold(self, message: Message | Unreadable) -> int:
+        if isinstance(message, Message):
+            size = message.size
+            self._held.add(message)
+        else:
+            size = 2 * _OVERHEAD + measure([message.value, message.error.data])  # what the peer sent
+            self._budget.bytes += size
+        self._bytes += size
+        return size
 
     async def room(self) -> None:
         """Wait until the inbox is not full."""
@@ -212,25 +284,38 @@ class Inbox:
             self._room.clear()
             await self._room.wait()
 
-    async def get(self) -> bytes | None:
-        """The next message; None at the end."""
-        while not self._messages:
-            if self.is_ended:
-                return None
+    def take(self) -> Message | Unreadable | None:
+        """The next message if there is one."""
+        if not self._messages:
+            return None
+        message, size = self._messages.popleft()
+        if size is not None:
+            self._bytes -= size
+            if isinstance(message, Message):
+                self._held.remove(message)
+            else:
+                self._budget.bytes -= size
+            self._room.set()
+        return message
+
+    async def get(self) -> Message | Unreadable | None:
+        """Wait for the next message; None at the end."""
+        while (message := self.take()) is None and not self.is_ended:
             self._changed.clear()
             await self._changed.wait()
-        message = self._messages.popleft()
-        self.count(-len(message) - _OVERHEAD)
         return message
 
     def clear(self) -> None:
         """Drop all messages: nothing reads them any more."""
-        while self._messages:
-            self.count(-len(self._messages.popleft()) - _OVERHEAD)
+        while self.take() is not None:
+            pass
 
     def end(self) -> None:
         """End the inbox after the messages that it has."""
-        if self.ended_at is None:
-            self.ended_at = asyncio.get_running_loop().time()
+        if self.is_ended:
+            return
+        self.ended_at = asyncio.get_running_loop().time()
         self._changed.set()
         self._room.set()
+        if self._arrived is not None:
+            self._arrived(True)
