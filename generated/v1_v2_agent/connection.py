@@ -250,6 +250,7 @@ class Connection:
         me, life = asyncio.current_task(), self._life
         try:
             while self._reader is me and life.state is State.OPEN:
+                message: Message | Unreadable | None = None  # the last one is not kept while the next one is read
                 if self._must_yield or not self._in_flight.has_begun:
                     await asyncio.sleep(0)
                 elif (

@@ -74,12 +74,17 @@ class Message:
         """The most memory that a text of this size can take, in bytes; its weight where that was measured."""
         return self._weight or self.size * _MOST
 
+    @property
+    def is_response(self) -> bool:
+        """True for a result and for an error."""
+        return self.kind in ("result", "error")
+
     def to_json(self) -> dict[str, Any]:
         """The message as an object of JSON-RPC."""
         raw: dict[str, Any] = {"jsonrpc": "2.0"}
         if self.kind != "notification":
             raw["id"] = self.id
-        if self.kind in ("result", "error"):
+        if self.is_response:
             raw[self.kind] = self.value
         else:
             raw["method"] = self.method

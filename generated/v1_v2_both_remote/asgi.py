@@ -16,18 +16,21 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Final, ParamSpec, TypeVar
 
 from .asgi_http import HttpRequests, Receive, Send, cancel
-from .envelope import CONNECTION_HEADER
+from .dispatch import check_factory
 from .hosting import Authorize, Gone, Headers, Refusal, RemoteLimits, RequestCheck, Scope, Server, client_identity
-from .log import logger
-from .negotiation import check_factory
-from .options import ConnectionOptions
+from .message import Message, MessageTooLarge, too_large
+from .options import Budget, ConnectionOptions, logger
+from .routing import ServerTransport
 from .stdio import AnyFactory
-from .streamable import SocketTransport
-from .transport import MessageTooLarge
+from .streams import CONNECTION_HEADER, MAX_BURST, session_in
 
 __all__ = ["LOCAL_HOSTS", "AsgiApp", "Authorize", "RemoteLimits", "Scope", "asgi_app", "client_identity"]
 
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+_LOST: Final = "the server fails to receive or send"
+_GOING_AWAY: Final = 1001
+_FAILED: Final = 1011
+_TRY_AGAIN_LATER: Final = 1013
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,10 +83,12 @@ class AsgiApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, a WebSocket or the lifespan of the server."""
         match scope["type"]:
-            case "http" | "websocket" as kind:
-                handle = self._requests.handle if kind == "http" else self._websocket
+            case "http":
                 with contextlib.suppress(Gone):
-                    await handle(scope, _raising_gone(receive), _raising_gone(send))
+                    await self._requests.handle(scope, _raising_gone(receive), _raising_gone(send))
+            case "websocket":
+                with contextlib.suppress(Gone):
+                    await self._websocket(scope, receive, send)
             case "lifespan":
                 await self._lifespan(receive, send)
             case other:
@@ -108,20 +113,22 @@ class AsgiApp:
                 return
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (await receive())["type"] != "websocket.connect":
+        server, send_safely = self._server, _raising_gone(send)
+        if (await _raising_gone(receive)())["type"] != "websocket.connect":
             return
-        server = self._server
         try:
             identity = await self._checks.check(scope, Headers(scope))
             transport = SocketTransport(server.options, server.limits.max_sessions, server.budget(identity), send)
             entry = server.reserve(transport, identity)
         except Refusal as refusal:
-            await _refuse_socket(scope, send, refusal)
+            await _refuse_socket(scope, send_safely, refusal)
             return
         offered = [each for each in scope.get("subprotocols", ()) if each in self._subprotocols]
         headers = [(CONNECTION_HEADER.encode(), entry.key.encode())]
         try:
-            await send({"type": "websocket.accept", "subprotocol": next(iter(offered), None), "headers": headers})
+            await send_safely(
+                {"type": "websocket.accept", "subprotocol": next(iter(offered), None), "headers": headers}
+            )
             serving = server.serve(entry)
         finally:
             if entry.task is None:
@@ -143,7 +150,7 @@ def _raising_gone(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
         try:
             return await call(*args, **kwargs)
         except Exception as error:
-            logger.debug("the server fails to receive or send", exc_info=error)
+            logger.debug(_LOST, exc_info=error)
             raise Gone from error
 
     return called
@@ -160,8 +167,115 @@ async def _refuse_socket(scope: Scope, send: Send, refusal: Refusal) -> None:
     await send({"type": "websocket.http.response.body", "body": refusal.text.encode()})
 
 
+# --- WebSocket -------------------------------------------------------------------------------------------------------
+
+
+class SocketTransport(ServerTransport):
+    """The transport of a connection over a WebSocket; `send` is that of ASGI.
+
+    The socket is closed with an error unless the agent has been made.
+    """
+
+    def __init__(self, options: ConnectionOptions, max_sessions: int, budget: Budget, send: Send) -> None:
+        super().__init__(options, max_sessions, budget, lambda: None)
+        self._max_bytes = options.max_message_bytes
+        self._send = send
+        self._lock = asyncio.Lock()
+        self._now = asyncio.get_running_loop().time
+        self._burst = 0
+        self._has_answered = False
+        self._close_code = _FAILED
+        self._stuck_since: float | None = None
+        self.is_gone = False
+
+    def attach(self, arrived: Callable[[bool], None]) -> None:
+        """Call `arrived` when messages have arrived: the agent has been made."""
+        if self._close_code == _FAILED:
+            self._close_code = 1000
+        super().attach(arrived)
+
+    def unread_since(self) -> float | None:
+        """The time since which a message is being sent."""
+        return self._stuck_since
+
+    def is_unused(self) -> bool:
+        """True before a request had a result."""
+        return not self._has_answered
+
+    def receive(self, text: str) -> Message | None:
+        """Receive a message; returns the response if it must not reach the agent. Raises `MessageTooLarge`."""
+        line = text.encode("utf-8", "surrogatepass")
+        if self.inbox.lacks_room_for_text(len(line)):
+            raise self._over_budget()
+        if len(line) > self._max_bytes:
+            self.inbox.put(too_large(f"more than {self._max_bytes} bytes (max_message_bytes)", line))
+            return None
+        message = self.wire.read(line)
+        if self.inbox.lacks_room_for(message):
+            raise self._over_budget()
+        if isinstance(message, Message):
+            name = session_in(message.value)
+            if (refusal := self.sessions.refusal(message, name)) is not None:
+                return refusal
+            self.sessions.called(message, name)
+        self.inbox.put(message)
+        return None
+
+    def _over_budget(self) -> MessageTooLarge:
+        self._close_code = _TRY_AGAIN_LATER
+        return MessageTooLarge("too much for the connections of one client (max_bytes_per_identity)")
+
+    def send(self, message: Message) -> Awaitable[None]:
+        """Send a message; returns what is left to await."""
+        line = self.wire.write(message)
+        if message.is_response:
+            self.sessions.answered(message)
+            self._has_answered = self._has_answered or message.kind == "result"
+        return self.send_line(line)
+
+    async def send_line(self, line: bytes) -> None:
+        """Send the text of a message. Raises `OSError`."""
+        await self._lock.acquire()
+        try:
+            if self.is_gone:
+                raise ConnectionResetError("the client has gone")
+            self._stuck_since = self._now()
+            await self._send({"type": "websocket.send", "text": line.decode()})
+        except Exception as error:  # each server has its own
+            self.is_gone = True
+            raise ConnectionResetError("the client has gone") from error
+        finally:
+            self._stuck_since = None
+            self._lock.release()
+        self._burst += 1
+        if self._burst >= MAX_BURST:
+            self._burst = 0
+            await asyncio.sleep(0)
+
+    def go_away(self) -> None:
+        """End the connection because the server is closing."""
+        self._close_code = _GOING_AWAY
+        self.end()
+
+    async def close(self) -> None:
+        """Close the socket."""
+        self.end()
+        if not self.is_gone:
+            self.is_gone = True
+            with contextlib.suppress(Exception):
+                await self._send({"type": "websocket.close", "code": self._close_code})
+
+
 async def _receive_frames(transport: SocketTransport, receive: Receive) -> None:
-    while (event := await receive())["type"] != "websocket.disconnect":
+    while True:
+        try:
+            event = await receive()
+        except Exception as error:
+            logger.debug(_LOST, exc_info=error)
+            return
+        if event["type"] == "websocket.disconnect":
+            transport.is_gone = True
+            return
         text = event.get("text")
         if text is None:
             continue  # other frames are ignored
@@ -171,8 +285,7 @@ async def _receive_frames(transport: SocketTransport, receive: Receive) -> None:
             logger.info("a WebSocket is closed: %s", error)
             return
         del event, text  # the agent may read, or the client, much later
-        if refusal is None:
+        if refusal is not None:
+            await transport.send_line(transport.written(refusal))
+        elif transport.inbox.is_full:
             await transport.inbox.room()
-        else:
-            await transport.write(refusal)
-    transport.is_gone = True

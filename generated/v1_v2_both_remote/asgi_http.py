@@ -10,22 +10,12 @@ from collections.abc import Awaitable, Callable, Hashable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from .envelope import (
-    CONNECTION_HEADER,
-    SESSION_HEADER,
-    as_object,
-    fits_header,
-    method_of,
-    parse,
-    session_in,
-    session_name,
-)
-from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server, unknown_connection
-from .limits import is_id
+from .errors import ParseError
+from .hosting import Gone, Headers, Refusal, RequestCheck, Scope, Server, unknown_connection, within
+from .message import Message, Unreadable
+from .routing import HttpTransport
 from .sessions import HANDSHAKE, SESSION_RULES
-from .streamable import HttpTransport
-from .streams import Stream
-from .transport import MessageTooLarge
+from .streams import CONNECTION_HEADER, SESSION_HEADER, Stream, fits_header, member, session_in, session_name
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -77,7 +67,7 @@ class HttpRequests:
         transport = self._server.find(key, request.identity).transport
         progress = _Progress(session_header)
         try:
-            await asyncio.wait_for(self._accept(request, transport, progress), self._server.limits.stall_seconds)
+            await within(self._server.limits.stall_seconds, self._accept(request, transport, progress))
         except asyncio.TimeoutError:
             raise Refusal(progress.status, progress.text) from None
         await self._respond(request.send, HTTPStatus.ACCEPTED)
@@ -91,13 +81,16 @@ class HttpRequests:
             async with transport.inbox.turn:
                 await transport.inbox.room()
                 _check_open(transport)  # it may have ended while this waited
-                message = self._parse(line)  # not earlier: what waits takes as many bytes as are counted
+                message = _read(line, transport)  # not earlier: what waits takes as many bytes as are counted
                 name = _session_of(message, progress.session_header)
                 session = transport.sessions.get(name)
-                if method_of(message) in SESSION_RULES.scoped and (session is None or not session.is_known):
+                if _is_scoped(message) and (session is None or not session.is_known):
                     raise Refusal(HTTPStatus.NOT_FOUND, "Unknown Acp-Session-Id")
+                del line
                 counted.close()
-                if not transport.receive(line, message, name):
+                if transport.inbox.lacks_room_for(message):
+                    raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _FULL)
+                if not transport.receive(message, name):
                     raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, "Too many refusals wait for the client")
 
     async def _initialize(self, request: _Request) -> None:
@@ -121,12 +114,11 @@ class HttpRequests:
     def _receive_first(self, line: bytes, transport: HttpTransport) -> asyncio.Future[bytes]:
         """Receive the first request; returns a future of the response. Raises `Refusal`."""
         transport.inbox.count(-len(line))
-        message = self._parse(line)
-        number = message.get("id")
-        if message.get("method") != HANDSHAKE or not (is_id(number) or ("id" in message and number is None)):
+        message = _read(line, transport)
+        if message.kind != "request" or _method_of(message) != HANDSHAKE:
             raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Connection-Id is missing")
         _check_not_closing(transport)
-        return transport.shake_hands(line, number)
+        return transport.shake_hands(message)
 
     async def _first_response(
         self, response: asyncio.Future[bytes], task: asyncio.Task[None], receive: Receive
@@ -148,9 +140,8 @@ class HttpRequests:
 
     async def _first_body(self, request: _Request, transport: HttpTransport) -> bytes:
         try:
-            return await asyncio.wait_for(
-                self._body(request, transport, _check_not_closing), self._server.limits.stall_seconds
-            )
+            body = self._body(request, transport, _check_not_closing)
+            return await within(self._server.limits.stall_seconds, body)
         except asyncio.TimeoutError:
             raise Refusal(HTTPStatus.REQUEST_TIMEOUT) from None
 
@@ -172,27 +163,13 @@ class HttpRequests:
                 if len(body) > self._server.options.max_message_bytes:
                     raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
                 check(transport)  # nothing counts what ended connections receive
-                if transport.inbox.is_too_large or transport.inbox.exceeds_budget():
+                if transport.inbox.is_too_large or transport.inbox.lacks_room_for_text():
                     raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, _FULL)
                 if not event.get("more_body", False):
                     return bytes(body)
         except BaseException:
             transport.inbox.count(-len(body))
             raise
-
-    def _parse(self, line: bytes) -> dict[str, Any]:
-        try:
-            message = parse(line, self._server.options)
-        except MessageTooLarge:
-            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE) from None
-        except Exception:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "The body is not JSON") from None
-        if isinstance(message, list):
-            raise Refusal(HTTPStatus.NOT_IMPLEMENTED, "Batches are not supported")
-        found = as_object(message)
-        if found is None:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "A message is an object")
-        return found
 
     async def _get(self, request: _Request) -> None:
         headers = request.headers
@@ -222,7 +199,7 @@ class HttpRequests:
     async def _respond(self, send: Send, *response: Any) -> None:
         """Send a response. Some servers would wait forever if the client has gone."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(_respond(send, *response), self._server.limits.stall_seconds)
+            await within(self._server.limits.stall_seconds, _respond(send, *response))
 
 
 class _Request(NamedTuple):
@@ -258,7 +235,7 @@ class _Incoming:
     async def drain(self) -> None:
         """Take the rest of a small body. hypercorn closes an HTTP/2 connection on which one follows its response."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._drain(), _DRAIN_SECONDS)
+            await within(_DRAIN_SECONDS, self._drain())
 
     async def _drain(self) -> None:
         left = _DRAINED
@@ -281,11 +258,38 @@ def _check_not_closing(transport: HttpTransport) -> None:
         raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "The server is closing")
 
 
-def _session_of(message: dict[str, Any], header: str | None) -> str | None:
+def _read(line: bytes, transport: HttpTransport) -> Message | Unreadable:
+    """The message that a body is. Raises `Refusal` if it is no JSON object."""
+    found = transport.wire.read(line)
+    if isinstance(found, Message):
+        return found
+    if isinstance(found.error, ParseError):
+        raise Refusal(HTTPStatus.BAD_REQUEST, "The body is not JSON")
+    if found.start:  # it was not parsed
+        raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    match line.lstrip()[:1]:
+        case b"{":
+            return found  # the connection answers it
+        case b"[":
+            raise Refusal(HTTPStatus.NOT_IMPLEMENTED, "Batches are not supported")
+        case _:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "A message is an object")
+
+
+def _method_of(message: Message | Unreadable) -> Any:
+    return message.method if isinstance(message, Message) else member(message.value, "method")
+
+
+def _is_scoped(message: Message | Unreadable) -> bool:
+    """True for what acts on a session of its connection."""
+    return isinstance(message, Message) and message.method in SESSION_RULES.scoped
+
+
+def _session_of(message: Message | Unreadable, header: str | None) -> str | None:
     """The session that a message belongs to. Raises `Refusal` if the header is missing, or names another one."""
-    name = session_in(message.get("params"))
+    name = session_in(message.value) if isinstance(message, Message) and not message.is_response else None
     has_to_have = name is None or fits_header(name)
-    if header is None and has_to_have and method_of(message) in SESSION_RULES.scoped:
+    if header is None and has_to_have and _is_scoped(message):
         raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Session-Id is missing")
     if header is not None and name is not None and header != name:
         raise Refusal(HTTPStatus.BAD_REQUEST, "Acp-Session-Id is not the session of the message")

@@ -9,11 +9,13 @@ import contextlib
 import inspect
 import re
 import secrets
+import sys
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
     Collection,
+    Coroutine,
     Generator,
     Hashable,
     Iterator,
@@ -26,12 +28,9 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from .dispatch import ConnectionClosed
-from .envelope import keep_objects
-from .limits import Budget
-from .log import logger
-from .options import ConnectionOptions
+from .options import Budget, ConnectionOptions, logger
+from .routing import HttpTransport, ServerTransport
 from .stdio import AnyFactory, serve_agent
-from .streamable import HttpTransport, ServerTransport, SocketTransport
 from .streams import Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -39,6 +38,7 @@ Authorize: TypeAlias = "Callable[[Scope], Hashable | Awaitable[Hashable | None] 
 """Returns the identity of the sender of a request, from its ASGI scope; None refuses it."""
 
 T = TypeVar("T", bound=ServerTransport)
+R = TypeVar("R")
 
 _GRACE: Final = 1.0
 """The seconds after `finish_seconds` in which a connection whose client has gone should have begun its clean-up."""
@@ -97,6 +97,14 @@ def unknown_connection() -> Refusal:
 
 class Gone(Exception):
     """The client has gone before its request was complete."""
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, R]) -> R:
+    """Wait for something in this task; Python 3.10 can only wait in another one. Raises `asyncio.TimeoutError`."""
+    if sys.version_info < (3, 11):
+        return await asyncio.wait_for(work, seconds)
+    async with asyncio.timeout(seconds):
+        return await work
 
 
 @dataclass(eq=False)
@@ -215,7 +223,7 @@ class Server:
     def __init__(self, factory: AnyFactory, limits: RemoteLimits, options: ConnectionOptions) -> None:
         self._factory = factory
         self.limits = limits
-        self.options = keep_objects(options)
+        self.options = options
         self._entries: dict[str, Entry[Any]] = {}
         self._budgets: WeakKeyDictionary[Budget, Hashable] = WeakKeyDictionary()
         self._readers: set[Stream] = set()
@@ -294,9 +302,7 @@ class Server:
         """Take no more connections, end those that there are, and wait until their agents have finished."""
         self._is_closing = True
         for entry in list(self._entries.values()):
-            if isinstance(entry.transport, SocketTransport):
-                entry.transport.close_code = 1001
-            entry.transport.end()
+            entry.transport.go_away()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.options.finish_seconds)
         for entry in list(self._entries.values()):  # a handler may keep them from the end of the inbox
@@ -360,17 +366,9 @@ class Server:
         ended = transport.inbox.ended_at
         if ended is not None and now - ended > self.options.finish_seconds + _GRACE:
             return True
-        is_idle = now - transport.last_used > self.limits.idle_seconds
-        match transport:
-            case HttpTransport():
-                streams = list(transport.streams)
-                if any(self._is_stuck(stream.stuck_since, now) for stream in streams):
-                    return True
-                return is_idle and not transport.is_shaking_hands and not any(stream.reader for stream in streams)
-            case SocketTransport():
-                return self._is_stuck(transport.stuck_since, now) or (is_idle and not transport.has_answered)
-            case _:
-                return False
+        if self._is_stuck(transport.unread_since(), now):
+            return True
+        return now - transport.last_used > self.limits.idle_seconds and transport.is_unused()
 
 
 def _cancel(entry: Entry[Any]) -> None:

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, Any, Final, overload
 from urllib.parse import urlsplit
 
 from .dispatch import ConnectionClosed
-from .envelope import keep_objects
+from .message import Message, Unreadable, Wire
 from .methods import AnyClientFactory, AnyConnection, AnyParams, C, ClientFactory
 from .options import ConnectionOptions
 from .remote_failures import address
@@ -88,7 +88,7 @@ def connect_http(
     options = options or ConnectionOptions()
     transport = _make_http(url, options, silence_seconds)
     opening = _open_http(transport, _http_settings(url, cookies, settings))
-    return AgentConnection(factory, opening, keep_objects(options, transport.see), params)
+    return AgentConnection(factory, opening, options, params)
 
 
 @contextlib.asynccontextmanager
@@ -217,8 +217,8 @@ def connect_url(
     if url.startswith(("ws://", "wss://")):
         return AgentConnection(factory, socket, options, params)
     http = _make_http(url, options, _SILENCE_SECONDS)
-    opening = _open_either(http, _http_settings(url, cookies, {"headers": headers}), socket)
-    return AgentConnection(factory, opening, keep_objects(options, http.see), params)
+    opening = _open_either(http, _http_settings(url, cookies, {"headers": headers}), socket, Wire(options))
+    return AgentConnection(factory, opening, options, params)
 
 
 @contextlib.asynccontextmanager
@@ -226,9 +226,10 @@ async def _open_either(
     http: HttpClientTransport,
     settings: Mapping[str, Any],
     socket: AbstractAsyncContextManager[SocketClientTransport],
+    wire: Wire,
 ) -> AsyncGenerator[Transport, None]:
     async with _open_http(http, settings), contextlib.AsyncExitStack() as stack:
-        yield _EitherTransport(http, socket, stack)
+        yield _EitherTransport(http, socket, stack, wire)
 
 
 class _EitherTransport:
@@ -239,28 +240,33 @@ class _EitherTransport:
         http: HttpClientTransport,
         socket: AbstractAsyncContextManager[SocketClientTransport],
         stack: contextlib.AsyncExitStack,
+        wire: Wire,
     ) -> None:
         self._http = http
         self._socket = socket
         self._stack = stack
-        self._choosing: asyncio.Task[Transport] | None = None
+        self._wire = wire
+        self._choosing: asyncio.Task[HttpClientTransport | SocketClientTransport] | None = None
         self._has_begun = asyncio.Event()
 
-    async def read(self) -> bytes | None:
+    async def read(self) -> Message | Unreadable | None:
         """The next message; None at the end."""
         await self._has_begun.wait()
         return await (await self._chosen()).read()
 
-    async def write(self, message: bytes) -> None:
-        """Send a message; the first one chooses."""
+    def send(self, message: Message) -> Awaitable[None]:
+        """Send a message; returns what is left to await. The first one chooses."""
+        return self._send(self._wire.write(message), message)
+
+    async def _send(self, line: bytes, message: Message) -> None:
         if self._choosing is None:
-            self._choosing = asyncio.create_task(self._choose(message))
+            self._choosing = asyncio.create_task(self._choose(line, message))
             self._has_begun.set()
             await self._chosen()
         else:
-            await (await self._chosen()).write(message)
+            await (await self._chosen()).send_line(line, message)
 
-    async def _chosen(self) -> Transport:
+    async def _chosen(self) -> HttpClientTransport | SocketClientTransport:
         """What was chosen. Cancelling a caller does not interrupt the choice. Raises `ConnectionClosed`."""
         if self._choosing is None:
             raise ConnectionClosed("nothing was sent")
@@ -269,14 +275,14 @@ class _EitherTransport:
             raise ConnectionClosed("this side has closed the connection")
         return self._choosing.result()
 
-    async def _choose(self, message: bytes) -> Transport:
+    async def _choose(self, line: bytes, message: Message) -> HttpClientTransport | SocketClientTransport:
         from .remote_http import WebSocketOnly
 
         try:
-            await self._http.write(message)
+            await self._http.send_line(line, message)
         except WebSocketOnly:
             socket = await self._stack.enter_async_context(self._socket)
-            await socket.write(message)
+            await socket.send_line(line, message)
             return socket
         return self._http
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,15 +14,13 @@ import httpx2
 
 from ._decode import excerpt
 from .dispatch import ConnectionClosed
-from .envelope import CONNECTION_HEADER, SESSION_HEADER, as_object, fits_header, object_of, session_in
 from .errors import InternalError, InvalidParamsError, RequestError
-from .limits import Budget, is_id
-from .log import logger, one_line
-from .options import ConnectionOptions
+from .message import Message, Unreadable, Wire
+from .options import Budget, ConnectionOptions, logger, one_line
 from .remote_failures import NO_PROXY_ACCESS, address, failure, refusal
 from .remote_post import BROKEN, Poster
 from .sessions import SESSION_RULES
-from .streams import Inbox
+from .streams import CONNECTION_HEADER, SESSION_HEADER, Inbox, fits_header, session_in
 
 _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"accept": "text/event-stream"}
@@ -66,8 +64,7 @@ class HttpClientTransport:
     Each stream has a client, and so a connection, of its own. Several requests on one connection of httpx2 read in
     turn: one may wait for bytes while another one does not see those that have arrived.
 
-    `see` has to be called with each message of the agent: sessions that it names get a stream. `use` has to be called
-    before the first message.
+    Sessions that messages of the agent name get a stream. `use` has to be called before the first message.
     """
 
     _make_client: Callable[[], httpx2.AsyncClient]
@@ -75,9 +72,11 @@ class HttpClientTransport:
 
     def __init__(self, url: str, options: ConnectionOptions, silence_seconds: float | None) -> None:
         self._url = httpx2.URL(url)  # is parsed once
-        self._options = options
+        self._max_bytes = options.max_message_bytes
         self.silence_seconds = silence_seconds
+        self._wire = Wire(options)
         self._arrived = Inbox(_MAX_ARRIVED, options.max_write_buffer_bytes, Budget())
+        self.ready, self.attach = self._arrived.take, self._arrived.attach
         self._lock = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None  # holds the lock
         self._connection: str | None = None
@@ -92,18 +91,22 @@ class HttpClientTransport:
     def use(self, make_client: Callable[[], httpx2.AsyncClient]) -> None:
         """Send messages with `poster`, which the caller closes, and read streams with clients of their own."""
         self._make_client = make_client
-        self.poster = Poster(self._url, make_client, self._options.max_message_bytes)
+        self.poster = Poster(self._url, make_client, self._max_bytes)
 
-    async def read(self) -> bytes | None:
+    async def read(self) -> Message | Unreadable | None:
         """The next message; None at the end. Raises `ConnectionClosed`."""
-        line = await self._arrived.get()
-        if line is None and self._failure is not None:
+        message = await self._arrived.get()
+        if message is None and self._failure is not None:
             raise self._failure.again()
-        return line
+        return message
 
-    async def write(self, message: bytes) -> None:
-        """Send a message; as a whole or not at all if the task is cancelled. Raises `OSError`."""
-        task = self._start(self._write(message))
+    def send(self, message: Message) -> Awaitable[None]:
+        """Send a message; returns what is left to await."""
+        return self.send_line(self._wire.write(message), message)
+
+    async def send_line(self, line: bytes, message: Message) -> None:
+        """Send the text of a message; as a whole or not at all if the task is cancelled. Raises `OSError`."""
+        task = self._start(self._write(line, message))
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
@@ -130,7 +133,7 @@ class HttpClientTransport:
 
     # --- To the agent --------------------------------------------------------------------------------------------
 
-    async def _write(self, line: bytes) -> None:
+    async def _write(self, line: bytes, message: Message) -> None:
         async with self._lock:
             if self._is_closed:
                 raise ConnectionClosed(_CLOSED)
@@ -139,7 +142,7 @@ class HttpClientTransport:
                 if self._connection is None:
                     await self._initialize(line)
                 else:
-                    await self._send(line, self._connection)
+                    await self._post(line, message, self._connection)
             except ConnectionClosed:
                 raise
             except Exception as error:  # httpx2 passes on what h2 raises
@@ -162,7 +165,7 @@ class HttpClientTransport:
         status = await self._open_stream(None)
         if status != 200:
             raise refusal(status, is_first=False)
-        self._arrived.put(body)
+        self._take(self._wire.read(body))
 
     def _cannot_connect(self, error: BaseException) -> ConnectionClosed:
         what = f"cannot connect to {address(str(self._url))}"
@@ -173,14 +176,12 @@ class HttpClientTransport:
         kind = WebSocketOnly if isinstance(error, BROKEN) else ConnectionClosed
         return failure(error, what, "no valid response over HTTP/2", kind=kind)
 
-    async def _send(self, line: bytes, key: str) -> None:
-        message = object_of(line)
-        method, number = message.get("method"), message.get("id")
-        is_call = isinstance(method, str) and is_id(number)
-        name = session_in(message.get("params")) if "method" in message else self._asked.pop(number, None)
+    async def _post(self, line: bytes, message: Message, key: str) -> None:
+        method, number, is_call = message.method, message.id, message.kind == "request"
+        name = self._asked.pop(number, None) if message.is_response else session_in(message.value)
         header = name if name is not None and fits_header(name) else None
         if is_call:
-            self._calls[number] = _Call(str(method), name)
+            self._calls[number] = _Call(method, name)
         if header is not None and (is_call or header in self._sessions):
             status = await self._open_stream(header)  # brings the response
             if status == _NOT_FOUND and method in SESSION_RULES.attach:
@@ -193,12 +194,12 @@ class HttpClientTransport:
         headers = {**_JSON, CONNECTION_HEADER: key, **({} if header is None else {SESSION_HEADER: header})}
         response, body = await self.poster.post_when_possible(line, headers)
         if response.status_code == 200 and body:
-            self._arrived.put(body)
+            self._take(self._wire.read(body))
         elif not response.is_success:
             refused = refusal(response.status_code, body, is_first=False)
             self._refused(refused, header, number if is_call else None)
 
-    def _refused(self, refused: ConnectionClosed, name: str | None, number: object) -> None:
+    def _refused(self, refused: ConnectionClosed, name: str | None, number: int | str | None) -> None:
         """The server has refused a message: a request gets an error, anything else ends the connection."""
         is_unknown = refused.status == _NOT_FOUND  # the session or, without one, the connection
         if refused.status in _CONNECTION_LOST or (is_unknown and name is None):
@@ -210,30 +211,30 @@ class HttpClientTransport:
         else:
             raise refused
 
-    def _reject(self, number: object, refused: ConnectionClosed, unknown: str | None = None) -> None:
+    def _reject(self, number: int | str | None, refused: ConnectionClosed, unknown: str | None = None) -> None:
         """Let a request of this side get an error: that of an agent if the session is `unknown` to the server."""
         data = {"status": refused.status}
         error: RequestError = InternalError(str(refused), data=data)
         if unknown is not None:
             error = InvalidParamsError(f"Invalid params: the connection has no session {excerpt(unknown)}", data=data)
-        self._arrived.put(self._options.dumps({"jsonrpc": "2.0", "id": number, "error": error.to_json()}))
+        self._take(Message("error", error.to_json(), id=number))
 
     # --- From the agent ------------------------------------------------------------------------------------------
 
-    def see(self, message: Any) -> None:
-        """Follow a message of the agent: the streams of sessions begin and end with it."""
-        found = as_object(message)
-        if found is None or self._connection is None:  # a WebSocket is used instead
-            return
-        number = found.get("id")
-        if "method" in found:
-            name = session_in(found.get("params"))
-            if name is not None and is_id(number):
-                self._asked[number] = name
-        elif is_id(number) and (call := self._calls.pop(number, None)) is not None:
-            if "result" in found:
-                self._succeeded(call, session_in(found["result"]))
+    def _take(self, message: Message | Unreadable) -> None:
+        """Receive a message of the agent: the streams of sessions begin and end with it."""
+        number, is_response = message.id, message.kind in ("result", "error", "response")
+        if is_response and (call := self._calls.pop(number, None)) is not None:
+            if isinstance(message, Message) and message.kind == "result":
+                self._succeeded(call, session_in(message.value))
             self._end_unused(call.session)
+        elif isinstance(message, Message) and message.kind == "request" and number is not None:
+            self._follow_request(number, message.value)
+        self._arrived.put(message)
+
+    def _follow_request(self, number: int | str, params: Any) -> None:
+        if (name := session_in(params)) is not None:
+            self._asked[number] = name
 
     def _succeeded(self, call: _Call, opened: str | None) -> None:
         if call.method in SESSION_RULES.end:
@@ -281,7 +282,7 @@ class HttpClientTransport:
                     stream.status.set_result(response.status_code)
                     return
                 stream.status.set_result(200)
-                events = httpx2.EventSource(response, max_event_size=self._options.max_message_bytes)
+                events = httpx2.EventSource(response, max_event_size=self._max_bytes)
                 async for event in events:
                     await self._arrive(event, name)
             if name is None or self._is_open(name):
@@ -309,7 +310,7 @@ class HttpClientTransport:
         for _ in range(_TURNS if name is None else 0):
             await asyncio.sleep(0)
         await self._arrived.room()
-        self._arrived.put(event.data.encode("utf-8", "surrogatepass"))
+        self._take(self._wire.read(event.data.encode("utf-8", "surrogatepass")))
 
     def _is_open(self, name: str) -> bool:
         """True if this connection has the session, and is not about to end it."""
@@ -317,10 +318,12 @@ class HttpClientTransport:
         return name in self._sessions and not any(ending)
 
     def _lose(self, reason: ConnectionClosed) -> None:
-        """End the connection: what was under way on this stream is lost."""
+        """End the connection: what was under way on this stream is lost, and the message that is being sent."""
         if self._failure is None:
             self._failure = reason
             self._arrived.end()
+            if self._sending is not None:
+                self._sending.cancel()
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping
-from email.message import Message
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from email.message import Message as HeaderBlock
 from http.cookiejar import CookieJar
 from typing import Any, Final
 from urllib.request import Request
@@ -18,6 +18,7 @@ from websockets.exceptions import InvalidProxyStatus, InvalidStatus, WebSocketEx
 from websockets.http11 import Response
 
 from .dispatch import ConnectionClosed
+from .message import Message, Unreadable, Wire
 from .options import ConnectionOptions, one_line
 from .remote_failures import LOST, NO_PROXY_ACCESS, TOO_LARGE, address, failure, refusal
 
@@ -43,10 +44,11 @@ class _Connect(connect):
 class SocketClientTransport:
     """Messages as text frames; other frames are ignored."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, socket: ClientConnection, options: ConnectionOptions) -> None:
         self._socket = socket
+        self._wire = Wire(options)
 
-    async def read(self) -> bytes | None:
+    async def read(self) -> Message | Unreadable | None:
         """The next message; None if the server has closed the socket. Raises `ConnectionClosed`."""
         while True:
             try:
@@ -56,12 +58,16 @@ class SocketClientTransport:
                     return None
                 raise _end(error) from error
             if isinstance(frame, str):
-                return frame.encode()
+                return self._wire.read(frame.encode())
 
-    async def write(self, message: bytes) -> None:
-        """Send a message; wait if the server reads too slowly. Raises `ConnectionClosed`."""
+    def send(self, message: Message) -> Awaitable[None]:
+        """Send a message; returns what is left to await."""
+        return self.send_line(self._wire.write(message), message)
+
+    async def send_line(self, line: bytes, _message: Message) -> None:
+        """Send the text of a message; wait if the server reads too slowly. Raises `ConnectionClosed`."""
         try:
-            await self._socket.send(message.decode())
+            await self._socket.send(line.decode())
         except SocketClosed as error:
             raise _end(error) from error
 
@@ -94,7 +100,7 @@ async def open_socket(
     if socket.response is not None:
         _keep_cookies(http_url, cookies, socket.response)
     try:
-        yield SocketClientTransport(socket)
+        yield SocketClientTransport(socket, options)
     finally:
         await socket.close()
 
@@ -140,10 +146,10 @@ class _Answer:
     """A response, as `CookieJar` reads it."""
 
     def __init__(self, response: Response) -> None:
-        self._message = Message()
+        self._message = HeaderBlock()
         for name, value in response.headers.raw_items():
             self._message[name] = value
 
-    def info(self) -> Message:
+    def info(self) -> HeaderBlock:
         """The headers."""
         return self._message
