@@ -29,6 +29,8 @@ from tests.interop.remote_pairs import (
 from tests.interop.theatre import VALUES, Share, Theatre, matches
 from tests.interop.values import TEXT
 
+pytestmark = pytest.mark.full
+
 CASES = {
     **{each: Share.METHODS if each.version == 1 else Share.FLOWS for each in OVER_HTTP},
     **{each: Share.FLOWS if each.version == 1 else Share.NOTHING for each in OVER_WEBSOCKET},

@@ -19,6 +19,8 @@ from tests.network.relay import relaying
 from tests.runtime_support import run
 from tests.support import DEEP
 
+pytestmark = pytest.mark.full
+
 SEED = 20261123
 LIMITS = {"idle_seconds": 1.0, "stall_seconds": 4.0, "max_connections_per_identity": 1024}
 SECONDS = 60.0
@@ -113,7 +115,6 @@ def test_clients_that_drop(transport: str, tmp_path: Path) -> None:
     asyncio.run(faults(transport, tmp_path, 16))
 
 
-@pytest.mark.full
 def test_many_clients_that_drop(transport: str, tmp_path: Path) -> None:
     asyncio.run(faults(transport, tmp_path, 800 if DEEP else 40))
 

@@ -16,6 +16,8 @@ from tests.network.load import connecting, initialize, open_session, prompt
 from tests.network.package import remote_package
 from tests.network.processes import ServerProcess, serving
 
+pytestmark = pytest.mark.full
+
 SECONDS = 60.0
 
 
@@ -167,7 +169,6 @@ def test_the_hook_on_message(transport: str, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.full
 def test_more_sessions_than_a_connection_of_http_2_can_have(tmp_path: Path) -> None:
     """Those that are too many get an error, and the others go on."""
 
