@@ -216,6 +216,8 @@ class PipeTransport:
     def attach(self, arrived: Callable[[bool], None]) -> None:
         """Call `arrived` when lines have arrived, and at the end, with True."""
         self._arrived = arrived
+        if self._at_end:
+            arrived(True)
 
     def ready(self) -> bytes | None:
         """The next line that is not blank, if it has arrived. Raises `MessageTooLarge`."""
@@ -334,6 +336,7 @@ class PipeTransport:
         finally:
             self._end()
             self._has_gone = True
+            self._room.set()
             self._loop.remove_writer(self._stdout)
             os.close(self._stdin)
             os.close(self._stdout)

@@ -1,4 +1,4 @@
-"""What a connection has under way: its state, its tasks, what it sends, and the requests of the peer in flight."""
+"""The state of a connection, its tasks, its output, and the requests of the peer in flight."""
 
 from __future__ import annotations
 
@@ -180,9 +180,12 @@ class Output:
         except MessageTooLarge:
             raise
         except Unsendable as error:
-            raise self._explained(message, error) from error.__cause__
+            explained, cause = self._explained(message, error), error.__cause__
+            raise explained from (None if explained is cause else cause)
         except BaseException as error:
-            raise self._failed(error) from error
+            if (failure := self._failed(error)) is error:
+                raise
+            raise failure from error
         return None if rest is None else self._finish(rest)
 
     async def _finish(self, rest: Awaitable[None]) -> None:
@@ -340,7 +343,7 @@ class InFlight:
         except PROGRAM_ENDS:
             raise
         except BaseException as error:
-            if not is_running(task):
+            if not is_running(task) or (isinstance(error, ConnectionClosed) and self._life.is_closing):
                 raise
             log_handler_failure(excerpt(method), error, is_closed=self._life.reason is not None)
             return self._error(message, self._error_for(method, error)), False

@@ -1,4 +1,4 @@
-"""What both sides agree on first: the handler, the handshake, and the capabilities that both have advertised."""
+"""The handler, the handshake, and the capabilities that both sides have advertised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user sets of a connection, and sees of it: limits, hooks, the JSON library, the memory held, and the log.
+"""Options of a connection: limits, hooks and the JSON library; the memory that it holds, and the log.
 
 A peer can cause as many mistakes and failures as it likes, and what it says is part of their text. So at most 10
 records of a kind are logged in 30 seconds, for all connections together, and text that may be the peer's is one line

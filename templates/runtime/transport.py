@@ -1,4 +1,4 @@
-"""Transports: what carries messages, and lines of bytes that do: streams, and a pair of ends within one process."""
+"""Transports of messages and of bytes: streams of lines, and a pair of ends within one process."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class Transport(Protocol):
     """Carries messages. How they are written, and which are too large, is its own matter; `Wire` does that for JSON.
 
     A transport that buffers messages also has a method `flush()`, which sends them without waiting. One that knows what
-    has arrived has `ready()`: as `read`, but None if it would wait. It may have `attach(arrived)`, too:
-    `arrived(False)` is called when messages have arrived, and `arrived(True)` at the end.
+    has arrived has `ready()`: the next message, or None if `read` would wait or has reached the end; it raises nothing.
+    It may have `attach(arrived)`, too: `arrived(False)` is called when messages have arrived, and `arrived(True)` at the
+    end, also if that comes before `attach`.
     """
 
     async def read(self) -> Message | Unreadable | None:
@@ -30,7 +31,8 @@ class Transport(Protocol):
     def send(self, message: Message) -> Awaitable[None] | None:
         """Send a message; returns what is left to await, such as a slow peer, or None.
 
-        Raises `OSError`, and for a message that cannot be sent `Unsendable` and `MessageTooLarge`.
+        Raises `OSError`, and for a message that cannot be sent `Unsendable` and `MessageTooLarge`; awaiting the rest
+        raises `OSError` alone.
         """
         ...
 
