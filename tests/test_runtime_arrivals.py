@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.runtime_support import V1, acp_log, at_rest, over_pipes, run, texts
+from tests.runtime_support import V1, acp_log, at_rest, over_pipes, run, started, streams, texts
 from tests.support import Packages
 
 pytestmark = [
@@ -456,3 +456,29 @@ def test_the_handshake_is_done_with_the_first_success_and_awaited_while_none_run
             succeeded = chance.random() < 0.02
             handshake.ends("initialize", succeeded=succeeded)
             running, is_done = running - 1, is_done or succeeded
+
+
+def test_a_subclass_of_the_transport_sees_all_messages(acp: ModuleType) -> None:
+    seen: list[bytes] = []
+
+    class Watched(acp.StreamTransport):  # type: ignore[misc]
+        async def read(self) -> bytes | None:
+            found: bytes | None = await super().read()
+            seen.append(found or b"")
+            return found
+
+        async def write(self, message: bytes) -> None:
+            seen.append(message)
+            await super().write(message)
+
+    async def main() -> None:
+        here, (reader, writer) = await streams()
+        connection, _ = started(acp, acp.Agent, Watched(*here))
+        writer.write(line(id=1, method="_a") + line(id=2, method="_a"))
+        for _ in range(2):
+            await reader.readline()
+        await connection.close()
+        writer.close()
+
+    run(main())
+    assert sorted(json.loads(each)["id"] for each in seen if each) == [1, 1, 2, 2]

@@ -72,6 +72,7 @@ class Connection:
         self._reader: asyncio.Task[None] | None = None  # runs the read loop
         self._received: list[Message | Unreadable] = []  # at most one: was read, and is not dispatched yet
         self._idle: asyncio.Future[None] | None = None  # the read loop waits for it
+        self._context = copy_context()  # that of the read loop while it waits
         self._is_attached = self._at_end = False
         self._must_yield = False  # other tasks have to run before the next message is dispatched
         self._closed: asyncio.Task[None] | None = None
@@ -98,12 +99,7 @@ class Connection:
         self._start_reading()
         self._closed = asyncio.create_task(self._close_at_end())
         if (attach := getattr(self._transport, "attach", None)) is not None:
-            context = copy_context()  # tasks that are started there must not inherit what the transport runs in
-
-            def arrived(is_end: bool) -> None:
-                context.run(self._arrived, is_end)
-
-            attach(arrived)
+            attach(self._arrived)
             self._is_attached = True
 
     async def start_with(
@@ -260,9 +256,10 @@ class Connection:
                 elif isinstance(message, Message) and message.kind == "notification":
                     await self._handle_notification(message)
                 elif (rest := self._dispatch(message)) is not None:
-                    del message  # the peer may read slowly
+                    message = None  # the peer may read slowly
                     with contextlib.suppress(ConnectionClosed):
                         await rest
+                message = None  # the next one may come late
         except asyncio.CancelledError:
             await asyncio.sleep(0)  # if all tasks are cancelled, as at the end of the program, the clean-up starts now
             if life.is_closing or self._reader is not me:
@@ -277,6 +274,7 @@ class Connection:
         """Wait for the next message; None if it is in `_received`, or there is none."""
         try:
             if self._is_attached and not self._at_end:
+                self._context = copy_context()
                 self._idle = asyncio.get_running_loop().create_future()
                 await self._idle
                 return None
@@ -301,13 +299,16 @@ class Connection:
     def _arrived(self, is_end: bool) -> None:
         """Dispatch what has arrived while the read loop waits; what cannot be dispatched here wakes it."""
         self._at_end = self._at_end or is_end
-        if self._idle is None or self._idle.done():
+        if self._idle is None or self._idle.done() or not self._life.is_open:
             return
+        self._context.run(self._dispatch_arrived)  # tasks inherit what they do from the loop, not from the transport
+        if self._received or self._at_end:
+            self._idle.set_result(None)
+
+    def _dispatch_arrived(self) -> None:
         while not self._received and (message := self._ready()) is not None:
             if not self._dispatch_now(message):
                 self._received.append(message)
-        if self._received or self._at_end:
-            self._idle.set_result(None)
 
     def _dispatch_now(self, message: Message | Unreadable) -> bool:
         """Dispatch a message outside of the read loop, if nothing comes before it and nothing has to wait for it."""
@@ -316,10 +317,10 @@ class Connection:
         if message.kind == "notification" or (message.kind == "request" and self._refusal(message) is not None):
             return False
         if message.kind == "request":
+            self._unaddressed = 0
             self._in_flight.start(message)
         else:
-            self._resolve(message)
-        self._unaddressed = 0
+            self._dispatch(message)
         return True
 
     def _yield_to_tasks(self) -> None:
@@ -403,7 +404,9 @@ class Connection:
             else:
                 text = "no request is pending for a response: its id is %s, it has: %s"
                 log_mistake(text, excerpt(number), message.kind)
-        elif message.kind == "result":
+            return
+        self._unaddressed = 0
+        if message.kind == "result":
             future.set_result(message.value)
         else:
             _reject(future, RequestError.from_json(message.value))

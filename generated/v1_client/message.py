@@ -38,7 +38,8 @@ class Message:
     """A request, a notification, or the result or error that answers a request.
 
     `value` is its params, result or error: JSON as `json.loads` makes it, None for params that are absent. `id` is that
-    of the request, None for null and for a notification. `size` is that of the text that was received, in bytes.
+    of the request, None for null and for a notification. `size` is that of the text that was received, in bytes; 0 if
+    it is not known.
     """
 
     __slots__ = ("__weakref__", "_weight", "id", "kind", "method", "size", "value")
@@ -66,13 +67,14 @@ class Message:
     def weight(self) -> int:
         """The memory that it takes, in bytes: measured when it is asked for first, which visits all of the value."""
         if not self._weight:
-            self._weight = _ENVELOPE + (self.bound if self.size <= _SMALL else measure(self.value))
+            is_small = 0 < self.size <= _SMALL
+            self._weight = self.size * _MOST if is_small else _ENVELOPE + getsizeof(self.method) + measure(self.value)
         return self._weight
 
     @property
     def bound(self) -> int:
-        """The most memory that a text of this size can take, in bytes; its weight where that was measured."""
-        return self._weight or self.size * _MOST
+        """The most memory that a text of this size can take, in bytes; its weight if that, or no size, is known."""
+        return self._weight or self.size * _MOST or self.weight
 
     @property
     def is_response(self) -> bool:

@@ -321,6 +321,8 @@ class InFlight:
         if logger.isEnabledFor(logging.DEBUG):
             took = (perf_counter() - start) * 1000
             logger.debug("%s, request %s of the peer, took %.1f ms", excerpt(message.method), excerpt(message.id), took)
+        if rest is not None and self._held.bytes > self._options.max_in_flight_bytes // 2:
+            self._held.measure()  # what is freed now counts as much until the response is sent: that takes memory, too
         message.value = None  # frees memory while the peer reads
         if rest is not None:
             await rest

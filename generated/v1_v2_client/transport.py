@@ -22,8 +22,8 @@ class Transport(Protocol):
 
     A transport that buffers messages also has a method `flush()`, which sends them without waiting. One that knows what
     has arrived has `ready()`: the next message, or None if `read` would wait or has reached the end; it raises nothing.
-    It may have `attach(arrived)`, too: `arrived(False)` is called when messages have arrived, and `arrived(True)` at the
-    end, also if that comes before `attach`.
+    It may have `attach(arrived)`, too: `arrived(False)` is called when messages have arrived, and `arrived(True)` at
+    the end, also if that comes before `attach`.
     """
 
     async def read(self) -> Message | Unreadable | None:
@@ -262,7 +262,11 @@ class StreamTransport:
         self._at_end = False
         self._limit = max_write_buffer_bytes
         self._out = LineWriter(self._put, writer.is_closing, self._room, limit=max_write_buffer_bytes)
-        self.send, self.flush, self.ready = self._out.send, self._out.flush, self._lines.next_line
+        self.flush = self._out.flush
+        if type(self).write is StreamTransport.write:  # else what a subclass has in its place is called
+            self.send = self._out.send
+        if type(self).read is StreamTransport.read:
+            self.ready = self._lines.next_line
         writer.transport.set_write_buffer_limits(high=max_write_buffer_bytes)
 
     async def read(self) -> bytes | None:
@@ -278,7 +282,7 @@ class StreamTransport:
 
     async def write(self, message: bytes) -> None:
         """Send a line; wait if the peer reads too slowly. `LineWriter` says when it is sent. Raises `OSError`."""
-        if (rest := self.send(message)) is not None:
+        if (rest := self._out.send(message)) is not None:
             await rest
 
     def _put(self, lines: bytes) -> bool:

@@ -71,7 +71,7 @@ class Message:
 
     @property
     def bound(self) -> int:
-        """The most memory that a text of this size can take, in bytes; its weight if that is known, or the size is not."""
+        """The most memory that a text of this size can take, in bytes; its weight if that, or no size, is known."""
         return self._weight or self.size * _MOST or self.weight
 
     @property
