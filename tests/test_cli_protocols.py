@@ -200,7 +200,7 @@ def test_a_package_gets_a_second_protocol_and_loses_it_again(folder: Folder) -> 
     before = tree(folder.path / "acp")
     mine = folder.path / "acp/v2/mine.py"
     folder.build(*FILES)
-    assert not {"types.py", "agent.py", "methods.py"} & tree(folder.path / "acp").keys()
+    assert not {"types.py", "agent.py", "codec.py"} & tree(folder.path / "acp").keys()
     assert {"v1/types.py", "v2/types.py"} <= tree(folder.path / "acp").keys()
     mine.touch()
     folder.build(*one)

@@ -199,7 +199,7 @@ def test_the_diff_shows_what_was_added(project: Project, forgery: Callable[[Proj
 
 def test_line_ends_hide_nothing(project: Project) -> None:
     append(project)
-    for path in (project.path / "acp").iterdir():
+    for path in (each for each in (project.path / "acp").rglob("*") if each.is_file()):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     forge(project)
     lines = project.run("check", "--diff").stdout.splitlines()
