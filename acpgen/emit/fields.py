@@ -381,6 +381,8 @@ class Properties:
                 return Code(f"string_at(data, {key})")
             case ListOf(item=item, min_items=0) if not skips:
                 return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
+            case Nullable(ListOf(item=item, min_items=0)) if not skips:
+                return Code(f"nullable_array_at(data, {key}, {self._reading.reader(item)})")
             case Nullable(inner):
                 return Code(f"nullable_at(data, {key}, {self._item_reader(inner, skips=skips)})")
             case _:

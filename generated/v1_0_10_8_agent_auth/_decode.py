@@ -321,6 +321,11 @@ def array_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]
     return at(raw, key, array_of(read))
 
 
+def nullable_array_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | None:
+    """The property `key`, null or an array with every item read by `read`."""
+    return None if key in raw and raw[key] is None else array_at(raw, key, read)
+
+
 # --- Leniency --------------------------------------------------------------------------------------------------------
 
 

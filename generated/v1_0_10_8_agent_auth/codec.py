@@ -22,14 +22,14 @@ from ._base import Struct, UNSET, new
 from ._decode import (
     DecodeError, Drop,
     Reader,
-    anything, array_at, array_of, at,
+    anything, array_at, at,
     boolean, bounded, by_fit, by_tag, by_tag_or_fit,
     constant_at,
     integer,
     json_object,
     lenient_or,
     mapping,
-    nullable_at, number,
+    nullable_array_at, nullable_at, number,
     one_of,
     reporting_drops,
     string, string_at,
@@ -124,7 +124,7 @@ def decode_annotations(raw: Any) -> types.Annotations:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.audience = nullable_at(data, "audience", array_of(decode_role)) if "audience" in data else UNSET
+    result.audience = nullable_array_at(data, "audience", decode_role) if "audience" in data else UNSET
     value = data.get("lastModified", UNSET)
     result.last_modified = (
         value if value is UNSET or value.__class__ is str else nullable_at(data, "lastModified", string)

@@ -31,7 +31,7 @@ from ._decode import (
     lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, lenient_or_made, long_array,
     long_string,
     mapping,
-    null, nullable_at, number,
+    null, nullable_array_at, nullable_at, number,
     open_choice,
     reporting_drops,
     string, string_at,
@@ -991,7 +991,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     result.properties = at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
-    result.required = nullable_at(data, "required", array_of(string)) if "required" in data else UNSET
+    result.required = nullable_array_at(data, "required", string) if "required" in data else UNSET
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET

@@ -21,7 +21,7 @@ from .._decode import (
     constant_at,
     integer,
     json_object,
-    null, nullable_at,
+    null, nullable_array_at, nullable_at,
     one_of,
     string, string_at,
     tagged_at,
@@ -114,7 +114,7 @@ def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
     result = new(types.LoadSessionResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.config_options = (
-        nullable_at(data, "configOptions", array_of(decode_session_config_option)) if "configOptions" in data else UNSET
+        nullable_array_at(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
     result.modes = nullable_at(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
     return result
@@ -125,7 +125,7 @@ def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
     result = new(types.NewSessionResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.config_options = (
-        nullable_at(data, "configOptions", array_of(decode_session_config_option)) if "configOptions" in data else UNSET
+        nullable_array_at(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
     result.modes = nullable_at(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
@@ -378,12 +378,10 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallUpdate)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = nullable_at(data, "content", array_of(decode_tool_call_content)) if "content" in data else UNSET
+    result.content = nullable_array_at(data, "content", decode_tool_call_content) if "content" in data else UNSET
     value = data.get("kind", UNSET)
     result.kind = value if value is UNSET or value in TOOL_KIND else nullable_at(data, "kind", decode_tool_kind)
-    result.locations = (
-        nullable_at(data, "locations", array_of(decode_tool_call_location)) if "locations" in data else UNSET
-    )
+    result.locations = nullable_array_at(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
     value = data.get("status", UNSET)
@@ -400,12 +398,10 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallUpdate)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = nullable_at(data, "content", array_of(decode_tool_call_content)) if "content" in data else UNSET
+    result.content = nullable_array_at(data, "content", decode_tool_call_content) if "content" in data else UNSET
     value = data.get("kind", UNSET)
     result.kind = value if value is UNSET or value in TOOL_KIND else nullable_at(data, "kind", decode_tool_kind)
-    result.locations = (
-        nullable_at(data, "locations", array_of(decode_tool_call_location)) if "locations" in data else UNSET
-    )
+    result.locations = nullable_array_at(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
     value = data.get("status", UNSET)
@@ -609,7 +605,7 @@ def decode_get_auth_state_response(raw: Any) -> types.GetAuthStateResponse:
         value if (value := data.get("authenticated")).__class__ is bool else at(data, "authenticated", boolean)
     )
     result.auth_methods = (
-        nullable_at(data, "authMethods", array_of(decode_auth_method_state)) if "authMethods" in data else UNSET
+        nullable_array_at(data, "authMethods", decode_auth_method_state) if "authMethods" in data else UNSET
     )
     value = data.get("message", UNSET)
     result.message = value if value is UNSET or value.__class__ is str else nullable_at(data, "message", string)

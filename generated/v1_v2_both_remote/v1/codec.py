@@ -29,7 +29,7 @@ from .._decode import (
     json_object,
     lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, lenient_or_made, long_string,
     mapping,
-    null, nullable_at, number,
+    null, nullable_array_at, nullable_at, number,
     open_choice,
     reporting_drops,
     string, string_at,
@@ -840,7 +840,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
         if "properties" in data
         else {}
     )
-    result.required = nullable_at(data, "required", array_of(string)) if "required" in data else UNSET
+    result.required = nullable_array_at(data, "required", string) if "required" in data else UNSET
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -889,8 +889,8 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
     result.format = nullable_at(data, "format", decode_string_format) if "format" in data else UNSET
     value = data.get("default", UNSET)
     result.default = value if value is UNSET or value.__class__ is str else lenient(data, "default", string)
-    result.enum = nullable_at(data, "enum", array_of(string)) if "enum" in data else UNSET
-    result.one_of = nullable_at(data, "oneOf", array_of(decode_enum_option)) if "oneOf" in data else UNSET
+    result.enum = nullable_array_at(data, "enum", string) if "enum" in data else UNSET
+    result.one_of = nullable_array_at(data, "oneOf", decode_enum_option) if "oneOf" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
