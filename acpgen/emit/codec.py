@@ -13,6 +13,7 @@ from acpgen.emit.fields import (
     TYPES,
     Properties,
     Reading,
+    TagTable,
     Writing,
     decoder,
     encoder,
@@ -236,7 +237,7 @@ class UnionCodec(DefinitionCodec):
     def _candidate(self, candidate: Candidate) -> Code:
         name = literal(str(hint(candidate.type)))
         keys = ", ".join(map(literal, candidate.required))
-        required = f"frozenset({{{keys}}})" if keys else "frozenset()"
+        required = f"({keys},)" if len(candidate.required) == 1 else f"({keys})"
         return Code(f"({name}, {self._candidate_reader(candidate)}, {required})")
 
     def _candidate_reader(self, candidate: Candidate) -> Code:
@@ -260,14 +261,22 @@ class TaggedUnionCodec(UnionCodec):
     definition: TaggedUnion
 
     @property
-    def function(self) -> Code:
-        """The function of `_decode` that makes the decoder."""
-        return Code("by_tag_or_fit" if self.tries_on else "by_tag")
+    def table(self) -> TagTable | None:
+        """The table of decoders, if the tag alone decides."""
+        return self._reading.tag_table(self.definition.name)
 
     @property
     def entries(self) -> list[FieldLine]:
         """The tags and their decoders."""
         return [FieldLine(literal(each.tag), decoder(each.target)) for each in self.definition.variants]
+
+    @property
+    def made(self) -> Code:
+        """The statement that makes the decoder from the table."""
+        assert self.table
+        other = [decoder(self.definition.other.target)] if self.definition.other else []
+        parts = [self.expected, self.table.tag, self.table.name, *other]
+        return enclosed(f"{self.decoder}: Reader[{self.hint}] = by_tag(", parts, ")", indent=0)
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -279,21 +288,9 @@ class TaggedUnionCodec(UnionCodec):
         )
 
     @property
-    def tries_on(self) -> bool:
-        """True if a value that does not fit the member of its tag may still fit another member."""
-        other = self.definition.other
-        known = {variant.tag for variant in self.definition.variants}
-        return bool(self.definition.untagged) or (other is not None and not known <= set(other.excluded))
-
-    @property
-    def other(self) -> Code | None:
-        """The decoder for unknown tags, if the union is open."""
-        return decoder(self.definition.other.target) if self.definition.other else None
-
-    @property
     def expected(self) -> Code:
         """The expectation in the error: the union, and its known tags if other members are tried, too."""
-        if not self.tries_on:
+        if self.table:
             return literal(self.definition.name)
         tags = ", ".join(repr(variant.tag) for variant in self.definition.variants)
         return literal(f"{self.definition.name} ({self.definition.tag}: {tags}, …)")

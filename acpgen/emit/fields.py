@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import NoneType
@@ -70,6 +69,14 @@ class NamedReader:
     call: Code
 
 
+@dataclass(frozen=True, slots=True)
+class TagTable:
+    """The table of decoders by the values of a union's tag: its name, and the property that has the tag."""
+
+    name: Code
+    tag: Code
+
+
 class Reading:
     """Build decode expressions for the types of one model."""
 
@@ -123,6 +130,8 @@ class Reading:
         match expression:
             case Ref(name):
                 return decoder(self._last_alias(name))
+            case ListOf(item=item, min_items=0):
+                return Code(f"array_of({self.reader(item)})")
             case _:
                 return Code(f"lambda value: {call}")
 
@@ -131,6 +140,14 @@ class Reading:
         match self.model.by_name[name]:
             case Enum(primitive=Primitive.STRING, open=False):
                 return identifier(names.snake(name).upper())
+            case _:
+                return None
+
+    def tag_table(self, name: str) -> TagTable | None:
+        """The table of the decoders of a union's members, if the tag alone decides."""
+        match self.model.by_name[name]:
+            case TaggedUnion(tag=tag) as union if not tries_on(union):
+                return TagTable(identifier(f"{names.snake(name).upper()}_TAGS"), literal(tag))
             case _:
                 return None
 
@@ -167,22 +184,33 @@ def named_reader(scalar: Scalar) -> NamedReader | None:
     low, high = map(_word, (scalar.minimum if scalar.min_length is None else scalar.min_length, scalar.maximum))
     limits = f"{low}_to_{high}" if low and high else f"from_{low}" if low else f"up_to_{high}"
     if scalar.primitive is Primitive.INTEGER:
-        limits_hold = " and ".join(_in_bounds(scalar))
-        call = Code(f"value if value.__class__ is int and {limits_hold} else {call}")
+        call = Code(f"value if value{_integer_test(scalar)} else {call}")
     return NamedReader(identifier(f"{scalar.primitive.value}_{limits}"), hint(scalar), call)
 
 
-def _in_bounds(scalar: Scalar) -> Iterator[str]:
-    if scalar.minimum is not None:
-        yield f"value >= {literal(scalar.minimum)}"
-    if scalar.maximum is not None:
-        yield f"value <= {literal(scalar.maximum)}"
+def _integer_test(scalar: Scalar) -> str:
+    """What follows `value` in the test for integers within the bounds."""
+    match scalar.minimum, scalar.maximum:
+        case None, None:
+            return ".__class__ is int"
+        case minimum, None:
+            return f".__class__ is int and value >= {literal(minimum)}"
+        case None, maximum:
+            return f".__class__ is int and value <= {literal(maximum)}"
+        case minimum, maximum:
+            return f".__class__ is int and {literal(minimum)} <= value <= {literal(maximum)}"
 
 
 def _word(limit: float | None) -> str:
     """A limit as part of a name; empty for no limit."""
     text = "" if limit is None else literal(limit)
     return text.replace("-", "minus_").replace("+", "").replace(".", "_point_")
+
+
+def tries_on(union: TaggedUnion) -> bool:
+    """True if a value that does not fit the member of its tag may still fit another member."""
+    known = {variant.tag for variant in union.variants}
+    return bool(union.untagged) or (union.other is not None and not known <= set(union.other.excluded))
 
 
 class Writing:
@@ -293,8 +321,8 @@ class Properties:
                 return Code(".__class__ is str")
             case Scalar(primitive=Primitive.BOOLEAN):
                 return Code(".__class__ is bool")
-            case Scalar(primitive=Primitive.INTEGER, minimum=None, maximum=None):
-                return Code(".__class__ is int")
+            case Scalar(primitive=Primitive.INTEGER) as scalar:
+                return Code(_integer_test(scalar))
             case Ref(name) if texts := self._reading.known_texts(name):
                 return Code(f" in {texts}")
             case Ref(name) if self._reading.read(Ref(name), "raw") == "string(raw)":
@@ -344,6 +372,8 @@ class Properties:
         """The call for a property that must fit."""
         read = self._item_reader(expression, skips=skips)
         match self._reading.resolved(expression):
+            case Ref(name) if table := self._reading.tag_table(name):
+                return Code(f"tagged_at(data, {key}, {table.tag}, {table.name}, {read})")
             case Const(str(only)):
                 text = literal(only)
                 return Code(f"{text} if data.get({key}) == {text} else constant_at(data, {key}, {text})")
@@ -351,6 +381,8 @@ class Properties:
                 return Code(f"string_at(data, {key})")
             case ListOf(item=item, min_items=0) if not skips:
                 return Code(f"array_at(data, {key}, {self._reading.reader(item)})")
+            case Nullable(ListOf(item=item, min_items=0)) if not skips:
+                return Code(f"nullable_array_at(data, {key}, {self._reading.reader(item)})")
             case Nullable(inner):
                 return Code(f"nullable_at(data, {key}, {self._item_reader(inner, skips=skips)})")
             case _:

@@ -22,17 +22,18 @@ from ._base import Struct, UNSET, new
 from ._decode import (
     DecodeError, Drop,
     Reader,
-    anything, array, array_at, at,
+    anything, array_at, at,
     boolean, bounded, by_fit, by_tag, by_tag_or_fit,
     constant_at,
     integer,
     json_object,
     lenient_or,
     mapping,
-    nullable_at, number,
+    nullable_array_at, nullable_at, number,
     one_of,
     reporting_drops,
     string, string_at,
+    tagged_at,
 )
 # fmt: on
 
@@ -123,9 +124,7 @@ def decode_annotations(raw: Any) -> types.Annotations:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Annotations)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.audience = (
-        nullable_at(data, "audience", lambda value: array(value, decode_role)) if "audience" in data else UNSET
-    )
+    result.audience = nullable_array_at(data, "audience", decode_role) if "audience" in data else UNSET
     value = data.get("lastModified", UNSET)
     result.last_modified = (
         value if value is UNSET or value.__class__ is str else nullable_at(data, "lastModified", string)
@@ -222,7 +221,7 @@ decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
         "env_var": decode_auth_method_env_var,
         "terminal": decode_auth_method_terminal,
     },
-    ("AuthMethodAgent", decode_auth_method_agent, frozenset({"id", "name"})),
+    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
 )
 
 
@@ -384,17 +383,14 @@ def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str
     return data
 
 
-decode_content_block: Reader[types.ContentBlock] = by_tag(
-    "ContentBlock",
-    "type",
-    {
-        "text": decode_content_block_text,
-        "image": decode_content_block_image,
-        "audio": decode_content_block_audio,
-        "resource_link": decode_content_block_resource_link,
-        "resource": decode_content_block_resource,
-    },
-)
+CONTENT_BLOCK_TAGS: Final[dict[str, Reader[types.ContentBlock]]] = {
+    "text": decode_content_block_text,
+    "image": decode_content_block_image,
+    "audio": decode_content_block_audio,
+    "resource_link": decode_content_block_resource_link,
+    "resource": decode_content_block_resource,
+}
+decode_content_block: Reader[types.ContentBlock] = by_tag("ContentBlock", "type", CONTENT_BLOCK_TAGS)
 
 
 def decode_create_terminal_response(raw: Any) -> types.CreateTerminalResponse:
@@ -425,8 +421,8 @@ def encode_text_resource_contents(value: types.TextResourceContents) -> dict[str
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
     "EmbeddedResourceResource",
-    ("TextResourceContents", decode_text_resource_contents, frozenset({"text", "uri"})),
-    ("BlobResourceContents", decode_blob_resource_contents, frozenset({"blob", "uri"})),
+    ("TextResourceContents", decode_text_resource_contents, ("text", "uri")),
+    ("BlobResourceContents", decode_blob_resource_contents, ("blob", "uri")),
 )
 
 
@@ -511,7 +507,11 @@ def decode_initialize_request(raw: Any) -> types.InitializeRequest:
         else types.ClientCapabilities()
     )
     result.client_info = nullable_at(data, "clientInfo", decode_implementation) if "clientInfo" in data else UNSET
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     return result
 
 
@@ -526,7 +526,11 @@ def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     )
     result.agent_info = nullable_at(data, "agentInfo", decode_implementation) if "agentInfo" in data else UNSET
     result.auth_methods = array_at(data, "authMethods", decode_auth_method) if "authMethods" in data else []
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     return result
 
 
@@ -609,7 +613,7 @@ decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
         "http": decode_mcp_server_http,
         "sse": decode_mcp_server_sse,
     },
-    ("McpServerStdio", decode_mcp_server_stdio, frozenset({"args", "command", "env", "name"})),
+    ("McpServerStdio", decode_mcp_server_stdio, ("args", "command", "env", "name")),
 )
 
 
@@ -677,13 +681,12 @@ def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermiss
     return result
 
 
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome",
-    "outcome",
-    {
-        "cancelled": decode_request_permission_outcome_cancelled,
-        "selected": decode_request_permission_outcome_selected,
-    },
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS
 )
 
 
@@ -691,7 +694,9 @@ def decode_request_permission_response(raw: Any) -> types.RequestPermissionRespo
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.outcome = at(data, "outcome", decode_request_permission_outcome)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
     return result
 
 
@@ -722,7 +727,12 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.exit_code = nullable_at(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "exitCode", integer_from_0)
+    )
     value = data.get("signal", UNSET)
     result.signal = value if value is UNSET or value.__class__ is str else nullable_at(data, "signal", string)
     return result
@@ -742,7 +752,12 @@ def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExi
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.exit_code = nullable_at(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "exitCode", integer_from_0)
+    )
     value = data.get("signal", UNSET)
     result.signal = value if value is UNSET or value.__class__ is str else nullable_at(data, "signal", string)
     return result
@@ -1206,9 +1221,9 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if type_ not in DECODERS:
+        if (read := DECODERS.get(type_)) is None:
             add_on_demand()
-        read = DECODERS[type_]
+            read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

@@ -14,6 +14,8 @@ from ._base import UNSET, UnsetType
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
+Reader: TypeAlias = Callable[[Any], T]
+"""Decodes a JSON value."""
 
 
 class _Excerpt(Repr):
@@ -223,6 +225,11 @@ def array(value: Any, read: Callable[[Any], T]) -> list[T]:
     return items
 
 
+def array_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
+    """The reader of arrays with items read by `read`."""
+    return lambda value: array(value, read)
+
+
 def long_array(value: Any, read: Callable[[Any], T], min_items: int) -> list[T]:
     """An array of at least `min_items` items."""
     items = array(value, read)
@@ -260,6 +267,19 @@ def at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T:
         raise error.at(key) from None
 
 
+def tagged_at(  # noqa: PLR0917 - keywords take time
+    raw: dict[str, Any], key: str, tag: str, members: Mapping[str, Reader[T]], read: Reader[T]
+) -> T:
+    """The property `key`, read by the one of `members` that its `tag` selects; `read` handles all other cases."""
+    try:
+        value = raw[key]
+        return members[value[tag]](value)
+    except DecodeError as error:
+        raise error.at(key) from None
+    except (KeyError, TypeError):
+        return at(raw, key, read)
+
+
 def nullable_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | None:
     """The property `key`, null or read by `read`."""
     return None if key in raw and raw[key] is None else at(raw, key, read)
@@ -289,15 +309,21 @@ def array_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]
     """The property `key`, an array with every item read by `read`."""
     items: list[T] = []
     try:
-        if isinstance(value := raw[key], list):
-            for item in raw[key]:
+        value = raw[key]
+        if value.__class__ is list:
+            for item in value:
                 items.append(read(item))
             return items
     except KeyError:
         raise missing(key) from None
     except DecodeError as error:
         raise error.at(len(items)).at(key) from None
-    raise unfit("an array", value).at(key)
+    return at(raw, key, array_of(read))
+
+
+def nullable_array_at(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | None:
+    """The property `key`, null or an array with every item read by `read`."""
+    return None if key in raw and raw[key] is None else array_at(raw, key, read)
 
 
 # --- Leniency --------------------------------------------------------------------------------------------------------
@@ -345,37 +371,52 @@ def lenient(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> T | Unse
 
 def lenient_object(raw: dict[str, Any], key: str) -> dict[str, Any] | UnsetType | None:
     """The property `key`, an object or null; anything else is dropped as if it were absent."""
-    value: Any = raw[key]
-    found: Any = value
-    return found if isinstance(value, dict) else lenient(raw, key, json_object)
+    value = raw[key]
+    return value if value.__class__ is dict else lenient(raw, key, json_object)
 
 
 def lenient_items(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType | None:
     """The property `key`, an array or null; what does not fit is dropped, an item or the whole."""
-    value = raw[key]
-    if isinstance(value, list):
-        return valid_items(value, read)
+    items: list[T] = []
+    try:
+        value = raw[key]
+        if value.__class__ is list:
+            for item in value:
+                items.append(read(item))
+            return items
+    except DecodeError as error:
+        return with_rest(items, error, raw[key], read)
     return lenient(raw, key, lambda value: valid_items(value, read))
 
 
 def lenient_array(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T] | UnsetType:
     """The property `key`, an array; what does not fit is dropped, an item or the whole."""
+    items: list[T] = []
     try:
-        return valid_items(raw[key], read)
+        value = raw[key]
+        if value.__class__ is list:
+            for item in value:
+                items.append(read(item))
+            return items
     except DecodeError as error:
-        drop(raw, key, error)
-        return UNSET
+        return with_rest(items, error, raw[key], read)
+    return lenient_or(raw, key, lambda value: valid_items(value, read), UNSET)
 
 
 def lenient_list(raw: dict[str, Any], key: str, read: Callable[[Any], T]) -> list[T]:
     """The property `key`, an array; what does not fit is dropped, an item or the whole, which is empty then."""
+    items: list[T] = []
     try:
-        return valid_items(raw[key], read)
+        value = raw[key]
+        if value.__class__ is list:
+            for item in value:
+                items.append(read(item))
+            return items
     except KeyError:
         raise missing(key) from None
     except DecodeError as error:
-        drop(raw, key, error)
-        return []
+        return with_rest(items, error, raw[key], read)
+    return lenient_or(raw, key, lambda value: valid_items(value, read), [])
 
 
 @overload
@@ -408,15 +449,25 @@ def valid_items(value: Any, read: Callable[[Any], T], min_items: int = 0) -> lis
     if not isinstance(value, list):
         raise unfit("an array", value)
     items: list[T] = []
-    dropped = 0
-    for item in raw:
-        try:
+    try:
+        for item in raw:
             items.append(read(item))
-        except DecodeError as error:
-            drop(raw, len(items) + dropped, error)
-            dropped += 1
+    except DecodeError as error:
+        with_rest(items, error, raw, read)
     if len(items) < min_items:
         raise unfit(f"an array of {min_items} or more items that fit", value)
+    return items
+
+
+def with_rest(items: list[T], misfit: DecodeError, raw: list[Any], read: Callable[[Any], T]) -> list[T]:
+    """`items`, with those added that fit of the rest of `raw`, after the first that does not: `misfit` is its error."""
+    first = len(items)
+    drop(raw, first, misfit)
+    for index in range(first + 1, len(raw)):
+        try:
+            items.append(read(raw[index]))
+        except DecodeError as error:
+            drop(raw, index, error)
     return items
 
 
@@ -489,9 +540,8 @@ def _members(container: Any) -> Iterator[tuple[str | int, Any]]:
 
 # --- Unions ----------------------------------------------------------------------------------------------------------
 
-Candidate: TypeAlias = tuple[str, Callable[[Any], T], frozenset[str]]
+Candidate: TypeAlias = tuple[str, Callable[[Any], T], tuple[str, ...]]
 """A member of a union without a tag: its name, its reader, and the properties that an object must have for it."""
-_NO_KEYS: frozenset[str] = frozenset()
 
 
 _opened: ContextVar[bool] = ContextVar("_opened", default=False)
@@ -514,33 +564,29 @@ def open_choice(read: Callable[[Any], T], *values: T) -> Callable[[Any], T]:
     return read_choice
 
 
-Reader: TypeAlias = Callable[[Any], T]
-"""Decodes a JSON value."""
-
-
 def by_tag(union: str, tag: str, members: Mapping[Any, Reader[T]], other: Reader[T] | None = None) -> Reader[T]:
     """The decoder of a union whose member the property `tag` selects; `other` is that for all other values of it."""
 
     def read(raw: Any) -> T:
-        data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
         try:
-            read_member = members[data[tag]]
+            read_member = members[raw[tag]]
         except (KeyError, TypeError):
             if other is not None:
-                return other(data)
-            raise unknown_tag(union, tag, data, members) from None
-        return read_member(data)
+                return other(json_object(raw))
+            raise unknown_tag(union, tag, json_object(raw), members) from None
+        return read_member(raw)
 
     return read
 
 
 def by_tag_or_fit(expected: str, tag: str, members: Mapping[Any, Reader[T]], *candidates: Candidate[T]) -> Reader[T]:
     """The decoder of a union in which other members are tried where that of the tag does not fit."""
+    by_tag = {name: (("its tag says", read, ()), *candidates) for name, read in members.items()}
 
     def read(raw: Any) -> T:
         data: dict[str, Any] = raw if raw.__class__ is dict else json_object(raw)
         found = data.get(tag)
-        return first_fit(data, expected, candidates, members.get(found) if isinstance(found, str) else None)
+        return first_fit(data, expected, by_tag.get(found, candidates) if isinstance(found, str) else candidates)
 
     return read
 
@@ -550,34 +596,33 @@ def by_fit(expected: str, *candidates: Candidate[T]) -> Reader[T]:
     return lambda raw: first_fit(raw, expected, candidates)
 
 
-def first_fit(
-    value: Any, expected: str, candidates: tuple[Candidate[T], ...], tagged: Callable[[Any], T] | None = None
-) -> T:
-    """The result of the first member that takes `value`; `tagged`, the member of its tag, is tried before all others.
+def first_fit(value: Any, expected: str, candidates: tuple[Candidate[T], ...]) -> T:
+    """The result of the first member that takes `value`. Drops of others are discarded.
 
-    A member that takes it as the schema is written goes before one that is more open. Drops of others are discarded.
+    A member that takes it as the schema is written goes before one that is more open.
     """
     raw: Any = value
     reasons: list[DecodeError] = []
     records = _records.get()
     known = len(records) if records is not None else 0
-    was_opened = _opened.get()
-    open_fit: tuple[T, list[_Record]] | None = None
-    for name, read, required in (("its tag says", tagged, _NO_KEYS), *candidates) if tagged else candidates:
-        if required and isinstance(value, dict) and not required <= raw.keys():
-            absent = ", ".join(sorted(required - raw.keys()))
-            reasons.append(DecodeError(f"an object with {absent}", "one without", member=name))
-            continue
+    if was_opened := _opened.get():
         _opened.set(False)
+    open_fit: tuple[T, list[_Record]] | None = None
+    for name, read, required in candidates:
         try:
+            for key in required if isinstance(value, dict) else ():
+                if key not in raw:
+                    raise lacking(required, raw)
             result = read(value)
             if not _opened.get():
-                _opened.set(was_opened)
+                if was_opened:
+                    _opened.set(True)
                 return result
             open_fit = open_fit or (result, records[known:] if records else [])
         except DecodeError as error:
             error.member = name
             reasons.append(error)
+        _opened.set(False)
         if records is not None:
             del records[known:]
     if open_fit is None:
@@ -586,6 +631,12 @@ def first_fit(
     if records is not None:
         records += open_fit[1]
     return opened(open_fit[0])
+
+
+def lacking(required: tuple[str, ...], raw: dict[str, Any]) -> DecodeError:
+    """The error for an object that lacks some of the `required` properties of a member of a union."""
+    absent = ", ".join(sorted(key for key in required if key not in raw))
+    return DecodeError(f"an object with {absent}", "one without")
 
 
 def unknown_tag(union: str, tag: str, raw: dict[str, Any], known: Mapping[Any, Any]) -> DecodeError:

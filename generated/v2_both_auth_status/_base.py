@@ -94,28 +94,34 @@ def made(*, factory: Callable[[], T]) -> T:
     return cast("T", _Made(factory))
 
 
-class _Own(Record):
+class _Own:
     """The annotations and the defaults that one class adds to its base; `is_last` puts them after all others."""
 
-    hints: dict[str, Any]
-    defaults: dict[str, Any]
-    is_last: bool
+    __slots__ = ("defaults", "hints", "is_last")
+
+    def __init__(self, hints: dict[str, Any], defaults: dict[str, Any], is_last: bool) -> None:
+        self.hints = hints
+        self.defaults = defaults
+        self.is_last = is_last
 
 
 class _Deferred:
-    """An attribute of a class that the standard library's `dataclass` makes when it is first read."""
+    """An attribute of classes that the standard library's `dataclass` makes for each when it is first read."""
 
-    __slots__ = ("_kind", "_name")
+    __slots__ = ("_name",)
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._kind = owner
+    def __init__(self, name: str) -> None:
         self._name = name
 
     def __get__(self, instance: object, owner: type) -> Any:
-        if vars(self._kind)[self._name] is self:
-            _complete(self._kind)
-        found = vars(self._kind)[self._name]
+        kind = next(each for each in owner.__mro__ if self._name in vars(each))
+        if vars(kind)[self._name] is self:
+            _complete(kind)
+        found = vars(kind)[self._name]
         return found.__get__(instance, owner) if hasattr(found, "__get__") else found
+
+
+_MADE_LATER: Final = {name: _Deferred(name) for name in ("__init__", "__dataclass_fields__")}
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(made,))
@@ -131,13 +137,19 @@ class StructType(type):
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, fields_last: bool = False, **options: Any
     ) -> StructType:
-        hints = {key: hint for key, hint in _annotations(namespace).items() if not _is_class_variable(hint)}
+        written = _annotations(namespace)
+        hints = {key: hint for key, hint in written.items() if "ClassVar" not in str(hint) or _is_field(hint)}
         if hints or not bases:
             own = _Own(hints, {key: namespace.pop(key) for key in hints if key in namespace}, fields_last)
-            inherited = frozenset[str]().union(*(getattr(base, "_slotted", ()) for base in bases))
-            slots = tuple(key for key in hints if key not in inherited)
-            made_later = {"__init__": _Deferred(), "__dataclass_fields__": _Deferred()}
-            namespace = {"__slots__": slots, **made_later, **namespace, "_own": own, "_slotted": inherited.union(slots)}
+            inherited = frozenset[str]().union(*[getattr(base, "_slotted", ()) for base in bases])
+            slots = tuple([key for key in hints if key not in inherited])
+            namespace = {
+                "__slots__": slots,
+                **_MADE_LATER,
+                **namespace,
+                "_own": own,
+                "_slotted": inherited.union(slots),
+            }
         return super().__new__(mcs, name, bases, namespace, **options)
 
 
@@ -151,9 +163,9 @@ def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
     return hints
 
 
-def _is_class_variable(hint: object) -> bool:
-    text = str(hint)
-    return "ClassVar" in text and text.partition("[")[0].rpartition(".")[2] == "ClassVar"
+def _is_field(hint: object) -> bool:
+    """False for the annotation of a class variable."""
+    return str(hint).partition("[")[0].rpartition(".")[2] != "ClassVar"
 
 
 def _owns(kind: type) -> list[_Own]:
@@ -189,7 +201,7 @@ class Struct(metaclass=StructType):
     """The base of all classes in `types`: equal when class and attributes are; the repr leaves out what is `UNSET`."""
 
     __match_args__ = ()
-    __dataclass_params__ = _Deferred()
+    __dataclass_params__ = _Deferred("__dataclass_params__")
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:

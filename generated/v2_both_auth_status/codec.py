@@ -22,7 +22,7 @@ from ._base import Struct, UNSET, new
 from ._decode import (
     DecodeError, Drop,
     Reader,
-    anything, array, array_at, at,
+    anything, array_at, array_of, at,
     boolean, bounded, by_fit, by_tag, by_tag_or_fit,
     constant_at,
     integer,
@@ -31,10 +31,11 @@ from ._decode import (
     lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, lenient_or_made, long_array,
     long_string,
     mapping,
-    null, nullable_at, number,
+    null, nullable_array_at, nullable_at, number,
     open_choice,
     reporting_drops,
     string, string_at,
+    tagged_at,
     unfit,
     valid_items,
 )
@@ -56,7 +57,7 @@ class Encoders(dict[type, Callable[[Any], dict[str, Any]]]):
 
 
 def integer_1_to_65535(value: Any) -> int:
-    return value if value.__class__ is int and value >= 1 and value <= 65535 else bounded(integer(value), 1, 65535)
+    return value if value.__class__ is int and 1 <= value <= 65535 else bounded(integer(value), 1, 65535)
 
 
 def integer_from_0(value: Any) -> int:
@@ -134,8 +135,8 @@ encode_auth_status_request: Final = encode_bare
 
 decode_request_id: Reader[types.RequestId] = by_fit(
     "RequestId",
-    ("int", integer, frozenset()),
-    ("str", string, frozenset()),
+    ("int", integer, ()),
+    ("str", string, ()),
 )
 
 
@@ -216,14 +217,12 @@ def encode_request_permission_subject_other(value: types.RequestPermissionSubjec
     return {**value.extra, "type": value.type}
 
 
+REQUEST_PERMISSION_SUBJECT_TAGS: Final[dict[str, Reader[types.RequestPermissionSubject]]] = {
+    "tool_call": decode_request_permission_subject_tool_call,
+    "command": decode_request_permission_subject_command,
+}
 decode_request_permission_subject: Reader[types.RequestPermissionSubject] = by_tag(
-    "RequestPermissionSubject",
-    "type",
-    {
-        "tool_call": decode_request_permission_subject_tool_call,
-        "command": decode_request_permission_subject_command,
-    },
-    decode_request_permission_subject_other,
+    "RequestPermissionSubject", "type", REQUEST_PERMISSION_SUBJECT_TAGS, decode_request_permission_subject_other
 )
 
 
@@ -279,7 +278,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
     result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -334,15 +333,13 @@ def encode_tool_call_content_other(value: types.ToolCallContentOther) -> dict[st
     return {**value.extra, "type": value.type}
 
 
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
 decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent",
-    "type",
-    {
-        "content": decode_tool_call_content_content,
-        "diff": decode_tool_call_content_diff,
-        "terminal": decode_tool_call_content_terminal,
-    },
-    decode_tool_call_content_other,
+    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
 )
 
 
@@ -416,7 +413,10 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
     result.icons = lenient_items(data, "icons", decode_icon) if "icons" in data else UNSET
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
-    result.size = lenient(data, "size", integer_from_0) if "size" in data else UNSET
+    value = data.get("size", UNSET)
+    result.size = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "size", integer_from_0)
+    )
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -470,17 +470,15 @@ def encode_content_block_other(value: types.ContentBlockOther) -> dict[str, Any]
     return {**value.extra, "type": value.type}
 
 
+CONTENT_BLOCK_TAGS: Final[dict[str, Reader[types.ContentBlock]]] = {
+    "text": decode_content_block_text,
+    "image": decode_content_block_image,
+    "audio": decode_content_block_audio,
+    "resource_link": decode_content_block_resource_link,
+    "resource": decode_content_block_resource,
+}
 decode_content_block: Reader[types.ContentBlock] = by_tag(
-    "ContentBlock",
-    "type",
-    {
-        "text": decode_content_block_text,
-        "image": decode_content_block_image,
-        "audio": decode_content_block_audio,
-        "resource_link": decode_content_block_resource_link,
-        "resource": decode_content_block_resource,
-    },
-    decode_content_block_other,
+    "ContentBlock", "type", CONTENT_BLOCK_TAGS, decode_content_block_other
 )
 
 
@@ -568,8 +566,8 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
     "EmbeddedResourceResource",
-    ("TextResourceContents", decode_text_resource_contents, frozenset({"text", "uri"})),
-    ("BlobResourceContents", decode_blob_resource_contents, frozenset({"blob", "uri"})),
+    ("TextResourceContents", decode_text_resource_contents, ("text", "uri")),
+    ("BlobResourceContents", decode_blob_resource_contents, ("blob", "uri")),
 )
 
 
@@ -711,17 +709,15 @@ def encode_diff_change_other(value: types.DiffChangeOther) -> dict[str, Any]:
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+DIFF_CHANGE_TAGS: Final[dict[str, Reader[types.DiffChange]]] = {
+    "add": decode_diff_change_add,
+    "delete": decode_diff_change_delete,
+    "modify": decode_diff_change_modify,
+    "move": decode_diff_change_move,
+    "copy": decode_diff_change_copy,
+}
 decode_diff_change: Reader[types.DiffChange] = by_tag(
-    "DiffChange",
-    "operation",
-    {
-        "add": decode_diff_change_add,
-        "delete": decode_diff_change_delete,
-        "modify": decode_diff_change_modify,
-        "move": decode_diff_change_move,
-        "copy": decode_diff_change_copy,
-    },
-    decode_diff_change_other,
+    "DiffChange", "operation", DIFF_CHANGE_TAGS, decode_diff_change_other
 )
 
 
@@ -743,7 +739,10 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    result.line = lenient(data, "line", integer_from_1) if "line" in data else UNSET
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 1 else lenient(data, "line", integer_from_1)
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -836,12 +835,12 @@ decode_create_elicitation_request_form: Reader[types.CreateElicitationRequestFor
     (
         "CreateElicitationRequestFormSession",
         decode_create_elicitation_request_form_session,
-        frozenset({"message", "mode", "requestedSchema", "sessionId"}),
+        ("message", "mode", "requestedSchema", "sessionId"),
     ),
     (
         "CreateElicitationRequestFormRequest",
         decode_create_elicitation_request_form_request,
-        frozenset({"message", "mode", "requestedSchema", "requestId"}),
+        ("message", "mode", "requestedSchema", "requestId"),
     ),
 )
 
@@ -905,12 +904,12 @@ decode_create_elicitation_request_url: Reader[types.CreateElicitationRequestUrl]
     (
         "CreateElicitationRequestUrlSession",
         decode_create_elicitation_request_url_session,
-        frozenset({"message", "mode", "elicitationId", "url", "sessionId"}),
+        ("message", "mode", "elicitationId", "url", "sessionId"),
     ),
     (
         "CreateElicitationRequestUrlRequest",
         decode_create_elicitation_request_url_request,
-        frozenset({"message", "mode", "elicitationId", "url", "requestId"}),
+        ("message", "mode", "elicitationId", "url", "requestId"),
     ),
 )
 
@@ -966,24 +965,22 @@ decode_create_elicitation_request_other: Reader[types.CreateElicitationRequestOt
     (
         "CreateElicitationRequestOtherSession",
         decode_create_elicitation_request_other_session,
-        frozenset({"message", "mode", "sessionId"}),
+        ("message", "mode", "sessionId"),
     ),
     (
         "CreateElicitationRequestOtherRequest",
         decode_create_elicitation_request_other_request,
-        frozenset({"message", "mode", "requestId"}),
+        ("message", "mode", "requestId"),
     ),
 )
 
 
+CREATE_ELICITATION_REQUEST_TAGS: Final[dict[str, Reader[types.CreateElicitationRequest]]] = {
+    "form": decode_create_elicitation_request_form,
+    "url": decode_create_elicitation_request_url,
+}
 decode_create_elicitation_request: Reader[types.CreateElicitationRequest] = by_tag(
-    "CreateElicitationRequest",
-    "mode",
-    {
-        "form": decode_create_elicitation_request_form,
-        "url": decode_create_elicitation_request_url,
-    },
-    decode_create_elicitation_request_other,
+    "CreateElicitationRequest", "mode", CREATE_ELICITATION_REQUEST_TAGS, decode_create_elicitation_request_other
 )
 
 
@@ -994,7 +991,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     result.properties = at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
-    result.required = nullable_at(data, "required", lambda value: array(value, string)) if "required" in data else UNSET
+    result.required = nullable_array_at(data, "required", string) if "required" in data else UNSET
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1026,8 +1023,18 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.min_length = nullable_at(data, "minLength", integer_from_0) if "minLength" in data else UNSET
-    result.max_length = nullable_at(data, "maxLength", integer_from_0) if "maxLength" in data else UNSET
+    value = data.get("minLength", UNSET)
+    result.min_length = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "minLength", integer_from_0)
+    )
+    value = data.get("maxLength", UNSET)
+    result.max_length = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "maxLength", integer_from_0)
+    )
     value = data.get("pattern", UNSET)
     result.pattern = value if value is UNSET or value.__class__ is str else nullable_at(data, "pattern", string)
     value = data.get("format", UNSET)
@@ -1161,8 +1168,18 @@ def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPrope
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.min_items = nullable_at(data, "minItems", integer_from_0) if "minItems" in data else UNSET
-    result.max_items = nullable_at(data, "maxItems", integer_from_0) if "maxItems" in data else UNSET
+    value = data.get("minItems", UNSET)
+    result.min_items = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "minItems", integer_from_0)
+    )
+    value = data.get("maxItems", UNSET)
+    result.max_items = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "maxItems", integer_from_0)
+    )
     result.items = at(data, "items", decode_multi_select_items)
     result.default = lenient_items(data, "default", string) if "default" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1198,17 +1215,15 @@ def encode_elicitation_property_schema_other(value: types.ElicitationPropertySch
     return {**value.extra, "type": value.type}
 
 
+ELICITATION_PROPERTY_SCHEMA_TAGS: Final[dict[str, Reader[types.ElicitationPropertySchema]]] = {
+    "string": decode_elicitation_property_schema_string,
+    "number": decode_elicitation_property_schema_number,
+    "integer": decode_elicitation_property_schema_integer,
+    "boolean": decode_elicitation_property_schema_boolean,
+    "array": decode_elicitation_property_schema_array,
+}
 decode_elicitation_property_schema: Reader[types.ElicitationPropertySchema] = by_tag(
-    "ElicitationPropertySchema",
-    "type",
-    {
-        "string": decode_elicitation_property_schema_string,
-        "number": decode_elicitation_property_schema_number,
-        "integer": decode_elicitation_property_schema_integer,
-        "boolean": decode_elicitation_property_schema_boolean,
-        "array": decode_elicitation_property_schema_array,
-    },
-    decode_elicitation_property_schema_other,
+    "ElicitationPropertySchema", "type", ELICITATION_PROPERTY_SCHEMA_TAGS, decode_elicitation_property_schema_other
 )
 
 
@@ -1277,15 +1292,19 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
     {
         "string": decode_multi_select_items_string,
     },
-    ("MultiSelectItemsOther", decode_multi_select_items_other, frozenset({"type"})),
-    ("TitledMultiSelectItems", decode_titled_multi_select_items, frozenset({"anyOf"})),
+    ("MultiSelectItemsOther", decode_multi_select_items_other, ("type",)),
+    ("TitledMultiSelectItems", decode_titled_multi_select_items, ("anyOf",)),
 )
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     result.info = at(data, "info", decode_implementation)
     result.capabilities = lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
     result.auth_methods = lenient_array(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
@@ -1500,15 +1519,11 @@ def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
     return {**value.extra, "type": value.type, "methodId": value.method_id, "name": value.name}
 
 
-decode_auth_method: Reader[types.AuthMethod] = by_tag(
-    "AuthMethod",
-    "type",
-    {
-        "terminal": decode_auth_method_terminal,
-        "agent": decode_auth_method_agent,
-    },
-    decode_auth_method_other,
-)
+AUTH_METHOD_TAGS: Final[dict[str, Reader[types.AuthMethod]]] = {
+    "terminal": decode_auth_method_terminal,
+    "agent": decode_auth_method_agent,
+}
+decode_auth_method: Reader[types.AuthMethod] = by_tag("AuthMethod", "type", AUTH_METHOD_TAGS, decode_auth_method_other)
 
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
@@ -1642,14 +1657,12 @@ def encode_session_config_option_other(value: types.SessionConfigOptionOther) ->
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
 decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption",
-    "type",
-    {
-        "select": decode_session_config_option_select,
-        "boolean": decode_session_config_option_boolean,
-    },
-    decode_session_config_option_other,
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
 )
 
 
@@ -1694,16 +1707,8 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
 
 decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
     "SessionConfigSelectOptions",
-    (
-        "list[SessionConfigSelectOption]",
-        lambda value: long_array(value, decode_session_config_select_option, 1),
-        frozenset(),
-    ),
-    (
-        "list[SessionConfigSelectGroup]",
-        lambda value: long_array(value, decode_session_config_select_group, 1),
-        frozenset(),
-    ),
+    ("list[SessionConfigSelectOption]", lambda value: long_array(value, decode_session_config_select_option, 1), ()),
+    ("list[SessionConfigSelectGroup]", lambda value: long_array(value, decode_session_config_select_group, 1), ()),
 )
 
 
@@ -1745,13 +1750,11 @@ def encode_available_command_other(value: types.AvailableCommandOther) -> dict[s
     return {**value.extra, "type": value.type, "name": value.name, "description": value.description}
 
 
+AVAILABLE_COMMAND_TAGS: Final[dict[str, Reader[types.AvailableCommand]]] = {
+    "command": decode_available_command_command,
+}
 decode_available_command: Reader[types.AvailableCommand] = by_tag(
-    "AvailableCommand",
-    "type",
-    {
-        "command": decode_available_command_command,
-    },
-    decode_available_command_other,
+    "AvailableCommand", "type", AVAILABLE_COMMAND_TAGS, decode_available_command_other
 )
 
 
@@ -1783,13 +1786,11 @@ def encode_available_command_input_other(value: types.AvailableCommandInputOther
     return {**value.extra, "type": value.type}
 
 
+AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Reader[types.AvailableCommandInput]]] = {
+    "text": decode_available_command_input_text,
+}
 decode_available_command_input: Reader[types.AvailableCommandInput] = by_tag(
-    "AvailableCommandInput",
-    "type",
-    {
-        "text": decode_available_command_input_text,
-    },
-    decode_available_command_input_other,
+    "AvailableCommandInput", "type", AVAILABLE_COMMAND_INPUT_TAGS, decode_available_command_input_other
 )
 
 
@@ -1904,7 +1905,11 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UnsupportedProtocolVersionErrorData)
-    result.requested = at(data, "requested", decode_protocol_version)
+    result.requested = (
+        value
+        if (value := data.get("requested")).__class__ is int and 0 <= value <= 65535
+        else at(data, "requested", decode_protocol_version)
+    )
     result.supported = array_at(data, "supported", decode_protocol_version)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1933,14 +1938,14 @@ decode_error_data: Reader[types.ErrorData] = by_fit(
     (
         "UnsupportedProtocolVersionErrorData",
         lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
-        frozenset({"requested", "supported"}),
+        ("requested", "supported"),
     ),
     (
         "SessionNotFoundErrorData",
         lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
-        frozenset({"sessionId"}),
+        ("sessionId",),
     ),
-    ("Any", anything, frozenset()),
+    ("Any", anything, ()),
 )
 
 
@@ -1948,7 +1953,7 @@ def decode_update_session_notification(raw: Any) -> types.UpdateSessionNotificat
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UpdateSessionNotification)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.update = at(data, "update", decode_session_update)
+    result.update = tagged_at(data, "update", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1962,7 +1967,7 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.session_update = (
         "user_message_chunk"
@@ -2006,7 +2011,7 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.session_update = (
         "agent_message_chunk"
@@ -2050,7 +2055,7 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.session_update = (
         "agent_thought_chunk"
@@ -2099,11 +2104,7 @@ def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateS
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "running" if data.get("state") == "running" else constant_at(data, "state", "running")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -2126,11 +2127,7 @@ def decode_session_update_state_update_idle_end_turn(raw: Any) -> types.SessionU
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "end_turn" if data.get("stopReason") == "end_turn" else constant_at(data, "stopReason", "end_turn")
@@ -2162,11 +2159,7 @@ def decode_session_update_state_update_idle_max_tokens(raw: Any) -> types.Sessio
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "max_tokens" if data.get("stopReason") == "max_tokens" else constant_at(data, "stopReason", "max_tokens")
@@ -2200,11 +2193,7 @@ def decode_session_update_state_update_idle_max_turn_requests(
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "max_turn_requests"
@@ -2238,11 +2227,7 @@ def decode_session_update_state_update_idle_refusal(raw: Any) -> types.SessionUp
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "refusal" if data.get("stopReason") == "refusal" else constant_at(data, "stopReason", "refusal")
@@ -2272,11 +2257,7 @@ def decode_session_update_state_update_idle_cancelled(raw: Any) -> types.Session
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "cancelled" if data.get("stopReason") == "cancelled" else constant_at(data, "stopReason", "cancelled")
@@ -2308,11 +2289,7 @@ def decode_session_update_state_update_idle_error(raw: Any) -> types.SessionUpda
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = "error" if data.get("stopReason") == "error" else constant_at(data, "stopReason", "error")
     result.error = lenient(data, "error", decode_error) if "error" in data else UNSET
@@ -2347,11 +2324,7 @@ def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpda
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = value if (value := data.get("stopReason")).__class__ is str else string_at(data, "stopReason")
     result.extra = {
@@ -2385,11 +2358,7 @@ def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdat
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = lenient_or(data, "stopReason", null, UNSET) if "stopReason" in data else UNSET
     return result
@@ -2417,12 +2386,8 @@ decode_session_update_state_update_idle: Reader[types.SessionUpdateStateUpdateId
         "cancelled": decode_session_update_state_update_idle_cancelled,
         "error": decode_session_update_state_update_idle_error,
     },
-    ("SessionUpdateStateUpdateIdleOther", decode_session_update_state_update_idle_other, frozenset({"stopReason"})),
-    (
-        "SessionUpdateStateUpdateIdleNone",
-        decode_session_update_state_update_idle_none,
-        frozenset({"sessionUpdate", "state"}),
-    ),
+    ("SessionUpdateStateUpdateIdleOther", decode_session_update_state_update_idle_other, ("stopReason",)),
+    ("SessionUpdateStateUpdateIdleNone", decode_session_update_state_update_idle_none, ("sessionUpdate", "state")),
 )
 
 
@@ -2437,11 +2402,7 @@ def decode_session_update_state_update_requires_action(raw: Any) -> types.Sessio
     result.state = (
         "requires_action" if data.get("state") == "requires_action" else constant_at(data, "state", "requires_action")
     )
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -2476,15 +2437,13 @@ def encode_session_update_state_update_other(value: types.SessionUpdateStateUpda
     return {**value.extra, "sessionUpdate": value.session_update, "state": value.state}
 
 
+SESSION_UPDATE_STATE_UPDATE_TAGS: Final[dict[str, Reader[types.SessionUpdateStateUpdate]]] = {
+    "running": decode_session_update_state_update_running,
+    "idle": decode_session_update_state_update_idle,
+    "requires_action": decode_session_update_state_update_requires_action,
+}
 decode_session_update_state_update: Reader[types.SessionUpdateStateUpdate] = by_tag(
-    "SessionUpdateStateUpdate",
-    "state",
-    {
-        "running": decode_session_update_state_update_running,
-        "idle": decode_session_update_state_update_idle,
-        "requires_action": decode_session_update_state_update_requires_action,
-    },
-    decode_session_update_state_update_other,
+    "SessionUpdateStateUpdate", "state", SESSION_UPDATE_STATE_UPDATE_TAGS, decode_session_update_state_update_other
 )
 
 
@@ -2497,7 +2456,7 @@ def decode_session_update_tool_call_content_chunk(raw: Any) -> types.SessionUpda
         else constant_at(data, "sessionUpdate", "tool_call_content_chunk")
     )
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    result.content = at(data, "content", decode_tool_call_content)
+    result.content = tagged_at(data, "content", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -2631,7 +2590,7 @@ def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate
         if data.get("sessionUpdate") == "plan_update"
         else constant_at(data, "sessionUpdate", "plan_update")
     )
-    result.plan = at(data, "plan", decode_plan_update_content)
+    result.plan = tagged_at(data, "plan", "type", PLAN_UPDATE_CONTENT_TAGS, decode_plan_update_content)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -2720,8 +2679,12 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
         if data.get("sessionUpdate") == "usage_update"
         else constant_at(data, "sessionUpdate", "usage_update")
     )
-    result.used = at(data, "used", integer_from_0)
-    result.size = at(data, "size", integer_from_0)
+    result.used = (
+        value if (value := data.get("used")).__class__ is int and value >= 0 else at(data, "used", integer_from_0)
+    )
+    result.size = (
+        value if (value := data.get("size")).__class__ is int and value >= 0 else at(data, "size", integer_from_0)
+    )
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2798,7 +2761,7 @@ def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpd
     result.compaction_id = (
         value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
     )
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -2848,31 +2811,29 @@ def encode_session_update_other(value: types.SessionUpdateOther) -> dict[str, An
     return {**value.extra, "sessionUpdate": value.session_update}
 
 
+SESSION_UPDATE_TAGS: Final[dict[str, Reader[types.SessionUpdate]]] = {
+    "user_message_chunk": decode_session_update_user_message_chunk,
+    "user_message": decode_session_update_user_message,
+    "agent_message_chunk": decode_session_update_agent_message_chunk,
+    "agent_message": decode_session_update_agent_message,
+    "agent_thought_chunk": decode_session_update_agent_thought_chunk,
+    "agent_thought": decode_session_update_agent_thought,
+    "state_update": decode_session_update_state_update,
+    "tool_call_content_chunk": decode_session_update_tool_call_content_chunk,
+    "tool_call_update": decode_session_update_tool_call_update,
+    "terminal_update": decode_session_update_terminal_update,
+    "terminal_output_chunk": decode_session_update_terminal_output_chunk,
+    "plan_update": decode_session_update_plan_update,
+    "available_commands_update": decode_session_update_available_commands_update,
+    "config_option_update": decode_session_update_config_option_update,
+    "session_info_update": decode_session_update_session_info_update,
+    "usage_update": decode_session_update_usage_update,
+    "notice": decode_session_update_notice,
+    "compaction_update": decode_session_update_compaction_update,
+    "compaction_summary_chunk": decode_session_update_compaction_summary_chunk,
+}
 decode_session_update: Reader[types.SessionUpdate] = by_tag(
-    "SessionUpdate",
-    "sessionUpdate",
-    {
-        "user_message_chunk": decode_session_update_user_message_chunk,
-        "user_message": decode_session_update_user_message,
-        "agent_message_chunk": decode_session_update_agent_message_chunk,
-        "agent_message": decode_session_update_agent_message,
-        "agent_thought_chunk": decode_session_update_agent_thought_chunk,
-        "agent_thought": decode_session_update_agent_thought,
-        "state_update": decode_session_update_state_update,
-        "tool_call_content_chunk": decode_session_update_tool_call_content_chunk,
-        "tool_call_update": decode_session_update_tool_call_update,
-        "terminal_update": decode_session_update_terminal_update,
-        "terminal_output_chunk": decode_session_update_terminal_output_chunk,
-        "plan_update": decode_session_update_plan_update,
-        "available_commands_update": decode_session_update_available_commands_update,
-        "config_option_update": decode_session_update_config_option_update,
-        "session_info_update": decode_session_update_session_info_update,
-        "usage_update": decode_session_update_usage_update,
-        "notice": decode_session_update_notice,
-        "compaction_update": decode_session_update_compaction_update,
-        "compaction_summary_chunk": decode_session_update_compaction_summary_chunk,
-    },
-    decode_session_update_other,
+    "SessionUpdate", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update_other
 )
 
 
@@ -2918,14 +2879,12 @@ def encode_background_work_other(value: types.BackgroundWorkOther) -> dict[str, 
     return {**value.extra, "type": value.type}
 
 
+BACKGROUND_WORK_TAGS: Final[dict[str, Reader[types.BackgroundWork]]] = {
+    "terminal": decode_background_work_terminal,
+    "tool_call": decode_background_work_tool_call,
+}
 decode_background_work: Reader[types.BackgroundWork] = by_tag(
-    "BackgroundWork",
-    "type",
-    {
-        "terminal": decode_background_work_terminal,
-        "tool_call": decode_background_work_tool_call,
-    },
-    decode_background_work_other,
+    "BackgroundWork", "type", BACKGROUND_WORK_TAGS, decode_background_work_other
 )
 
 
@@ -2965,8 +2924,16 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 def decode_terminal_size(raw: Any) -> types.TerminalSize:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalSize)
-    result.cols = at(data, "cols", integer_1_to_65535)
-    result.rows = at(data, "rows", integer_1_to_65535)
+    result.cols = (
+        value
+        if (value := data.get("cols")).__class__ is int and 1 <= value <= 65535
+        else at(data, "cols", integer_1_to_65535)
+    )
+    result.rows = (
+        value
+        if (value := data.get("rows")).__class__ is int and 1 <= value <= 65535
+        else at(data, "rows", integer_1_to_65535)
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -3025,13 +2992,11 @@ def encode_plan_update_content_other(value: types.PlanUpdateContentOther) -> dic
     return {**value.extra, "type": value.type, "planId": value.plan_id}
 
 
+PLAN_UPDATE_CONTENT_TAGS: Final[dict[str, Reader[types.PlanUpdateContent]]] = {
+    "items": decode_plan_update_content_items,
+}
 decode_plan_update_content: Reader[types.PlanUpdateContent] = by_tag(
-    "PlanUpdateContent",
-    "type",
-    {
-        "items": decode_plan_update_content_items,
-    },
-    decode_plan_update_content_other,
+    "PlanUpdateContent", "type", PLAN_UPDATE_CONTENT_TAGS, decode_plan_update_content_other
 )
 
 
@@ -3082,7 +3047,11 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     result.info = at(data, "info", decode_implementation)
     result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -3240,15 +3209,11 @@ def encode_mcp_server_other(value: types.McpServerOther) -> dict[str, Any]:
     return {**value.extra, "type": value.type}
 
 
-decode_mcp_server: Reader[types.McpServer] = by_tag(
-    "McpServer",
-    "type",
-    {
-        "http": decode_mcp_server_http,
-        "stdio": decode_mcp_server_stdio,
-    },
-    decode_mcp_server_other,
-)
+MCP_SERVER_TAGS: Final[dict[str, Reader[types.McpServer]]] = {
+    "http": decode_mcp_server_http,
+    "stdio": decode_mcp_server_stdio,
+}
+decode_mcp_server: Reader[types.McpServer] = by_tag("McpServer", "type", MCP_SERVER_TAGS, decode_mcp_server_other)
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
@@ -3354,14 +3319,10 @@ def encode_replay_from_other(value: types.ReplayFromOther) -> dict[str, Any]:
     return {**value.extra, "type": value.type}
 
 
-decode_replay_from: Reader[types.ReplayFrom] = by_tag(
-    "ReplayFrom",
-    "type",
-    {
-        "start": decode_replay_from_start,
-    },
-    decode_replay_from_other,
-)
+REPLAY_FROM_TAGS: Final[dict[str, Reader[types.ReplayFrom]]] = {
+    "start": decode_replay_from_start,
+}
+decode_replay_from: Reader[types.ReplayFrom] = by_tag("ReplayFrom", "type", REPLAY_FROM_TAGS, decode_replay_from_other)
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
@@ -3476,13 +3437,14 @@ def encode_set_session_config_option_request_other(value: types.SetSessionConfig
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Reader[types.SetSessionConfigOptionRequest]]] = {
+    "id": decode_set_session_config_option_request_id,
+    "boolean": decode_set_session_config_option_request_boolean,
+}
 decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag(
     "SetSessionConfigOptionRequest",
     "type",
-    {
-        "id": decode_set_session_config_option_request_id,
-        "boolean": decode_set_session_config_option_request_boolean,
-    },
+    SET_SESSION_CONFIG_OPTION_REQUEST_TAGS,
     decode_set_session_config_option_request_other,
 )
 
@@ -3507,7 +3469,9 @@ def encode_prompt_request(value: types.PromptRequest) -> dict[str, Any]:
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
-    result.outcome = at(data, "outcome", decode_request_permission_outcome)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -3558,14 +3522,12 @@ def encode_request_permission_outcome_other(value: types.RequestPermissionOutcom
     return {**value.extra, "outcome": value.outcome}
 
 
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome",
-    "outcome",
-    {
-        "cancelled": decode_request_permission_outcome_cancelled,
-        "selected": decode_request_permission_outcome_selected,
-    },
-    decode_request_permission_outcome_other,
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
 )
 
 
@@ -3631,26 +3593,24 @@ def encode_create_elicitation_response_other(value: types.CreateElicitationRespo
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
+    "accept": decode_create_elicitation_response_accept,
+    "decline": decode_create_elicitation_response_decline,
+    "cancel": decode_create_elicitation_response_cancel,
+}
 decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
-    "CreateElicitationResponse",
-    "action",
-    {
-        "accept": decode_create_elicitation_response_accept,
-        "decline": decode_create_elicitation_response_decline,
-        "cancel": decode_create_elicitation_response_cancel,
-    },
-    decode_create_elicitation_response_other,
+    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
 )
 
 
 decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
     "ElicitationContentValue",
-    ("str", string, frozenset()),
-    ("int", integer, frozenset()),
-    ("float", number, frozenset()),
-    ("bool", boolean, frozenset()),
-    ("list[str]", lambda value: array(value, string), frozenset()),
-    ("Any", anything, frozenset()),
+    ("str", string, ()),
+    ("int", integer, ()),
+    ("float", number, ()),
+    ("bool", boolean, ()),
+    ("list[str]", array_of(string), ()),
+    ("Any", anything, ()),
 )
 
 
@@ -4079,9 +4039,9 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if type_ not in DECODERS:
+        if (read := DECODERS.get(type_)) is None:
             add_on_demand()
-        read = DECODERS[type_]
+            read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

@@ -16,16 +16,18 @@ from .. import types
 from .._base import UNSET, new
 from .._decode import (
     Reader,
-    array, array_at, at,
+    array_at, array_of, at,
     boolean, by_fit, by_tag,
     constant_at,
     integer,
     json_object,
-    null, nullable_at,
+    null, nullable_array_at, nullable_at,
     one_of,
     string, string_at,
+    tagged_at,
 )
 from ..codec import (
+    CONTENT_BLOCK_TAGS,
     ENCODERS,
     decode_bare, decode_content_block, decode_env_variable,
     encode_bare, encode_env_variable, encode_implementation,
@@ -63,15 +65,14 @@ def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInpu
     return result
 
 
-def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
-    return decode_unstructured_command_input(raw)
+decode_available_command_input: Reader[types.AvailableCommandInput] = decode_unstructured_command_input
 
 
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     return result
 
 
@@ -89,8 +90,11 @@ def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
     value = data.get("cwd", UNSET)
     result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
     result.env = array_at(data, "env", decode_env_variable) if "env" in data else UNSET
+    value = data.get("outputByteLimit", UNSET)
     result.output_byte_limit = (
-        nullable_at(data, "outputByteLimit", integer_from_0) if "outputByteLimit" in data else UNSET
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "outputByteLimit", integer_from_0)
     )
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     return result
@@ -110,9 +114,7 @@ def decode_load_session_response(raw: Any) -> types.LoadSessionResponse:
     result = new(types.LoadSessionResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.config_options = (
-        nullable_at(data, "configOptions", lambda value: array(value, decode_session_config_option))
-        if "configOptions" in data
-        else UNSET
+        nullable_array_at(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
     result.modes = nullable_at(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
     return result
@@ -123,9 +125,7 @@ def decode_new_session_response(raw: Any) -> types.NewSessionResponse:
     result = new(types.NewSessionResponse)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.config_options = (
-        nullable_at(data, "configOptions", lambda value: array(value, decode_session_config_option))
-        if "configOptions" in data
-        else UNSET
+        nullable_array_at(data, "configOptions", decode_session_config_option) if "configOptions" in data else UNSET
     )
     result.modes = nullable_at(data, "modes", decode_session_mode_state) if "modes" in data else UNSET
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
@@ -188,8 +188,14 @@ def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ReadTextFileRequest)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.limit = nullable_at(data, "limit", integer_from_0) if "limit" in data else UNSET
-    result.line = nullable_at(data, "line", integer_from_0) if "line" in data else UNSET
+    value = data.get("limit", UNSET)
+    result.limit = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "limit", integer_from_0)
+    )
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    )
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     return result
@@ -206,9 +212,9 @@ def decode_release_terminal_request(raw: Any) -> types.ReleaseTerminalRequest:
 
 decode_request_id: Reader[types.RequestId] = by_fit(
     "RequestId",
-    ("None", null, frozenset()),
-    ("int", integer, frozenset()),
-    ("str", string, frozenset()),
+    ("None", null, ()),
+    ("int", integer, ()),
+    ("str", string, ()),
 )
 
 
@@ -240,12 +246,11 @@ def decode_session_config_option_select(raw: Any) -> types.SessionConfigOptionSe
     return result
 
 
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+}
 decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption",
-    "type",
-    {
-        "select": decode_session_config_option_select,
-    },
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS
 )
 
 
@@ -272,8 +277,8 @@ def decode_session_config_select_option(raw: Any) -> types.SessionConfigSelectOp
 
 decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
     "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", lambda value: array(value, decode_session_config_select_option), frozenset()),
-    ("list[SessionConfigSelectGroup]", lambda value: array(value, decode_session_config_select_group), frozenset()),
+    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
+    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
 )
 
 
@@ -304,7 +309,7 @@ def decode_session_notification(raw: Any) -> types.SessionNotification:
     result = new(types.SessionNotification)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.update = at(data, "update", decode_session_update)
+    result.update = tagged_at(data, "update", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update)
     return result
 
 
@@ -312,7 +317,7 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.session_update = (
         "user_message_chunk"
         if data.get("sessionUpdate") == "user_message_chunk"
@@ -325,7 +330,7 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.session_update = (
         "agent_message_chunk"
         if data.get("sessionUpdate") == "agent_message_chunk"
@@ -338,7 +343,7 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.session_update = (
         "agent_thought_chunk"
         if data.get("sessionUpdate") == "agent_thought_chunk"
@@ -373,18 +378,10 @@ def decode_tool_call_update(raw: Any) -> types.ToolCallUpdate:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallUpdate)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = (
-        nullable_at(data, "content", lambda value: array(value, decode_tool_call_content))
-        if "content" in data
-        else UNSET
-    )
+    result.content = nullable_array_at(data, "content", decode_tool_call_content) if "content" in data else UNSET
     value = data.get("kind", UNSET)
     result.kind = value if value is UNSET or value in TOOL_KIND else nullable_at(data, "kind", decode_tool_kind)
-    result.locations = (
-        nullable_at(data, "locations", lambda value: array(value, decode_tool_call_location))
-        if "locations" in data
-        else UNSET
-    )
+    result.locations = nullable_array_at(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
     value = data.get("status", UNSET)
@@ -401,18 +398,10 @@ def decode_session_update_tool_call_update(raw: Any) -> types.SessionUpdateToolC
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateToolCallUpdate)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = (
-        nullable_at(data, "content", lambda value: array(value, decode_tool_call_content))
-        if "content" in data
-        else UNSET
-    )
+    result.content = nullable_array_at(data, "content", decode_tool_call_content) if "content" in data else UNSET
     value = data.get("kind", UNSET)
     result.kind = value if value is UNSET or value in TOOL_KIND else nullable_at(data, "kind", decode_tool_kind)
-    result.locations = (
-        nullable_at(data, "locations", lambda value: array(value, decode_tool_call_location))
-        if "locations" in data
-        else UNSET
-    )
+    result.locations = nullable_array_at(data, "locations", decode_tool_call_location) if "locations" in data else UNSET
     result.raw_input = data["rawInput"] if "rawInput" in data else UNSET
     result.raw_output = data["rawOutput"] if "rawOutput" in data else UNSET
     value = data.get("status", UNSET)
@@ -482,21 +471,18 @@ def decode_session_update_config_option_update(raw: Any) -> types.SessionUpdateC
     return result
 
 
-decode_session_update: Reader[types.SessionUpdate] = by_tag(
-    "SessionUpdate",
-    "sessionUpdate",
-    {
-        "user_message_chunk": decode_session_update_user_message_chunk,
-        "agent_message_chunk": decode_session_update_agent_message_chunk,
-        "agent_thought_chunk": decode_session_update_agent_thought_chunk,
-        "tool_call": decode_session_update_tool_call,
-        "tool_call_update": decode_session_update_tool_call_update,
-        "plan": decode_session_update_plan,
-        "available_commands_update": decode_session_update_available_commands_update,
-        "current_mode_update": decode_session_update_current_mode_update,
-        "config_option_update": decode_session_update_config_option_update,
-    },
-)
+SESSION_UPDATE_TAGS: Final[dict[str, Reader[types.SessionUpdate]]] = {
+    "user_message_chunk": decode_session_update_user_message_chunk,
+    "agent_message_chunk": decode_session_update_agent_message_chunk,
+    "agent_thought_chunk": decode_session_update_agent_thought_chunk,
+    "tool_call": decode_session_update_tool_call,
+    "tool_call_update": decode_session_update_tool_call_update,
+    "plan": decode_session_update_plan,
+    "available_commands_update": decode_session_update_available_commands_update,
+    "current_mode_update": decode_session_update_current_mode_update,
+    "config_option_update": decode_session_update_config_option_update,
+}
+decode_session_update: Reader[types.SessionUpdate] = by_tag("SessionUpdate", "sessionUpdate", SESSION_UPDATE_TAGS)
 
 
 def decode_set_session_config_option_response(raw: Any) -> types.SetSessionConfigOptionResponse:
@@ -525,7 +511,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     result = new(types.ToolCallContentContent)
     result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     return result
 
 
@@ -550,22 +536,22 @@ def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal
     return result
 
 
-decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent",
-    "type",
-    {
-        "content": decode_tool_call_content_content,
-        "diff": decode_tool_call_content_diff,
-        "terminal": decode_tool_call_content_terminal,
-    },
-)
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
+decode_tool_call_content: Reader[types.ToolCallContent] = by_tag("ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS)
 
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
     result.meta = nullable_at(data, "_meta", json_object) if "_meta" in data else UNSET
-    result.line = nullable_at(data, "line", integer_from_0) if "line" in data else UNSET
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    )
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
     return result
 
@@ -619,9 +605,7 @@ def decode_get_auth_state_response(raw: Any) -> types.GetAuthStateResponse:
         value if (value := data.get("authenticated")).__class__ is bool else at(data, "authenticated", boolean)
     )
     result.auth_methods = (
-        nullable_at(data, "authMethods", lambda value: array(value, decode_auth_method_state))
-        if "authMethods" in data
-        else UNSET
+        nullable_array_at(data, "authMethods", decode_auth_method_state) if "authMethods" in data else UNSET
     )
     value = data.get("message", UNSET)
     result.message = value if value is UNSET or value.__class__ is str else nullable_at(data, "message", string)

@@ -16,19 +16,21 @@ from .. import types
 from .._base import UNSET, new
 from .._decode import (
     Reader,
-    array, array_at, at,
+    array_at, array_of, at,
     boolean, by_fit, by_tag, by_tag_or_fit,
     constant_at,
     integer,
     json_object,
     lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, long_string,
     mapping,
-    nullable_at, number,
+    nullable_array_at, nullable_at, number,
     one_of,
     string, string_at,
+    tagged_at,
     unfit,
 )
 from ..codec import (
+    CONTENT_BLOCK_TAGS,
     ENCODERS,
     decode_bare, decode_content_block, decode_env_variable, decode_request_id,
     encode_bare, encode_env_variable, encode_implementation,
@@ -70,8 +72,14 @@ def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
     result = new(types.ReadTextFileRequest)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    result.line = nullable_at(data, "line", integer_from_0) if "line" in data else UNSET
-    result.limit = nullable_at(data, "limit", integer_from_0) if "limit" in data else UNSET
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    )
+    value = data.get("limit", UNSET)
+    result.limit = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "limit", integer_from_0)
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -120,7 +128,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
     result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -146,22 +154,22 @@ def decode_tool_call_content_terminal(raw: Any) -> types.ToolCallContentTerminal
     return result
 
 
-decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent",
-    "type",
-    {
-        "content": decode_tool_call_content_content,
-        "diff": decode_tool_call_content_diff,
-        "terminal": decode_tool_call_content_terminal,
-    },
-)
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
+decode_tool_call_content: Reader[types.ToolCallContent] = by_tag("ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS)
 
 
 def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    result.line = lenient(data, "line", integer_from_0) if "line" in data else UNSET
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "line", integer_from_0)
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -193,8 +201,11 @@ def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
     result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
     value = data.get("cwd", UNSET)
     result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
+    value = data.get("outputByteLimit", UNSET)
     result.output_byte_limit = (
-        nullable_at(data, "outputByteLimit", integer_from_0) if "outputByteLimit" in data else UNSET
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "outputByteLimit", integer_from_0)
     )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -290,12 +301,12 @@ decode_create_elicitation_request_form: Reader[types.CreateElicitationRequestFor
     (
         "CreateElicitationRequestFormSession",
         decode_create_elicitation_request_form_session,
-        frozenset({"message", "mode", "requestedSchema", "sessionId"}),
+        ("message", "mode", "requestedSchema", "sessionId"),
     ),
     (
         "CreateElicitationRequestFormRequest",
         decode_create_elicitation_request_form_request,
-        frozenset({"message", "mode", "requestedSchema", "requestId"}),
+        ("message", "mode", "requestedSchema", "requestId"),
     ),
 )
 
@@ -335,12 +346,12 @@ decode_create_elicitation_request_url: Reader[types.CreateElicitationRequestUrl]
     (
         "CreateElicitationRequestUrlSession",
         decode_create_elicitation_request_url_session,
-        frozenset({"message", "mode", "elicitationId", "url", "sessionId"}),
+        ("message", "mode", "elicitationId", "url", "sessionId"),
     ),
     (
         "CreateElicitationRequestUrlRequest",
         decode_create_elicitation_request_url_request,
-        frozenset({"message", "mode", "elicitationId", "url", "requestId"}),
+        ("message", "mode", "elicitationId", "url", "requestId"),
     ),
 )
 
@@ -380,24 +391,22 @@ decode_create_elicitation_request_other: Reader[types.CreateElicitationRequestOt
     (
         "CreateElicitationRequestOtherSession",
         decode_create_elicitation_request_other_session,
-        frozenset({"message", "mode", "sessionId"}),
+        ("message", "mode", "sessionId"),
     ),
     (
         "CreateElicitationRequestOtherRequest",
         decode_create_elicitation_request_other_request,
-        frozenset({"message", "mode", "requestId"}),
+        ("message", "mode", "requestId"),
     ),
 )
 
 
+CREATE_ELICITATION_REQUEST_TAGS: Final[dict[str, Reader[types.CreateElicitationRequest]]] = {
+    "form": decode_create_elicitation_request_form,
+    "url": decode_create_elicitation_request_url,
+}
 decode_create_elicitation_request: Reader[types.CreateElicitationRequest] = by_tag(
-    "CreateElicitationRequest",
-    "mode",
-    {
-        "form": decode_create_elicitation_request_form,
-        "url": decode_create_elicitation_request_url,
-    },
-    decode_create_elicitation_request_other,
+    "CreateElicitationRequest", "mode", CREATE_ELICITATION_REQUEST_TAGS, decode_create_elicitation_request_other
 )
 
 
@@ -417,7 +426,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
         if "properties" in data
         else {}
     )
-    result.required = nullable_at(data, "required", lambda value: array(value, string)) if "required" in data else UNSET
+    result.required = nullable_array_at(data, "required", string) if "required" in data else UNSET
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -436,8 +445,18 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.min_length = nullable_at(data, "minLength", integer_from_0) if "minLength" in data else UNSET
-    result.max_length = nullable_at(data, "maxLength", integer_from_0) if "maxLength" in data else UNSET
+    value = data.get("minLength", UNSET)
+    result.min_length = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "minLength", integer_from_0)
+    )
+    value = data.get("maxLength", UNSET)
+    result.max_length = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "maxLength", integer_from_0)
+    )
     value = data.get("pattern", UNSET)
     result.pattern = value if value is UNSET or value.__class__ is str else nullable_at(data, "pattern", string)
     value = data.get("format", UNSET)
@@ -446,10 +465,8 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
     )
     value = data.get("default", UNSET)
     result.default = value if value is UNSET or value.__class__ is str else lenient(data, "default", string)
-    result.enum = nullable_at(data, "enum", lambda value: array(value, string)) if "enum" in data else UNSET
-    result.one_of = (
-        nullable_at(data, "oneOf", lambda value: array(value, decode_enum_option)) if "oneOf" in data else UNSET
-    )
+    result.enum = nullable_array_at(data, "enum", string) if "enum" in data else UNSET
+    result.one_of = nullable_array_at(data, "oneOf", decode_enum_option) if "oneOf" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -509,8 +526,18 @@ def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPrope
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.min_items = nullable_at(data, "minItems", integer_from_0) if "minItems" in data else UNSET
-    result.max_items = nullable_at(data, "maxItems", integer_from_0) if "maxItems" in data else UNSET
+    value = data.get("minItems", UNSET)
+    result.min_items = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "minItems", integer_from_0)
+    )
+    value = data.get("maxItems", UNSET)
+    result.max_items = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "maxItems", integer_from_0)
+    )
     result.items = at(data, "items", decode_multi_select_items)
     result.default = lenient_items(data, "default", string) if "default" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -527,17 +554,15 @@ def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPrope
     return result
 
 
+ELICITATION_PROPERTY_SCHEMA_TAGS: Final[dict[str, Reader[types.ElicitationPropertySchema]]] = {
+    "string": decode_elicitation_property_schema_string,
+    "number": decode_elicitation_property_schema_number,
+    "integer": decode_elicitation_property_schema_integer,
+    "boolean": decode_elicitation_property_schema_boolean,
+    "array": decode_elicitation_property_schema_array,
+}
 decode_elicitation_property_schema: Reader[types.ElicitationPropertySchema] = by_tag(
-    "ElicitationPropertySchema",
-    "type",
-    {
-        "string": decode_elicitation_property_schema_string,
-        "number": decode_elicitation_property_schema_number,
-        "integer": decode_elicitation_property_schema_integer,
-        "boolean": decode_elicitation_property_schema_boolean,
-        "array": decode_elicitation_property_schema_array,
-    },
-    decode_elicitation_property_schema_other,
+    "ElicitationPropertySchema", "type", ELICITATION_PROPERTY_SCHEMA_TAGS, decode_elicitation_property_schema_other
 )
 
 
@@ -589,8 +614,8 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
     {
         "string": decode_multi_select_items_string,
     },
-    ("MultiSelectItemsOther", decode_multi_select_items_other, frozenset({"type"})),
-    ("TitledMultiSelectItems", decode_titled_multi_select_items, frozenset({"anyOf"})),
+    ("MultiSelectItemsOther", decode_multi_select_items_other, ("type",)),
+    ("TitledMultiSelectItems", decode_titled_multi_select_items, ("anyOf",)),
 )
 
 
@@ -663,13 +688,12 @@ def decode_session_config_option_boolean(raw: Any) -> types.SessionConfigOptionB
     return result
 
 
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
 decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption",
-    "type",
-    {
-        "select": decode_session_config_option_select,
-        "boolean": decode_session_config_option_boolean,
-    },
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS
 )
 
 
@@ -696,8 +720,8 @@ def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGro
 
 decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
     "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", lambda value: array(value, decode_session_config_select_option), frozenset()),
-    ("list[SessionConfigSelectGroup]", lambda value: array(value, decode_session_config_select_group), frozenset()),
+    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
+    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
 )
 
 
@@ -775,7 +799,7 @@ def decode_session_notification(raw: Any) -> types.SessionNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionNotification)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.update = at(data, "update", decode_session_update)
+    result.update = tagged_at(data, "update", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -783,7 +807,7 @@ def decode_session_notification(raw: Any) -> types.SessionNotification:
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -800,7 +824,7 @@ def encode_content_chunk(value: types.ContentChunk) -> dict[str, Any]:
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -815,7 +839,7 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -830,7 +854,7 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -971,8 +995,12 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
         if data.get("sessionUpdate") == "usage_update"
         else constant_at(data, "sessionUpdate", "usage_update")
     )
-    result.used = at(data, "used", integer_from_0)
-    result.size = at(data, "size", integer_from_0)
+    result.used = (
+        value if (value := data.get("used")).__class__ is int and value >= 0 else at(data, "used", integer_from_0)
+    )
+    result.size = (
+        value if (value := data.get("size")).__class__ is int and value >= 0 else at(data, "size", integer_from_0)
+    )
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1022,31 +1050,28 @@ def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpd
     result.compaction_id = (
         value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
     )
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
 
-decode_session_update: Reader[types.SessionUpdate] = by_tag(
-    "SessionUpdate",
-    "sessionUpdate",
-    {
-        "user_message_chunk": decode_session_update_user_message_chunk,
-        "agent_message_chunk": decode_session_update_agent_message_chunk,
-        "agent_thought_chunk": decode_session_update_agent_thought_chunk,
-        "tool_call": decode_session_update_tool_call,
-        "tool_call_update": decode_session_update_tool_call_update,
-        "plan": decode_session_update_plan,
-        "available_commands_update": decode_session_update_available_commands_update,
-        "current_mode_update": decode_session_update_current_mode_update,
-        "config_option_update": decode_session_update_config_option_update,
-        "session_info_update": decode_session_update_session_info_update,
-        "usage_update": decode_session_update_usage_update,
-        "notice": decode_session_update_notice,
-        "compaction_update": decode_session_update_compaction_update,
-        "compaction_summary_chunk": decode_session_update_compaction_summary_chunk,
-    },
-)
+SESSION_UPDATE_TAGS: Final[dict[str, Reader[types.SessionUpdate]]] = {
+    "user_message_chunk": decode_session_update_user_message_chunk,
+    "agent_message_chunk": decode_session_update_agent_message_chunk,
+    "agent_thought_chunk": decode_session_update_agent_thought_chunk,
+    "tool_call": decode_session_update_tool_call,
+    "tool_call_update": decode_session_update_tool_call_update,
+    "plan": decode_session_update_plan,
+    "available_commands_update": decode_session_update_available_commands_update,
+    "current_mode_update": decode_session_update_current_mode_update,
+    "config_option_update": decode_session_update_config_option_update,
+    "session_info_update": decode_session_update_session_info_update,
+    "usage_update": decode_session_update_usage_update,
+    "notice": decode_session_update_notice,
+    "compaction_update": decode_session_update_compaction_update,
+    "compaction_summary_chunk": decode_session_update_compaction_summary_chunk,
+}
+decode_session_update: Reader[types.SessionUpdate] = by_tag("SessionUpdate", "sessionUpdate", SESSION_UPDATE_TAGS)
 
 
 def decode_plan_entry(raw: Any) -> types.PlanEntry:
@@ -1093,8 +1118,7 @@ def decode_unstructured_command_input(raw: Any) -> types.UnstructuredCommandInpu
     return result
 
 
-def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
-    return decode_unstructured_command_input(raw)
+decode_available_command_input: Reader[types.AvailableCommandInput] = decode_unstructured_command_input
 
 
 def decode_cost(raw: Any) -> types.Cost:

@@ -22,7 +22,7 @@ from .._base import Struct, UNSET, new
 from .._decode import (
     DecodeError, Drop,
     Reader,
-    anything, array, array_at, at,
+    anything, array_at, array_of, at,
     boolean, bounded, by_fit, by_tag, by_tag_or_fit,
     constant_at,
     integer,
@@ -33,6 +33,7 @@ from .._decode import (
     one_of,
     reporting_drops,
     string, string_at,
+    tagged_at,
     unfit,
 )
 # fmt: on
@@ -97,9 +98,9 @@ encode_set_session_mode_response: Final = encode_bare
 
 decode_request_id: Reader[types.RequestId] = by_fit(
     "RequestId",
-    ("None", null, frozenset()),
-    ("int", integer, frozenset()),
-    ("str", string, frozenset()),
+    ("None", null, ()),
+    ("int", integer, ()),
+    ("str", string, ()),
 )
 
 
@@ -211,17 +212,14 @@ def encode_content_block_resource(value: types.ContentBlockResource) -> dict[str
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-decode_content_block: Reader[types.ContentBlock] = by_tag(
-    "ContentBlock",
-    "type",
-    {
-        "text": decode_content_block_text,
-        "image": decode_content_block_image,
-        "audio": decode_content_block_audio,
-        "resource_link": decode_content_block_resource_link,
-        "resource": decode_content_block_resource,
-    },
-)
+CONTENT_BLOCK_TAGS: Final[dict[str, Reader[types.ContentBlock]]] = {
+    "text": decode_content_block_text,
+    "image": decode_content_block_image,
+    "audio": decode_content_block_audio,
+    "resource_link": decode_content_block_resource_link,
+    "resource": decode_content_block_resource,
+}
+decode_content_block: Reader[types.ContentBlock] = by_tag("ContentBlock", "type", CONTENT_BLOCK_TAGS)
 
 
 def decode_annotations(raw: Any) -> types.Annotations:
@@ -288,8 +286,8 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
     "EmbeddedResourceResource",
-    ("TextResourceContents", decode_text_resource_contents, frozenset({"text", "uri"})),
-    ("BlobResourceContents", decode_blob_resource_contents, frozenset({"blob", "uri"})),
+    ("TextResourceContents", decode_text_resource_contents, ("text", "uri")),
+    ("BlobResourceContents", decode_blob_resource_contents, ("blob", "uri")),
 )
 
 
@@ -310,7 +308,11 @@ def encode_env_variable(value: types.EnvVariable) -> dict[str, Any]:
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     result.agent_capabilities = lenient_or_made(
         data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
     )
@@ -496,7 +498,7 @@ decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
     {
         "terminal": decode_auth_method_terminal,
     },
-    ("AuthMethodAgent", decode_auth_method_agent, frozenset({"id", "name"})),
+    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
 )
 
 
@@ -535,7 +537,11 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     result.client_capabilities = lenient_or_made(
         data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
     )
@@ -680,7 +686,7 @@ decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
         "http": decode_mcp_server_http,
         "sse": decode_mcp_server_sse,
     },
-    ("McpServerStdio", decode_mcp_server_stdio, frozenset({"name", "command", "args", "env"})),
+    ("McpServerStdio", decode_mcp_server_stdio, ("name", "command", "args", "env")),
 )
 
 
@@ -789,7 +795,7 @@ decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionReq
     (
         "SetSessionConfigOptionRequestValueId",
         decode_set_session_config_option_request_value_id,
-        frozenset({"sessionId", "configId", "value"}),
+        ("sessionId", "configId", "value"),
     ),
 )
 
@@ -814,7 +820,9 @@ def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
-    result.outcome = at(data, "outcome", decode_request_permission_outcome)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -835,13 +843,12 @@ def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermiss
     return result
 
 
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome",
-    "outcome",
-    {
-        "cancelled": decode_request_permission_outcome_cancelled,
-        "selected": decode_request_permission_outcome_selected,
-    },
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS
 )
 
 
@@ -866,7 +873,10 @@ def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
-    result.exit_code = lenient(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
+    )
     value = data.get("signal", UNSET)
     result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -876,7 +886,10 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitResponse)
-    result.exit_code = lenient(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
+    )
     value = data.get("signal", UNSET)
     result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -923,25 +936,23 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
     return result
 
 
+CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
+    "accept": decode_create_elicitation_response_accept,
+    "decline": decode_create_elicitation_response_decline,
+    "cancel": decode_create_elicitation_response_cancel,
+}
 decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
-    "CreateElicitationResponse",
-    "action",
-    {
-        "accept": decode_create_elicitation_response_accept,
-        "decline": decode_create_elicitation_response_decline,
-        "cancel": decode_create_elicitation_response_cancel,
-    },
-    decode_create_elicitation_response_other,
+    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
 )
 
 
 decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
     "ElicitationContentValue",
-    ("str", string, frozenset()),
-    ("int", integer, frozenset()),
-    ("float", number, frozenset()),
-    ("bool", boolean, frozenset()),
-    ("list[str]", lambda value: array(value, string), frozenset()),
+    ("str", string, ()),
+    ("int", integer, ()),
+    ("float", number, ()),
+    ("bool", boolean, ()),
+    ("list[str]", array_of(string), ()),
 )
 
 
@@ -1729,9 +1740,9 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if type_ not in DECODERS:
+        if (read := DECODERS.get(type_)) is None:
             add_on_demand()
-        read = DECODERS[type_]
+            read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

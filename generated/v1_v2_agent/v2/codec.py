@@ -22,7 +22,7 @@ from .._base import Struct, UNSET, new
 from .._decode import (
     DecodeError, Drop,
     Reader,
-    anything, array, array_at, at,
+    anything, array_at, array_of, at,
     boolean, bounded, by_fit, by_tag,
     constant_at,
     integer,
@@ -33,6 +33,7 @@ from .._decode import (
     nullable_at, number,
     reporting_drops,
     string, string_at,
+    tagged_at,
     unfit,
 )
 # fmt: on
@@ -105,8 +106,8 @@ encode_terminal_cancel_capabilities: Final = encode_bare
 
 decode_request_id: Reader[types.RequestId] = by_fit(
     "RequestId",
-    ("int", integer, frozenset()),
-    ("str", string, frozenset()),
+    ("int", integer, ()),
+    ("str", string, ()),
 )
 
 
@@ -180,7 +181,10 @@ def decode_content_block_resource_link(raw: Any) -> types.ContentBlockResourceLi
     result.icons = lenient_items(data, "icons", decode_icon) if "icons" in data else UNSET
     value = data.get("mimeType", UNSET)
     result.mime_type = value if value is UNSET or value.__class__ is str else lenient(data, "mimeType", string)
-    result.size = lenient(data, "size", integer_from_0) if "size" in data else UNSET
+    value = data.get("size", UNSET)
+    result.size = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "size", integer_from_0)
+    )
     result.annotations = lenient(data, "annotations", decode_annotations) if "annotations" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -234,17 +238,15 @@ def encode_content_block_other(value: types.ContentBlockOther) -> dict[str, Any]
     return {**value.extra, "type": value.type}
 
 
+CONTENT_BLOCK_TAGS: Final[dict[str, Reader[types.ContentBlock]]] = {
+    "text": decode_content_block_text,
+    "image": decode_content_block_image,
+    "audio": decode_content_block_audio,
+    "resource_link": decode_content_block_resource_link,
+    "resource": decode_content_block_resource,
+}
 decode_content_block: Reader[types.ContentBlock] = by_tag(
-    "ContentBlock",
-    "type",
-    {
-        "text": decode_content_block_text,
-        "image": decode_content_block_image,
-        "audio": decode_content_block_audio,
-        "resource_link": decode_content_block_resource_link,
-        "resource": decode_content_block_resource,
-    },
-    decode_content_block_other,
+    "ContentBlock", "type", CONTENT_BLOCK_TAGS, decode_content_block_other
 )
 
 
@@ -332,15 +334,19 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
     "EmbeddedResourceResource",
-    ("TextResourceContents", decode_text_resource_contents, frozenset({"text", "uri"})),
-    ("BlobResourceContents", decode_blob_resource_contents, frozenset({"blob", "uri"})),
+    ("TextResourceContents", decode_text_resource_contents, ("text", "uri")),
+    ("BlobResourceContents", decode_blob_resource_contents, ("blob", "uri")),
 )
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     result.info = at(data, "info", decode_implementation)
     result.capabilities = lenient_or_made(data, "capabilities", decode_agent_capabilities, types.AgentCapabilities)
     result.auth_methods = lenient_array(data, "authMethods", decode_auth_method) if "authMethods" in data else UNSET
@@ -538,15 +544,11 @@ def encode_auth_method_other(value: types.AuthMethodOther) -> dict[str, Any]:
     return {**value.extra, "type": value.type, "methodId": value.method_id, "name": value.name}
 
 
-decode_auth_method: Reader[types.AuthMethod] = by_tag(
-    "AuthMethod",
-    "type",
-    {
-        "terminal": decode_auth_method_terminal,
-        "agent": decode_auth_method_agent,
-    },
-    decode_auth_method_other,
-)
+AUTH_METHOD_TAGS: Final[dict[str, Reader[types.AuthMethod]]] = {
+    "terminal": decode_auth_method_terminal,
+    "agent": decode_auth_method_agent,
+}
+decode_auth_method: Reader[types.AuthMethod] = by_tag("AuthMethod", "type", AUTH_METHOD_TAGS, decode_auth_method_other)
 
 
 def decode_env_variable(raw: Any) -> types.EnvVariable:
@@ -582,7 +584,11 @@ def encode_error(value: types.Error) -> dict[str, Any]:
 def decode_unsupported_protocol_version_error_data(raw: Any) -> types.UnsupportedProtocolVersionErrorData:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UnsupportedProtocolVersionErrorData)
-    result.requested = at(data, "requested", decode_protocol_version)
+    result.requested = (
+        value
+        if (value := data.get("requested")).__class__ is int and 0 <= value <= 65535
+        else at(data, "requested", decode_protocol_version)
+    )
     result.supported = array_at(data, "supported", decode_protocol_version)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -611,21 +617,25 @@ decode_error_data: Reader[types.ErrorData] = by_fit(
     (
         "UnsupportedProtocolVersionErrorData",
         lambda value: kept_whole(value, decode_unsupported_protocol_version_error_data, encode),
-        frozenset({"requested", "supported"}),
+        ("requested", "supported"),
     ),
     (
         "SessionNotFoundErrorData",
         lambda value: kept_whole(value, decode_session_not_found_error_data, encode),
-        frozenset({"sessionId"}),
+        ("sessionId",),
     ),
-    ("Any", anything, frozenset()),
+    ("Any", anything, ()),
 )
 
 
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     result.info = at(data, "info", decode_implementation)
     result.capabilities = lenient_or_made(data, "capabilities", decode_client_capabilities, types.ClientCapabilities)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -715,15 +725,11 @@ def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
     return result
 
 
-decode_mcp_server: Reader[types.McpServer] = by_tag(
-    "McpServer",
-    "type",
-    {
-        "http": decode_mcp_server_http,
-        "stdio": decode_mcp_server_stdio,
-    },
-    decode_mcp_server_other,
-)
+MCP_SERVER_TAGS: Final[dict[str, Reader[types.McpServer]]] = {
+    "http": decode_mcp_server_http,
+    "stdio": decode_mcp_server_stdio,
+}
+decode_mcp_server: Reader[types.McpServer] = by_tag("McpServer", "type", MCP_SERVER_TAGS, decode_mcp_server_other)
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
@@ -788,14 +794,10 @@ def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
     return result
 
 
-decode_replay_from: Reader[types.ReplayFrom] = by_tag(
-    "ReplayFrom",
-    "type",
-    {
-        "start": decode_replay_from_start,
-    },
-    decode_replay_from_other,
-)
+REPLAY_FROM_TAGS: Final[dict[str, Reader[types.ReplayFrom]]] = {
+    "start": decode_replay_from_start,
+}
+decode_replay_from: Reader[types.ReplayFrom] = by_tag("ReplayFrom", "type", REPLAY_FROM_TAGS, decode_replay_from_other)
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
@@ -862,13 +864,14 @@ def decode_set_session_config_option_request_other(raw: Any) -> types.SetSession
     return result
 
 
+SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Reader[types.SetSessionConfigOptionRequest]]] = {
+    "id": decode_set_session_config_option_request_id,
+    "boolean": decode_set_session_config_option_request_boolean,
+}
 decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag(
     "SetSessionConfigOptionRequest",
     "type",
-    {
-        "id": decode_set_session_config_option_request_id,
-        "boolean": decode_set_session_config_option_request_boolean,
-    },
+    SET_SESSION_CONFIG_OPTION_REQUEST_TAGS,
     decode_set_session_config_option_request_other,
 )
 
@@ -885,7 +888,9 @@ def decode_prompt_request(raw: Any) -> types.PromptRequest:
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
-    result.outcome = at(data, "outcome", decode_request_permission_outcome)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -917,14 +922,12 @@ def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermission
     return result
 
 
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome",
-    "outcome",
-    {
-        "cancelled": decode_request_permission_outcome_cancelled,
-        "selected": decode_request_permission_outcome_selected,
-    },
-    decode_request_permission_outcome_other,
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
 )
 
 
@@ -968,26 +971,24 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
     return result
 
 
+CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
+    "accept": decode_create_elicitation_response_accept,
+    "decline": decode_create_elicitation_response_decline,
+    "cancel": decode_create_elicitation_response_cancel,
+}
 decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
-    "CreateElicitationResponse",
-    "action",
-    {
-        "accept": decode_create_elicitation_response_accept,
-        "decline": decode_create_elicitation_response_decline,
-        "cancel": decode_create_elicitation_response_cancel,
-    },
-    decode_create_elicitation_response_other,
+    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
 )
 
 
 decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
     "ElicitationContentValue",
-    ("str", string, frozenset()),
-    ("int", integer, frozenset()),
-    ("float", number, frozenset()),
-    ("bool", boolean, frozenset()),
-    ("list[str]", lambda value: array(value, string), frozenset()),
-    ("Any", anything, frozenset()),
+    ("str", string, ()),
+    ("int", integer, ()),
+    ("float", number, ()),
+    ("bool", boolean, ()),
+    ("list[str]", array_of(string), ()),
+    ("Any", anything, ()),
 )
 
 
@@ -2064,9 +2065,9 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if type_ not in DECODERS:
+        if (read := DECODERS.get(type_)) is None:
             add_on_demand()
-        read = DECODERS[type_]
+            read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

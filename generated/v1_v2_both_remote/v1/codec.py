@@ -22,17 +22,18 @@ from .._base import Struct, UNSET, new
 from .._decode import (
     DecodeError, Drop,
     Reader,
-    anything, array, array_at, at,
+    anything, array_at, array_of, at,
     boolean, bounded, by_fit, by_tag, by_tag_or_fit,
     constant_at,
     integer,
     json_object,
     lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, lenient_or_made, long_string,
     mapping,
-    null, nullable_at, number,
+    null, nullable_array_at, nullable_at, number,
     open_choice,
     reporting_drops,
     string, string_at,
+    tagged_at,
     unfit,
 )
 # fmt: on
@@ -113,9 +114,9 @@ encode_kill_terminal_response: Final = encode_bare
 
 decode_request_id: Reader[types.RequestId] = by_fit(
     "RequestId",
-    ("None", null, frozenset()),
-    ("int", integer, frozenset()),
-    ("str", string, frozenset()),
+    ("None", null, ()),
+    ("int", integer, ()),
+    ("str", string, ()),
 )
 
 
@@ -139,8 +140,14 @@ def decode_read_text_file_request(raw: Any) -> types.ReadTextFileRequest:
     result = new(types.ReadTextFileRequest)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    result.line = nullable_at(data, "line", integer_from_0) if "line" in data else UNSET
-    result.limit = nullable_at(data, "limit", integer_from_0) if "limit" in data else UNSET
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "line", integer_from_0)
+    )
+    value = data.get("limit", UNSET)
+    result.limit = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else nullable_at(data, "limit", integer_from_0)
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -220,7 +227,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
     result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -277,15 +284,13 @@ def encode_tool_call_content_other(value: types.ToolCallContentOther) -> dict[st
     return {**value.extra, "type": value.type}
 
 
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
 decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent",
-    "type",
-    {
-        "content": decode_tool_call_content_content,
-        "diff": decode_tool_call_content_diff,
-        "terminal": decode_tool_call_content_terminal,
-    },
-    decode_tool_call_content_other,
+    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
 )
 
 
@@ -411,17 +416,15 @@ def encode_content_block_other(value: types.ContentBlockOther) -> dict[str, Any]
     return {**value.extra, "type": value.type}
 
 
+CONTENT_BLOCK_TAGS: Final[dict[str, Reader[types.ContentBlock]]] = {
+    "text": decode_content_block_text,
+    "image": decode_content_block_image,
+    "audio": decode_content_block_audio,
+    "resource_link": decode_content_block_resource_link,
+    "resource": decode_content_block_resource,
+}
 decode_content_block: Reader[types.ContentBlock] = by_tag(
-    "ContentBlock",
-    "type",
-    {
-        "text": decode_content_block_text,
-        "image": decode_content_block_image,
-        "audio": decode_content_block_audio,
-        "resource_link": decode_content_block_resource_link,
-        "resource": decode_content_block_resource,
-    },
-    decode_content_block_other,
+    "ContentBlock", "type", CONTENT_BLOCK_TAGS, decode_content_block_other
 )
 
 
@@ -485,8 +488,8 @@ def encode_blob_resource_contents(value: types.BlobResourceContents) -> dict[str
 
 decode_embedded_resource_resource: Reader[types.EmbeddedResourceResource] = by_fit(
     "EmbeddedResourceResource",
-    ("TextResourceContents", decode_text_resource_contents, frozenset({"text", "uri"})),
-    ("BlobResourceContents", decode_blob_resource_contents, frozenset({"blob", "uri"})),
+    ("TextResourceContents", decode_text_resource_contents, ("text", "uri")),
+    ("BlobResourceContents", decode_blob_resource_contents, ("blob", "uri")),
 )
 
 
@@ -494,7 +497,10 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    result.line = lenient(data, "line", integer_from_0) if "line" in data else UNSET
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "line", integer_from_0)
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -530,8 +536,11 @@ def decode_create_terminal_request(raw: Any) -> types.CreateTerminalRequest:
     result.env = array_at(data, "env", decode_env_variable) if data.get("env") is not None else UNSET
     value = data.get("cwd", UNSET)
     result.cwd = value if value is UNSET or value.__class__ is str else nullable_at(data, "cwd", string)
+    value = data.get("outputByteLimit", UNSET)
     result.output_byte_limit = (
-        nullable_at(data, "outputByteLimit", integer_from_0) if "outputByteLimit" in data else UNSET
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "outputByteLimit", integer_from_0)
     )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -671,12 +680,12 @@ decode_create_elicitation_request_form: Reader[types.CreateElicitationRequestFor
     (
         "CreateElicitationRequestFormSession",
         decode_create_elicitation_request_form_session,
-        frozenset({"message", "mode", "requestedSchema", "sessionId"}),
+        ("message", "mode", "requestedSchema", "sessionId"),
     ),
     (
         "CreateElicitationRequestFormRequest",
         decode_create_elicitation_request_form_request,
-        frozenset({"message", "mode", "requestedSchema", "requestId"}),
+        ("message", "mode", "requestedSchema", "requestId"),
     ),
 )
 
@@ -740,12 +749,12 @@ decode_create_elicitation_request_url: Reader[types.CreateElicitationRequestUrl]
     (
         "CreateElicitationRequestUrlSession",
         decode_create_elicitation_request_url_session,
-        frozenset({"message", "mode", "elicitationId", "url", "sessionId"}),
+        ("message", "mode", "elicitationId", "url", "sessionId"),
     ),
     (
         "CreateElicitationRequestUrlRequest",
         decode_create_elicitation_request_url_request,
-        frozenset({"message", "mode", "elicitationId", "url", "requestId"}),
+        ("message", "mode", "elicitationId", "url", "requestId"),
     ),
 )
 
@@ -801,24 +810,22 @@ decode_create_elicitation_request_other: Reader[types.CreateElicitationRequestOt
     (
         "CreateElicitationRequestOtherSession",
         decode_create_elicitation_request_other_session,
-        frozenset({"message", "mode", "sessionId"}),
+        ("message", "mode", "sessionId"),
     ),
     (
         "CreateElicitationRequestOtherRequest",
         decode_create_elicitation_request_other_request,
-        frozenset({"message", "mode", "requestId"}),
+        ("message", "mode", "requestId"),
     ),
 )
 
 
+CREATE_ELICITATION_REQUEST_TAGS: Final[dict[str, Reader[types.CreateElicitationRequest]]] = {
+    "form": decode_create_elicitation_request_form,
+    "url": decode_create_elicitation_request_url,
+}
 decode_create_elicitation_request: Reader[types.CreateElicitationRequest] = by_tag(
-    "CreateElicitationRequest",
-    "mode",
-    {
-        "form": decode_create_elicitation_request_form,
-        "url": decode_create_elicitation_request_url,
-    },
-    decode_create_elicitation_request_other,
+    "CreateElicitationRequest", "mode", CREATE_ELICITATION_REQUEST_TAGS, decode_create_elicitation_request_other
 )
 
 
@@ -833,7 +840,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
         if "properties" in data
         else {}
     )
-    result.required = nullable_at(data, "required", lambda value: array(value, string)) if "required" in data else UNSET
+    result.required = nullable_array_at(data, "required", string) if "required" in data else UNSET
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -865,17 +872,25 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.min_length = nullable_at(data, "minLength", integer_from_0) if "minLength" in data else UNSET
-    result.max_length = nullable_at(data, "maxLength", integer_from_0) if "maxLength" in data else UNSET
+    value = data.get("minLength", UNSET)
+    result.min_length = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "minLength", integer_from_0)
+    )
+    value = data.get("maxLength", UNSET)
+    result.max_length = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "maxLength", integer_from_0)
+    )
     value = data.get("pattern", UNSET)
     result.pattern = value if value is UNSET or value.__class__ is str else nullable_at(data, "pattern", string)
     result.format = nullable_at(data, "format", decode_string_format) if "format" in data else UNSET
     value = data.get("default", UNSET)
     result.default = value if value is UNSET or value.__class__ is str else lenient(data, "default", string)
-    result.enum = nullable_at(data, "enum", lambda value: array(value, string)) if "enum" in data else UNSET
-    result.one_of = (
-        nullable_at(data, "oneOf", lambda value: array(value, decode_enum_option)) if "oneOf" in data else UNSET
-    )
+    result.enum = nullable_array_at(data, "enum", string) if "enum" in data else UNSET
+    result.one_of = nullable_array_at(data, "oneOf", decode_enum_option) if "oneOf" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -999,8 +1014,18 @@ def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPrope
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.min_items = nullable_at(data, "minItems", integer_from_0) if "minItems" in data else UNSET
-    result.max_items = nullable_at(data, "maxItems", integer_from_0) if "maxItems" in data else UNSET
+    value = data.get("minItems", UNSET)
+    result.min_items = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "minItems", integer_from_0)
+    )
+    value = data.get("maxItems", UNSET)
+    result.max_items = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "maxItems", integer_from_0)
+    )
     result.items = at(data, "items", decode_multi_select_items)
     result.default = lenient_items(data, "default", string) if "default" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1036,17 +1061,15 @@ def encode_elicitation_property_schema_other(value: types.ElicitationPropertySch
     return {**value.extra, "type": value.type}
 
 
+ELICITATION_PROPERTY_SCHEMA_TAGS: Final[dict[str, Reader[types.ElicitationPropertySchema]]] = {
+    "string": decode_elicitation_property_schema_string,
+    "number": decode_elicitation_property_schema_number,
+    "integer": decode_elicitation_property_schema_integer,
+    "boolean": decode_elicitation_property_schema_boolean,
+    "array": decode_elicitation_property_schema_array,
+}
 decode_elicitation_property_schema: Reader[types.ElicitationPropertySchema] = by_tag(
-    "ElicitationPropertySchema",
-    "type",
-    {
-        "string": decode_elicitation_property_schema_string,
-        "number": decode_elicitation_property_schema_number,
-        "integer": decode_elicitation_property_schema_integer,
-        "boolean": decode_elicitation_property_schema_boolean,
-        "array": decode_elicitation_property_schema_array,
-    },
-    decode_elicitation_property_schema_other,
+    "ElicitationPropertySchema", "type", ELICITATION_PROPERTY_SCHEMA_TAGS, decode_elicitation_property_schema_other
 )
 
 
@@ -1118,15 +1141,19 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
     {
         "string": decode_multi_select_items_string,
     },
-    ("MultiSelectItemsOther", decode_multi_select_items_other, frozenset({"type"})),
-    ("TitledMultiSelectItems", decode_titled_multi_select_items, frozenset({"anyOf"})),
+    ("MultiSelectItemsOther", decode_multi_select_items_other, ("type",)),
+    ("TitledMultiSelectItems", decode_titled_multi_select_items, ("anyOf",)),
 )
 
 
 def decode_initialize_response(raw: Any) -> types.InitializeResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeResponse)
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     result.agent_capabilities = lenient_or_made(
         data, "agentCapabilities", decode_agent_capabilities, types.AgentCapabilities
     )
@@ -1326,8 +1353,8 @@ decode_auth_method: Reader[types.AuthMethod] = by_tag_or_fit(
     {
         "terminal": decode_auth_method_terminal,
     },
-    ("AuthMethodAgent", decode_auth_method_agent, frozenset({"id", "name"})),
-    ("AuthMethodOther", decode_auth_method_other, frozenset({"type"})),
+    ("AuthMethodAgent", decode_auth_method_agent, ("id", "name")),
+    ("AuthMethodOther", decode_auth_method_other, ("type",)),
 )
 
 
@@ -1498,14 +1525,12 @@ def encode_session_config_option_other(value: types.SessionConfigOptionOther) ->
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
 decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption",
-    "type",
-    {
-        "select": decode_session_config_option_select,
-        "boolean": decode_session_config_option_boolean,
-    },
-    decode_session_config_option_other,
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
 )
 
 
@@ -1548,8 +1573,8 @@ def encode_session_config_select_group(value: types.SessionConfigSelectGroup) ->
 
 decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
     "SessionConfigSelectOptions",
-    ("list[SessionConfigSelectOption]", lambda value: array(value, decode_session_config_select_option), frozenset()),
-    ("list[SessionConfigSelectGroup]", lambda value: array(value, decode_session_config_select_group), frozenset()),
+    ("list[SessionConfigSelectOption]", array_of(decode_session_config_select_option), ()),
+    ("list[SessionConfigSelectGroup]", array_of(decode_session_config_select_group), ()),
 )
 
 
@@ -1685,7 +1710,7 @@ def decode_session_notification(raw: Any) -> types.SessionNotification:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionNotification)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.update = at(data, "update", decode_session_update)
+    result.update = tagged_at(data, "update", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1698,7 +1723,7 @@ def encode_session_notification(value: types.SessionNotification) -> dict[str, A
 def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUserMessageChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1723,7 +1748,7 @@ def encode_session_update_user_message_chunk(value: types.SessionUpdateUserMessa
 def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAgentMessageChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1748,7 +1773,7 @@ def encode_session_update_agent_message_chunk(value: types.SessionUpdateAgentMes
 def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAgentThoughtChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -1979,8 +2004,12 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
         if data.get("sessionUpdate") == "usage_update"
         else constant_at(data, "sessionUpdate", "usage_update")
     )
-    result.used = at(data, "used", integer_from_0)
-    result.size = at(data, "size", integer_from_0)
+    result.used = (
+        value if (value := data.get("used")).__class__ is int and value >= 0 else at(data, "used", integer_from_0)
+    )
+    result.size = (
+        value if (value := data.get("size")).__class__ is int and value >= 0 else at(data, "size", integer_from_0)
+    )
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -2057,7 +2086,7 @@ def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpd
     result.compaction_id = (
         value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
     )
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -2102,26 +2131,24 @@ def encode_session_update_other(value: types.SessionUpdateOther) -> dict[str, An
     return {**value.extra, "sessionUpdate": value.session_update}
 
 
+SESSION_UPDATE_TAGS: Final[dict[str, Reader[types.SessionUpdate]]] = {
+    "user_message_chunk": decode_session_update_user_message_chunk,
+    "agent_message_chunk": decode_session_update_agent_message_chunk,
+    "agent_thought_chunk": decode_session_update_agent_thought_chunk,
+    "tool_call": decode_session_update_tool_call,
+    "tool_call_update": decode_session_update_tool_call_update,
+    "plan": decode_session_update_plan,
+    "available_commands_update": decode_session_update_available_commands_update,
+    "current_mode_update": decode_session_update_current_mode_update,
+    "config_option_update": decode_session_update_config_option_update,
+    "session_info_update": decode_session_update_session_info_update,
+    "usage_update": decode_session_update_usage_update,
+    "notice": decode_session_update_notice,
+    "compaction_update": decode_session_update_compaction_update,
+    "compaction_summary_chunk": decode_session_update_compaction_summary_chunk,
+}
 decode_session_update: Reader[types.SessionUpdate] = by_tag(
-    "SessionUpdate",
-    "sessionUpdate",
-    {
-        "user_message_chunk": decode_session_update_user_message_chunk,
-        "agent_message_chunk": decode_session_update_agent_message_chunk,
-        "agent_thought_chunk": decode_session_update_agent_thought_chunk,
-        "tool_call": decode_session_update_tool_call,
-        "tool_call_update": decode_session_update_tool_call_update,
-        "plan": decode_session_update_plan,
-        "available_commands_update": decode_session_update_available_commands_update,
-        "current_mode_update": decode_session_update_current_mode_update,
-        "config_option_update": decode_session_update_config_option_update,
-        "session_info_update": decode_session_update_session_info_update,
-        "usage_update": decode_session_update_usage_update,
-        "notice": decode_session_update_notice,
-        "compaction_update": decode_session_update_compaction_update,
-        "compaction_summary_chunk": decode_session_update_compaction_summary_chunk,
-    },
-    decode_session_update_other,
+    "SessionUpdate", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update_other
 )
 
 
@@ -2172,8 +2199,7 @@ def encode_unstructured_command_input(value: types.UnstructuredCommandInput) -> 
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
-def decode_available_command_input(raw: Any) -> types.AvailableCommandInput:
-    return decode_unstructured_command_input(raw)
+decode_available_command_input: Reader[types.AvailableCommandInput] = decode_unstructured_command_input
 
 
 def decode_cost(raw: Any) -> types.Cost:
@@ -2208,7 +2234,11 @@ def encode_complete_elicitation_notification(value: types.CompleteElicitationNot
 def decode_initialize_request(raw: Any) -> types.InitializeRequest:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.InitializeRequest)
-    result.protocol_version = at(data, "protocolVersion", decode_protocol_version)
+    result.protocol_version = (
+        value
+        if (value := data.get("protocolVersion")).__class__ is int and 0 <= value <= 65535
+        else at(data, "protocolVersion", decode_protocol_version)
+    )
     result.client_capabilities = lenient_or_made(
         data, "clientCapabilities", decode_client_capabilities, types.ClientCapabilities
     )
@@ -2482,8 +2512,8 @@ decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
         "http": decode_mcp_server_http,
         "sse": decode_mcp_server_sse,
     },
-    ("McpServerStdio", decode_mcp_server_stdio, frozenset({"name", "command", "args", "env"})),
-    ("McpServerOther", decode_mcp_server_other, frozenset({"type"})),
+    ("McpServerStdio", decode_mcp_server_stdio, ("name", "command", "args", "env")),
+    ("McpServerOther", decode_mcp_server_other, ("type",)),
 )
 
 
@@ -2683,9 +2713,9 @@ decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionReq
     (
         "SetSessionConfigOptionRequestValueId",
         decode_set_session_config_option_request_value_id,
-        frozenset({"sessionId", "configId", "value"}),
+        ("sessionId", "configId", "value"),
     ),
-    ("SetSessionConfigOptionRequestOther", decode_set_session_config_option_request_other, frozenset({"type"})),
+    ("SetSessionConfigOptionRequestOther", decode_set_session_config_option_request_other, ("type",)),
 )
 
 
@@ -2722,7 +2752,9 @@ def encode_read_text_file_response(value: types.ReadTextFileResponse) -> dict[st
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
-    result.outcome = at(data, "outcome", decode_request_permission_outcome)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -2771,14 +2803,12 @@ def encode_request_permission_outcome_other(value: types.RequestPermissionOutcom
     return {**value.extra, "outcome": value.outcome}
 
 
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome",
-    "outcome",
-    {
-        "cancelled": decode_request_permission_outcome_cancelled,
-        "selected": decode_request_permission_outcome_selected,
-    },
-    decode_request_permission_outcome_other,
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
 )
 
 
@@ -2815,7 +2845,10 @@ def encode_terminal_output_response(value: types.TerminalOutputResponse) -> dict
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
-    result.exit_code = lenient(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
+    )
     value = data.get("signal", UNSET)
     result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -2834,7 +2867,10 @@ def encode_terminal_exit_status(value: types.TerminalExitStatus) -> dict[str, An
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitResponse)
-    result.exit_code = lenient(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
+    )
     value = data.get("signal", UNSET)
     result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -2912,25 +2948,23 @@ def encode_create_elicitation_response_other(value: types.CreateElicitationRespo
     return data if value.meta is UNSET else {**data, "_meta": value.meta}
 
 
+CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
+    "accept": decode_create_elicitation_response_accept,
+    "decline": decode_create_elicitation_response_decline,
+    "cancel": decode_create_elicitation_response_cancel,
+}
 decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
-    "CreateElicitationResponse",
-    "action",
-    {
-        "accept": decode_create_elicitation_response_accept,
-        "decline": decode_create_elicitation_response_decline,
-        "cancel": decode_create_elicitation_response_cancel,
-    },
-    decode_create_elicitation_response_other,
+    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
 )
 
 
 decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
     "ElicitationContentValue",
-    ("str", string, frozenset()),
-    ("int", integer, frozenset()),
-    ("float", number, frozenset()),
-    ("bool", boolean, frozenset()),
-    ("list[str]", lambda value: array(value, string), frozenset()),
+    ("str", string, ()),
+    ("int", integer, ()),
+    ("float", number, ()),
+    ("bool", boolean, ()),
+    ("list[str]", array_of(string), ()),
 )
 
 
@@ -3247,9 +3281,9 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if type_ not in DECODERS:
+        if (read := DECODERS.get(type_)) is None:
             add_on_demand()
-        read = DECODERS[type_]
+            read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from .. import types
 from .._base import UNSET, new
-from .._decode import at, json_object, lenient, lenient_object, string, string_at
-from ..codec import ENCODERS, decode_content_block, decode_request_id
+from .._decode import at, json_object, lenient, lenient_object, string, string_at, tagged_at
+from ..codec import CONTENT_BLOCK_TAGS, ENCODERS, decode_content_block, decode_request_id
 
 
 def decode_diff_path_change(raw: Any) -> types.DiffPathChange:
@@ -68,7 +68,7 @@ def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 

@@ -16,20 +16,22 @@ from .. import types
 from ..._base import UNSET, new
 from ..._decode import (
     Reader,
-    array, array_at, at,
+    array_at, array_of, at,
     boolean, bounded, by_fit, by_tag, by_tag_or_fit,
     constant_at,
     integer,
     json_object,
     lenient, lenient_array, lenient_items, lenient_list, lenient_object, lenient_or, long_array, long_string,
     mapping,
-    null, nullable_at, number,
+    null, nullable_array_at, nullable_at, number,
     one_of,
     string, string_at,
+    tagged_at,
     unfit,
     valid_items,
 )
 from ..codec import (
+    CONTENT_BLOCK_TAGS,
     ENCODERS,
     decode_bare, decode_content_block, decode_error, decode_request_id,
     encode_bare, encode_env_variable, encode_implementation,
@@ -39,7 +41,7 @@ from ..codec import (
 
 
 def integer_1_to_65535(value: Any) -> int:
-    return value if value.__class__ is int and value >= 1 and value <= 65535 else bounded(integer(value), 1, 65535)
+    return value if value.__class__ is int and 1 <= value <= 65535 else bounded(integer(value), 1, 65535)
 
 
 def integer_from_1(value: Any) -> int:
@@ -110,14 +112,12 @@ def decode_request_permission_subject_other(raw: Any) -> types.RequestPermission
     return result
 
 
+REQUEST_PERMISSION_SUBJECT_TAGS: Final[dict[str, Reader[types.RequestPermissionSubject]]] = {
+    "tool_call": decode_request_permission_subject_tool_call,
+    "command": decode_request_permission_subject_command,
+}
 decode_request_permission_subject: Reader[types.RequestPermissionSubject] = by_tag(
-    "RequestPermissionSubject",
-    "type",
-    {
-        "tool_call": decode_request_permission_subject_tool_call,
-        "command": decode_request_permission_subject_command,
-    },
-    decode_request_permission_subject_other,
+    "RequestPermissionSubject", "type", REQUEST_PERMISSION_SUBJECT_TAGS, decode_request_permission_subject_other
 )
 
 
@@ -148,7 +148,7 @@ def decode_tool_call_content_content(raw: Any) -> types.ToolCallContentContent:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallContentContent)
     result.type = "content" if data.get("type") == "content" else constant_at(data, "type", "content")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -182,15 +182,13 @@ def decode_tool_call_content_other(raw: Any) -> types.ToolCallContentOther:
     return result
 
 
+TOOL_CALL_CONTENT_TAGS: Final[dict[str, Reader[types.ToolCallContent]]] = {
+    "content": decode_tool_call_content_content,
+    "diff": decode_tool_call_content_diff,
+    "terminal": decode_tool_call_content_terminal,
+}
 decode_tool_call_content: Reader[types.ToolCallContent] = by_tag(
-    "ToolCallContent",
-    "type",
-    {
-        "content": decode_tool_call_content_content,
-        "diff": decode_tool_call_content_diff,
-        "terminal": decode_tool_call_content_terminal,
-    },
-    decode_tool_call_content_other,
+    "ToolCallContent", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content_other
 )
 
 
@@ -301,17 +299,15 @@ def decode_diff_change_other(raw: Any) -> types.DiffChangeOther:
     return result
 
 
+DIFF_CHANGE_TAGS: Final[dict[str, Reader[types.DiffChange]]] = {
+    "add": decode_diff_change_add,
+    "delete": decode_diff_change_delete,
+    "modify": decode_diff_change_modify,
+    "move": decode_diff_change_move,
+    "copy": decode_diff_change_copy,
+}
 decode_diff_change: Reader[types.DiffChange] = by_tag(
-    "DiffChange",
-    "operation",
-    {
-        "add": decode_diff_change_add,
-        "delete": decode_diff_change_delete,
-        "modify": decode_diff_change_modify,
-        "move": decode_diff_change_move,
-        "copy": decode_diff_change_copy,
-    },
-    decode_diff_change_other,
+    "DiffChange", "operation", DIFF_CHANGE_TAGS, decode_diff_change_other
 )
 
 
@@ -328,7 +324,10 @@ def decode_tool_call_location(raw: Any) -> types.ToolCallLocation:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ToolCallLocation)
     result.path = value if (value := data.get("path")).__class__ is str else string_at(data, "path")
-    result.line = lenient(data, "line", integer_from_1) if "line" in data else UNSET
+    value = data.get("line", UNSET)
+    result.line = (
+        value if value is UNSET or value.__class__ is int and value >= 1 else lenient(data, "line", integer_from_1)
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -405,12 +404,12 @@ decode_create_elicitation_request_form: Reader[types.CreateElicitationRequestFor
     (
         "CreateElicitationRequestFormSession",
         decode_create_elicitation_request_form_session,
-        frozenset({"message", "mode", "requestedSchema", "sessionId"}),
+        ("message", "mode", "requestedSchema", "sessionId"),
     ),
     (
         "CreateElicitationRequestFormRequest",
         decode_create_elicitation_request_form_request,
-        frozenset({"message", "mode", "requestedSchema", "requestId"}),
+        ("message", "mode", "requestedSchema", "requestId"),
     ),
 )
 
@@ -450,12 +449,12 @@ decode_create_elicitation_request_url: Reader[types.CreateElicitationRequestUrl]
     (
         "CreateElicitationRequestUrlSession",
         decode_create_elicitation_request_url_session,
-        frozenset({"message", "mode", "elicitationId", "url", "sessionId"}),
+        ("message", "mode", "elicitationId", "url", "sessionId"),
     ),
     (
         "CreateElicitationRequestUrlRequest",
         decode_create_elicitation_request_url_request,
-        frozenset({"message", "mode", "elicitationId", "url", "requestId"}),
+        ("message", "mode", "elicitationId", "url", "requestId"),
     ),
 )
 
@@ -495,24 +494,22 @@ decode_create_elicitation_request_other: Reader[types.CreateElicitationRequestOt
     (
         "CreateElicitationRequestOtherSession",
         decode_create_elicitation_request_other_session,
-        frozenset({"message", "mode", "sessionId"}),
+        ("message", "mode", "sessionId"),
     ),
     (
         "CreateElicitationRequestOtherRequest",
         decode_create_elicitation_request_other_request,
-        frozenset({"message", "mode", "requestId"}),
+        ("message", "mode", "requestId"),
     ),
 )
 
 
+CREATE_ELICITATION_REQUEST_TAGS: Final[dict[str, Reader[types.CreateElicitationRequest]]] = {
+    "form": decode_create_elicitation_request_form,
+    "url": decode_create_elicitation_request_url,
+}
 decode_create_elicitation_request: Reader[types.CreateElicitationRequest] = by_tag(
-    "CreateElicitationRequest",
-    "mode",
-    {
-        "form": decode_create_elicitation_request_form,
-        "url": decode_create_elicitation_request_url,
-    },
-    decode_create_elicitation_request_other,
+    "CreateElicitationRequest", "mode", CREATE_ELICITATION_REQUEST_TAGS, decode_create_elicitation_request_other
 )
 
 
@@ -527,7 +524,7 @@ def decode_elicitation_schema(raw: Any) -> types.ElicitationSchema:
     value = data.get("title", UNSET)
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     result.properties = at(data, "properties", lambda value: mapping(value, decode_elicitation_property_schema))
-    result.required = nullable_at(data, "required", lambda value: array(value, string)) if "required" in data else UNSET
+    result.required = nullable_array_at(data, "required", string) if "required" in data else UNSET
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -546,8 +543,18 @@ def decode_elicitation_property_schema_string(raw: Any) -> types.ElicitationProp
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.min_length = nullable_at(data, "minLength", integer_from_0) if "minLength" in data else UNSET
-    result.max_length = nullable_at(data, "maxLength", integer_from_0) if "maxLength" in data else UNSET
+    value = data.get("minLength", UNSET)
+    result.min_length = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "minLength", integer_from_0)
+    )
+    value = data.get("maxLength", UNSET)
+    result.max_length = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "maxLength", integer_from_0)
+    )
     value = data.get("pattern", UNSET)
     result.pattern = value if value is UNSET or value.__class__ is str else nullable_at(data, "pattern", string)
     value = data.get("format", UNSET)
@@ -617,8 +624,18 @@ def decode_elicitation_property_schema_array(raw: Any) -> types.ElicitationPrope
     result.title = value if value is UNSET or value.__class__ is str else lenient(data, "title", string)
     value = data.get("description", UNSET)
     result.description = value if value is UNSET or value.__class__ is str else lenient(data, "description", string)
-    result.min_items = nullable_at(data, "minItems", integer_from_0) if "minItems" in data else UNSET
-    result.max_items = nullable_at(data, "maxItems", integer_from_0) if "maxItems" in data else UNSET
+    value = data.get("minItems", UNSET)
+    result.min_items = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "minItems", integer_from_0)
+    )
+    value = data.get("maxItems", UNSET)
+    result.max_items = (
+        value
+        if value is UNSET or value.__class__ is int and value >= 0
+        else nullable_at(data, "maxItems", integer_from_0)
+    )
     result.items = at(data, "items", decode_multi_select_items)
     result.default = lenient_items(data, "default", string) if "default" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -635,17 +652,15 @@ def decode_elicitation_property_schema_other(raw: Any) -> types.ElicitationPrope
     return result
 
 
+ELICITATION_PROPERTY_SCHEMA_TAGS: Final[dict[str, Reader[types.ElicitationPropertySchema]]] = {
+    "string": decode_elicitation_property_schema_string,
+    "number": decode_elicitation_property_schema_number,
+    "integer": decode_elicitation_property_schema_integer,
+    "boolean": decode_elicitation_property_schema_boolean,
+    "array": decode_elicitation_property_schema_array,
+}
 decode_elicitation_property_schema: Reader[types.ElicitationPropertySchema] = by_tag(
-    "ElicitationPropertySchema",
-    "type",
-    {
-        "string": decode_elicitation_property_schema_string,
-        "number": decode_elicitation_property_schema_number,
-        "integer": decode_elicitation_property_schema_integer,
-        "boolean": decode_elicitation_property_schema_boolean,
-        "array": decode_elicitation_property_schema_array,
-    },
-    decode_elicitation_property_schema_other,
+    "ElicitationPropertySchema", "type", ELICITATION_PROPERTY_SCHEMA_TAGS, decode_elicitation_property_schema_other
 )
 
 
@@ -693,8 +708,8 @@ decode_multi_select_items: Reader[types.MultiSelectItems] = by_tag_or_fit(
     {
         "string": decode_multi_select_items_string,
     },
-    ("MultiSelectItemsOther", decode_multi_select_items_other, frozenset({"type"})),
-    ("TitledMultiSelectItems", decode_titled_multi_select_items, frozenset({"anyOf"})),
+    ("MultiSelectItemsOther", decode_multi_select_items_other, ("type",)),
+    ("TitledMultiSelectItems", decode_titled_multi_select_items, ("anyOf",)),
 )
 
 
@@ -768,14 +783,12 @@ def decode_session_config_option_other(raw: Any) -> types.SessionConfigOptionOth
     return result
 
 
+SESSION_CONFIG_OPTION_TAGS: Final[dict[str, Reader[types.SessionConfigOption]]] = {
+    "select": decode_session_config_option_select,
+    "boolean": decode_session_config_option_boolean,
+}
 decode_session_config_option: Reader[types.SessionConfigOption] = by_tag(
-    "SessionConfigOption",
-    "type",
-    {
-        "select": decode_session_config_option_select,
-        "boolean": decode_session_config_option_boolean,
-    },
-    decode_session_config_option_other,
+    "SessionConfigOption", "type", SESSION_CONFIG_OPTION_TAGS, decode_session_config_option_other
 )
 
 
@@ -804,16 +817,8 @@ def decode_session_config_select_group(raw: Any) -> types.SessionConfigSelectGro
 
 decode_session_config_select_options: Reader[types.SessionConfigSelectOptions] = by_fit(
     "SessionConfigSelectOptions",
-    (
-        "list[SessionConfigSelectOption]",
-        lambda value: long_array(value, decode_session_config_select_option, 1),
-        frozenset(),
-    ),
-    (
-        "list[SessionConfigSelectGroup]",
-        lambda value: long_array(value, decode_session_config_select_group, 1),
-        frozenset(),
-    ),
+    ("list[SessionConfigSelectOption]", lambda value: long_array(value, decode_session_config_select_option, 1), ()),
+    ("list[SessionConfigSelectGroup]", lambda value: long_array(value, decode_session_config_select_group, 1), ()),
 )
 
 
@@ -844,13 +849,11 @@ def decode_available_command_other(raw: Any) -> types.AvailableCommandOther:
     return result
 
 
+AVAILABLE_COMMAND_TAGS: Final[dict[str, Reader[types.AvailableCommand]]] = {
+    "command": decode_available_command_command,
+}
 decode_available_command: Reader[types.AvailableCommand] = by_tag(
-    "AvailableCommand",
-    "type",
-    {
-        "command": decode_available_command_command,
-    },
-    decode_available_command_other,
+    "AvailableCommand", "type", AVAILABLE_COMMAND_TAGS, decode_available_command_other
 )
 
 
@@ -873,13 +876,11 @@ def decode_available_command_input_other(raw: Any) -> types.AvailableCommandInpu
     return result
 
 
+AVAILABLE_COMMAND_INPUT_TAGS: Final[dict[str, Reader[types.AvailableCommandInput]]] = {
+    "text": decode_available_command_input_text,
+}
 decode_available_command_input: Reader[types.AvailableCommandInput] = by_tag(
-    "AvailableCommandInput",
-    "type",
-    {
-        "text": decode_available_command_input_text,
-    },
-    decode_available_command_input_other,
+    "AvailableCommandInput", "type", AVAILABLE_COMMAND_INPUT_TAGS, decode_available_command_input_other
 )
 
 
@@ -942,7 +943,7 @@ def decode_update_session_notification(raw: Any) -> types.UpdateSessionNotificat
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.UpdateSessionNotification)
     result.session_id = value if (value := data.get("sessionId")).__class__ is str else string_at(data, "sessionId")
-    result.update = at(data, "update", decode_session_update)
+    result.update = tagged_at(data, "update", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -951,7 +952,7 @@ def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -965,7 +966,7 @@ def decode_session_update_user_message_chunk(raw: Any) -> types.SessionUpdateUse
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateUserMessageChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.session_update = (
         "user_message_chunk"
@@ -993,7 +994,7 @@ def decode_session_update_agent_message_chunk(raw: Any) -> types.SessionUpdateAg
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentMessageChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.session_update = (
         "agent_message_chunk"
@@ -1021,7 +1022,7 @@ def decode_session_update_agent_thought_chunk(raw: Any) -> types.SessionUpdateAg
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.SessionUpdateAgentThoughtChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.session_update = (
         "agent_thought_chunk"
@@ -1054,11 +1055,7 @@ def decode_session_update_state_update_running(raw: Any) -> types.SessionUpdateS
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "running" if data.get("state") == "running" else constant_at(data, "state", "running")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1072,11 +1069,7 @@ def decode_session_update_state_update_idle_end_turn(raw: Any) -> types.SessionU
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "end_turn" if data.get("stopReason") == "end_turn" else constant_at(data, "stopReason", "end_turn")
@@ -1093,11 +1086,7 @@ def decode_session_update_state_update_idle_max_tokens(raw: Any) -> types.Sessio
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "max_tokens" if data.get("stopReason") == "max_tokens" else constant_at(data, "stopReason", "max_tokens")
@@ -1116,11 +1105,7 @@ def decode_session_update_state_update_idle_max_turn_requests(
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "max_turn_requests"
@@ -1139,11 +1124,7 @@ def decode_session_update_state_update_idle_refusal(raw: Any) -> types.SessionUp
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "refusal" if data.get("stopReason") == "refusal" else constant_at(data, "stopReason", "refusal")
@@ -1160,11 +1141,7 @@ def decode_session_update_state_update_idle_cancelled(raw: Any) -> types.Session
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = (
         "cancelled" if data.get("stopReason") == "cancelled" else constant_at(data, "stopReason", "cancelled")
@@ -1181,11 +1158,7 @@ def decode_session_update_state_update_idle_error(raw: Any) -> types.SessionUpda
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = "error" if data.get("stopReason") == "error" else constant_at(data, "stopReason", "error")
     result.error = lenient(data, "error", decode_error) if "error" in data else UNSET
@@ -1203,11 +1176,7 @@ def decode_session_update_state_update_idle_other(raw: Any) -> types.SessionUpda
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = value if (value := data.get("stopReason")).__class__ is str else string_at(data, "stopReason")
     result.extra = {
@@ -1227,11 +1196,7 @@ def decode_session_update_state_update_idle_none(raw: Any) -> types.SessionUpdat
         else constant_at(data, "sessionUpdate", "state_update")
     )
     result.state = "idle" if data.get("state") == "idle" else constant_at(data, "state", "idle")
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     result.stop_reason = lenient_or(data, "stopReason", null, UNSET) if "stopReason" in data else UNSET
     return result
@@ -1248,12 +1213,8 @@ decode_session_update_state_update_idle: Reader[types.SessionUpdateStateUpdateId
         "cancelled": decode_session_update_state_update_idle_cancelled,
         "error": decode_session_update_state_update_idle_error,
     },
-    ("SessionUpdateStateUpdateIdleOther", decode_session_update_state_update_idle_other, frozenset({"stopReason"})),
-    (
-        "SessionUpdateStateUpdateIdleNone",
-        decode_session_update_state_update_idle_none,
-        frozenset({"sessionUpdate", "state"}),
-    ),
+    ("SessionUpdateStateUpdateIdleOther", decode_session_update_state_update_idle_other, ("stopReason",)),
+    ("SessionUpdateStateUpdateIdleNone", decode_session_update_state_update_idle_none, ("sessionUpdate", "state")),
 )
 
 
@@ -1268,11 +1229,7 @@ def decode_session_update_state_update_requires_action(raw: Any) -> types.Sessio
     result.state = (
         "requires_action" if data.get("state") == "requires_action" else constant_at(data, "state", "requires_action")
     )
-    result.background = (
-        lenient(data, "background", lambda value: array(value, decode_background_work))
-        if "background" in data
-        else UNSET
-    )
+    result.background = lenient(data, "background", array_of(decode_background_work)) if "background" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1292,15 +1249,13 @@ def decode_session_update_state_update_other(raw: Any) -> types.SessionUpdateSta
     return result
 
 
+SESSION_UPDATE_STATE_UPDATE_TAGS: Final[dict[str, Reader[types.SessionUpdateStateUpdate]]] = {
+    "running": decode_session_update_state_update_running,
+    "idle": decode_session_update_state_update_idle,
+    "requires_action": decode_session_update_state_update_requires_action,
+}
 decode_session_update_state_update: Reader[types.SessionUpdateStateUpdate] = by_tag(
-    "SessionUpdateStateUpdate",
-    "state",
-    {
-        "running": decode_session_update_state_update_running,
-        "idle": decode_session_update_state_update_idle,
-        "requires_action": decode_session_update_state_update_requires_action,
-    },
-    decode_session_update_state_update_other,
+    "SessionUpdateStateUpdate", "state", SESSION_UPDATE_STATE_UPDATE_TAGS, decode_session_update_state_update_other
 )
 
 
@@ -1313,7 +1268,7 @@ def decode_session_update_tool_call_content_chunk(raw: Any) -> types.SessionUpda
         else constant_at(data, "sessionUpdate", "tool_call_content_chunk")
     )
     result.tool_call_id = value if (value := data.get("toolCallId")).__class__ is str else string_at(data, "toolCallId")
-    result.content = at(data, "content", decode_tool_call_content)
+    result.content = tagged_at(data, "content", "type", TOOL_CALL_CONTENT_TAGS, decode_tool_call_content)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1391,7 +1346,7 @@ def decode_session_update_plan_update(raw: Any) -> types.SessionUpdatePlanUpdate
         if data.get("sessionUpdate") == "plan_update"
         else constant_at(data, "sessionUpdate", "plan_update")
     )
-    result.plan = at(data, "plan", decode_plan_update_content)
+    result.plan = tagged_at(data, "plan", "type", PLAN_UPDATE_CONTENT_TAGS, decode_plan_update_content)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1448,8 +1403,12 @@ def decode_session_update_usage_update(raw: Any) -> types.SessionUpdateUsageUpda
         if data.get("sessionUpdate") == "usage_update"
         else constant_at(data, "sessionUpdate", "usage_update")
     )
-    result.used = at(data, "used", integer_from_0)
-    result.size = at(data, "size", integer_from_0)
+    result.used = (
+        value if (value := data.get("used")).__class__ is int and value >= 0 else at(data, "used", integer_from_0)
+    )
+    result.size = (
+        value if (value := data.get("size")).__class__ is int and value >= 0 else at(data, "size", integer_from_0)
+    )
     result.cost = lenient(data, "cost", decode_cost) if "cost" in data else UNSET
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
@@ -1499,7 +1458,7 @@ def decode_session_update_compaction_summary_chunk(raw: Any) -> types.SessionUpd
     result.compaction_id = (
         value if (value := data.get("compactionId")).__class__ is str else string_at(data, "compactionId")
     )
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1536,31 +1495,29 @@ def decode_session_update_other(raw: Any) -> types.SessionUpdateOther:
     return result
 
 
+SESSION_UPDATE_TAGS: Final[dict[str, Reader[types.SessionUpdate]]] = {
+    "user_message_chunk": decode_session_update_user_message_chunk,
+    "user_message": decode_session_update_user_message,
+    "agent_message_chunk": decode_session_update_agent_message_chunk,
+    "agent_message": decode_session_update_agent_message,
+    "agent_thought_chunk": decode_session_update_agent_thought_chunk,
+    "agent_thought": decode_session_update_agent_thought,
+    "state_update": decode_session_update_state_update,
+    "tool_call_content_chunk": decode_session_update_tool_call_content_chunk,
+    "tool_call_update": decode_session_update_tool_call_update,
+    "terminal_update": decode_session_update_terminal_update,
+    "terminal_output_chunk": decode_session_update_terminal_output_chunk,
+    "plan_update": decode_session_update_plan_update,
+    "available_commands_update": decode_session_update_available_commands_update,
+    "config_option_update": decode_session_update_config_option_update,
+    "session_info_update": decode_session_update_session_info_update,
+    "usage_update": decode_session_update_usage_update,
+    "notice": decode_session_update_notice,
+    "compaction_update": decode_session_update_compaction_update,
+    "compaction_summary_chunk": decode_session_update_compaction_summary_chunk,
+}
 decode_session_update: Reader[types.SessionUpdate] = by_tag(
-    "SessionUpdate",
-    "sessionUpdate",
-    {
-        "user_message_chunk": decode_session_update_user_message_chunk,
-        "user_message": decode_session_update_user_message,
-        "agent_message_chunk": decode_session_update_agent_message_chunk,
-        "agent_message": decode_session_update_agent_message,
-        "agent_thought_chunk": decode_session_update_agent_thought_chunk,
-        "agent_thought": decode_session_update_agent_thought,
-        "state_update": decode_session_update_state_update,
-        "tool_call_content_chunk": decode_session_update_tool_call_content_chunk,
-        "tool_call_update": decode_session_update_tool_call_update,
-        "terminal_update": decode_session_update_terminal_update,
-        "terminal_output_chunk": decode_session_update_terminal_output_chunk,
-        "plan_update": decode_session_update_plan_update,
-        "available_commands_update": decode_session_update_available_commands_update,
-        "config_option_update": decode_session_update_config_option_update,
-        "session_info_update": decode_session_update_session_info_update,
-        "usage_update": decode_session_update_usage_update,
-        "notice": decode_session_update_notice,
-        "compaction_update": decode_session_update_compaction_update,
-        "compaction_summary_chunk": decode_session_update_compaction_summary_chunk,
-    },
-    decode_session_update_other,
+    "SessionUpdate", "sessionUpdate", SESSION_UPDATE_TAGS, decode_session_update_other
 )
 
 
@@ -1592,14 +1549,12 @@ def decode_background_work_other(raw: Any) -> types.BackgroundWorkOther:
     return result
 
 
+BACKGROUND_WORK_TAGS: Final[dict[str, Reader[types.BackgroundWork]]] = {
+    "terminal": decode_background_work_terminal,
+    "tool_call": decode_background_work_tool_call,
+}
 decode_background_work: Reader[types.BackgroundWork] = by_tag(
-    "BackgroundWork",
-    "type",
-    {
-        "terminal": decode_background_work_terminal,
-        "tool_call": decode_background_work_tool_call,
-    },
-    decode_background_work_other,
+    "BackgroundWork", "type", BACKGROUND_WORK_TAGS, decode_background_work_other
 )
 
 
@@ -1625,8 +1580,16 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
 def decode_terminal_size(raw: Any) -> types.TerminalSize:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalSize)
-    result.cols = at(data, "cols", integer_1_to_65535)
-    result.rows = at(data, "rows", integer_1_to_65535)
+    result.cols = (
+        value
+        if (value := data.get("cols")).__class__ is int and 1 <= value <= 65535
+        else at(data, "cols", integer_1_to_65535)
+    )
+    result.rows = (
+        value
+        if (value := data.get("rows")).__class__ is int and 1 <= value <= 65535
+        else at(data, "rows", integer_1_to_65535)
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -1660,13 +1623,11 @@ def decode_plan_update_content_other(raw: Any) -> types.PlanUpdateContentOther:
     return result
 
 
+PLAN_UPDATE_CONTENT_TAGS: Final[dict[str, Reader[types.PlanUpdateContent]]] = {
+    "items": decode_plan_update_content_items,
+}
 decode_plan_update_content: Reader[types.PlanUpdateContent] = by_tag(
-    "PlanUpdateContent",
-    "type",
-    {
-        "items": decode_plan_update_content_items,
-    },
-    decode_plan_update_content_other,
+    "PlanUpdateContent", "type", PLAN_UPDATE_CONTENT_TAGS, decode_plan_update_content_other
 )
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from .. import types
 from ..._base import UNSET, new
-from ..._decode import at, json_object, lenient, lenient_object, string, string_at
-from ..codec import ENCODERS, decode_content_block, decode_request_id
+from ..._decode import at, json_object, lenient, lenient_object, string, string_at, tagged_at
+from ..codec import CONTENT_BLOCK_TAGS, ENCODERS, decode_content_block, decode_request_id
 
 
 def decode_elicitation_session_scope(raw: Any) -> types.ElicitationSessionScope:
@@ -44,7 +44,7 @@ def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> di
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET

@@ -16,7 +16,7 @@ from .. import types
 from ..._base import UNSET, new
 from ..._decode import (
     Reader,
-    array, array_at, at,
+    array_at, array_of, at,
     boolean, by_fit, by_tag, by_tag_or_fit,
     constant_at,
     integer,
@@ -25,9 +25,11 @@ from ..._decode import (
     mapping,
     nullable_at, number,
     string, string_at,
+    tagged_at,
     unfit,
 )
 from ..codec import (
+    CONTENT_BLOCK_TAGS,
     ENCODERS,
     decode_bare, decode_content_block, decode_env_variable, decode_request_id,
     encode_bare, encode_env_variable, encode_implementation,
@@ -80,7 +82,7 @@ def encode_elicitation_request_scope(value: types.ElicitationRequestScope) -> di
 def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     value = data.get("messageId", UNSET)
     result.message_id = value if value is UNSET or value.__class__ is str else lenient(data, "messageId", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -156,7 +158,7 @@ decode_mcp_server: Reader[types.McpServer] = by_tag_or_fit(
         "http": decode_mcp_server_http,
         "sse": decode_mcp_server_sse,
     },
-    ("McpServerStdio", decode_mcp_server_stdio, frozenset({"name", "command", "args", "env"})),
+    ("McpServerStdio", decode_mcp_server_stdio, ("name", "command", "args", "env")),
 )
 
 
@@ -265,7 +267,7 @@ decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionReq
     (
         "SetSessionConfigOptionRequestValueId",
         decode_set_session_config_option_request_value_id,
-        frozenset({"sessionId", "configId", "value"}),
+        ("sessionId", "configId", "value"),
     ),
 )
 
@@ -290,7 +292,9 @@ def decode_read_text_file_response(raw: Any) -> types.ReadTextFileResponse:
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
-    result.outcome = at(data, "outcome", decode_request_permission_outcome)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -311,13 +315,12 @@ def decode_request_permission_outcome_selected(raw: Any) -> types.RequestPermiss
     return result
 
 
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome",
-    "outcome",
-    {
-        "cancelled": decode_request_permission_outcome_cancelled,
-        "selected": decode_request_permission_outcome_selected,
-    },
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS
 )
 
 
@@ -342,7 +345,10 @@ def decode_terminal_output_response(raw: Any) -> types.TerminalOutputResponse:
 def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.TerminalExitStatus)
-    result.exit_code = lenient(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
+    )
     value = data.get("signal", UNSET)
     result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -352,7 +358,10 @@ def decode_terminal_exit_status(raw: Any) -> types.TerminalExitStatus:
 def decode_wait_for_terminal_exit_response(raw: Any) -> types.WaitForTerminalExitResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.WaitForTerminalExitResponse)
-    result.exit_code = lenient(data, "exitCode", integer_from_0) if "exitCode" in data else UNSET
+    value = data.get("exitCode", UNSET)
+    result.exit_code = (
+        value if value is UNSET or value.__class__ is int and value >= 0 else lenient(data, "exitCode", integer_from_0)
+    )
     value = data.get("signal", UNSET)
     result.signal = value if value is UNSET or value.__class__ is str else lenient(data, "signal", string)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
@@ -399,25 +408,23 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
     return result
 
 
+CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
+    "accept": decode_create_elicitation_response_accept,
+    "decline": decode_create_elicitation_response_decline,
+    "cancel": decode_create_elicitation_response_cancel,
+}
 decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
-    "CreateElicitationResponse",
-    "action",
-    {
-        "accept": decode_create_elicitation_response_accept,
-        "decline": decode_create_elicitation_response_decline,
-        "cancel": decode_create_elicitation_response_cancel,
-    },
-    decode_create_elicitation_response_other,
+    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
 )
 
 
 decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
     "ElicitationContentValue",
-    ("str", string, frozenset()),
-    ("int", integer, frozenset()),
-    ("float", number, frozenset()),
-    ("bool", boolean, frozenset()),
-    ("list[str]", lambda value: array(value, string), frozenset()),
+    ("str", string, ()),
+    ("int", integer, ()),
+    ("float", number, ()),
+    ("bool", boolean, ()),
+    ("list[str]", array_of(string), ()),
 )
 
 

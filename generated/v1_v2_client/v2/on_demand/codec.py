@@ -16,7 +16,7 @@ from .. import types
 from ..._base import UNSET, new
 from ..._decode import (
     Reader,
-    anything, array, array_at, at,
+    anything, array_at, array_of, at,
     boolean, by_fit, by_tag,
     constant_at,
     integer,
@@ -25,9 +25,11 @@ from ..._decode import (
     mapping,
     nullable_at, number,
     string, string_at,
+    tagged_at,
     unfit,
 )
 from ..codec import (
+    CONTENT_BLOCK_TAGS,
     ENCODERS,
     decode_bare, decode_content_block, decode_env_variable, decode_request_id,
     encode_bare, encode_env_variable, encode_error, encode_implementation,
@@ -105,7 +107,7 @@ def decode_content_chunk(raw: Any) -> types.ContentChunk:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.ContentChunk)
     result.message_id = value if (value := data.get("messageId")).__class__ is str else string_at(data, "messageId")
-    result.content = at(data, "content", decode_content_block)
+    result.content = tagged_at(data, "content", "type", CONTENT_BLOCK_TAGS, decode_content_block)
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -170,15 +172,11 @@ def decode_mcp_server_other(raw: Any) -> types.McpServerOther:
     return result
 
 
-decode_mcp_server: Reader[types.McpServer] = by_tag(
-    "McpServer",
-    "type",
-    {
-        "http": decode_mcp_server_http,
-        "stdio": decode_mcp_server_stdio,
-    },
-    decode_mcp_server_other,
-)
+MCP_SERVER_TAGS: Final[dict[str, Reader[types.McpServer]]] = {
+    "http": decode_mcp_server_http,
+    "stdio": decode_mcp_server_stdio,
+}
+decode_mcp_server: Reader[types.McpServer] = by_tag("McpServer", "type", MCP_SERVER_TAGS, decode_mcp_server_other)
 
 
 def decode_http_header(raw: Any) -> types.HttpHeader:
@@ -243,14 +241,10 @@ def decode_replay_from_other(raw: Any) -> types.ReplayFromOther:
     return result
 
 
-decode_replay_from: Reader[types.ReplayFrom] = by_tag(
-    "ReplayFrom",
-    "type",
-    {
-        "start": decode_replay_from_start,
-    },
-    decode_replay_from_other,
-)
+REPLAY_FROM_TAGS: Final[dict[str, Reader[types.ReplayFrom]]] = {
+    "start": decode_replay_from_start,
+}
+decode_replay_from: Reader[types.ReplayFrom] = by_tag("ReplayFrom", "type", REPLAY_FROM_TAGS, decode_replay_from_other)
 
 
 def decode_close_session_request(raw: Any) -> types.CloseSessionRequest:
@@ -317,13 +311,14 @@ def decode_set_session_config_option_request_other(raw: Any) -> types.SetSession
     return result
 
 
+SET_SESSION_CONFIG_OPTION_REQUEST_TAGS: Final[dict[str, Reader[types.SetSessionConfigOptionRequest]]] = {
+    "id": decode_set_session_config_option_request_id,
+    "boolean": decode_set_session_config_option_request_boolean,
+}
 decode_set_session_config_option_request: Reader[types.SetSessionConfigOptionRequest] = by_tag(
     "SetSessionConfigOptionRequest",
     "type",
-    {
-        "id": decode_set_session_config_option_request_id,
-        "boolean": decode_set_session_config_option_request_boolean,
-    },
+    SET_SESSION_CONFIG_OPTION_REQUEST_TAGS,
     decode_set_session_config_option_request_other,
 )
 
@@ -340,7 +335,9 @@ def decode_prompt_request(raw: Any) -> types.PromptRequest:
 def decode_request_permission_response(raw: Any) -> types.RequestPermissionResponse:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.RequestPermissionResponse)
-    result.outcome = at(data, "outcome", decode_request_permission_outcome)
+    result.outcome = tagged_at(
+        data, "outcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome
+    )
     result.meta = lenient_object(data, "_meta") if "_meta" in data else UNSET
     return result
 
@@ -372,14 +369,12 @@ def decode_request_permission_outcome_other(raw: Any) -> types.RequestPermission
     return result
 
 
+REQUEST_PERMISSION_OUTCOME_TAGS: Final[dict[str, Reader[types.RequestPermissionOutcome]]] = {
+    "cancelled": decode_request_permission_outcome_cancelled,
+    "selected": decode_request_permission_outcome_selected,
+}
 decode_request_permission_outcome: Reader[types.RequestPermissionOutcome] = by_tag(
-    "RequestPermissionOutcome",
-    "outcome",
-    {
-        "cancelled": decode_request_permission_outcome_cancelled,
-        "selected": decode_request_permission_outcome_selected,
-    },
-    decode_request_permission_outcome_other,
+    "RequestPermissionOutcome", "outcome", REQUEST_PERMISSION_OUTCOME_TAGS, decode_request_permission_outcome_other
 )
 
 
@@ -423,26 +418,24 @@ def decode_create_elicitation_response_other(raw: Any) -> types.CreateElicitatio
     return result
 
 
+CREATE_ELICITATION_RESPONSE_TAGS: Final[dict[str, Reader[types.CreateElicitationResponse]]] = {
+    "accept": decode_create_elicitation_response_accept,
+    "decline": decode_create_elicitation_response_decline,
+    "cancel": decode_create_elicitation_response_cancel,
+}
 decode_create_elicitation_response: Reader[types.CreateElicitationResponse] = by_tag(
-    "CreateElicitationResponse",
-    "action",
-    {
-        "accept": decode_create_elicitation_response_accept,
-        "decline": decode_create_elicitation_response_decline,
-        "cancel": decode_create_elicitation_response_cancel,
-    },
-    decode_create_elicitation_response_other,
+    "CreateElicitationResponse", "action", CREATE_ELICITATION_RESPONSE_TAGS, decode_create_elicitation_response_other
 )
 
 
 decode_elicitation_content_value: Reader[types.ElicitationContentValue] = by_fit(
     "ElicitationContentValue",
-    ("str", string, frozenset()),
-    ("int", integer, frozenset()),
-    ("float", number, frozenset()),
-    ("bool", boolean, frozenset()),
-    ("list[str]", lambda value: array(value, string), frozenset()),
-    ("Any", anything, frozenset()),
+    ("str", string, ()),
+    ("int", integer, ()),
+    ("float", number, ()),
+    ("bool", boolean, ()),
+    ("list[str]", array_of(string), ()),
+    ("Any", anything, ()),
 )
 
 

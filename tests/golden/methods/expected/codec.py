@@ -99,8 +99,8 @@ def encode_ask_request_choices(value: types.AskRequestChoices) -> dict[str, Any]
 
 decode_ask_request: Reader[types.AskRequest] = by_fit(
     "AskRequest",
-    ("AskRequestText", decode_ask_request_text, frozenset({"text"})),
-    ("AskRequestChoices", decode_ask_request_choices, frozenset({"choices"})),
+    ("AskRequestText", decode_ask_request_text, ("text",)),
+    ("AskRequestChoices", decode_ask_request_choices, ("choices",)),
 )
 
 
@@ -137,8 +137,8 @@ def encode_relay_notification(value: types.RelayNotification) -> dict[str, Any]:
 
 decode_cancel_notification_id: Reader[types.CancelNotificationId] = by_fit(
     "CancelNotificationId",
-    ("int", integer, frozenset()),
-    ("str", string, frozenset()),
+    ("int", integer, ()),
+    ("str", string, ()),
 )
 
 

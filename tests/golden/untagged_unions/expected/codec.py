@@ -65,9 +65,9 @@ def decode(type_: Any, raw: Any, *, on_drop: Callable[[Drop], object] | None = N
     exact return type.
     """
     try:
-        if type_ not in DECODERS:
+        if (read := DECODERS.get(type_)) is None:
             add_on_demand()
-        read = DECODERS[type_]
+            read = DECODERS[type_]
     except (KeyError, TypeError):
         raise TypeError(f"not a type of this package: {type_!r}") from None
     if on_drop is not None:

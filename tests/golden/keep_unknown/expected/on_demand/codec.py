@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .. import types
 from .._base import UNSET, new
-from .._decode import Reader, at, by_tag, constant_at, json_object, number, string_at
+from .._decode import Reader, at, by_tag, constant_at, json_object, number, string_at, tagged_at
 from ..codec import ENCODERS
 
 
@@ -41,20 +41,17 @@ def encode_shape_point(value: types.ShapePoint) -> dict[str, Any]:
     return {**value.extra, "type": value.type}
 
 
-decode_shape: Reader[types.Shape] = by_tag(
-    "Shape",
-    "type",
-    {
-        "circle": decode_shape_circle,
-        "point": decode_shape_point,
-    },
-)
+SHAPE_TAGS: Final[dict[str, Reader[types.Shape]]] = {
+    "circle": decode_shape_circle,
+    "point": decode_shape_point,
+}
+decode_shape: Reader[types.Shape] = by_tag("Shape", "type", SHAPE_TAGS)
 
 
 def decode_holder(raw: Any) -> types.Holder:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Holder)
-    result.shape = at(data, "shape", decode_shape)
+    result.shape = tagged_at(data, "shape", "type", SHAPE_TAGS, decode_shape)
     result.extra = {name: item for name, item in data.items() if name not in {"shape"}}
     return result
 
@@ -107,14 +104,11 @@ def encode_labelled_b(value: types.LabelledB) -> dict[str, Any]:
     return data if value.name is UNSET else {**data, "name": value.name}
 
 
-decode_labelled: Reader[types.Labelled] = by_tag(
-    "Labelled",
-    "type",
-    {
-        "a": decode_labelled_a,
-        "b": decode_labelled_b,
-    },
-)
+LABELLED_TAGS: Final[dict[str, Reader[types.Labelled]]] = {
+    "a": decode_labelled_a,
+    "b": decode_labelled_b,
+}
+decode_labelled: Reader[types.Labelled] = by_tag("Labelled", "type", LABELLED_TAGS)
 
 
 # fmt: off

@@ -23,6 +23,7 @@ from .._decode import (
     lenient_or,
     nullable_at, number,
     string, string_at,
+    tagged_at,
     unfit,
 )
 from ..codec import ENCODERS
@@ -66,21 +67,17 @@ def encode_shape_other(value: types.ShapeOther) -> dict[str, Any]:
     return {**value.extra, "type": value.type}
 
 
-decode_shape: Reader[types.Shape] = by_tag(
-    "Shape",
-    "type",
-    {
-        "circle": decode_shape_circle,
-        "point": decode_shape_point,
-    },
-    decode_shape_other,
-)
+SHAPE_TAGS: Final[dict[str, Reader[types.Shape]]] = {
+    "circle": decode_shape_circle,
+    "point": decode_shape_point,
+}
+decode_shape: Reader[types.Shape] = by_tag("Shape", "type", SHAPE_TAGS, decode_shape_other)
 
 
 def decode_holder(raw: Any) -> types.Holder:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.Holder)
-    result.shape = at(data, "shape", decode_shape)
+    result.shape = tagged_at(data, "shape", "type", SHAPE_TAGS, decode_shape)
     value = data.get("color", UNSET)
     result.color = value if value is UNSET or value.__class__ is str else lenient_or(data, "color", string, UNSET)
     result.size = at(data, "size", integer) if "size" in data else 1

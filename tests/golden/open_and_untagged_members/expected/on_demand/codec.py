@@ -61,8 +61,8 @@ decode_server: Reader[types.Server] = by_tag_or_fit(
     {
         "http": decode_server_http,
     },
-    ("ServerOther", decode_server_other, frozenset({"type"})),
-    ("StdioServer", decode_stdio_server, frozenset({"command"})),
+    ("ServerOther", decode_server_other, ("type",)),
+    ("StdioServer", decode_stdio_server, ("command",)),
 )
 
 

@@ -45,14 +45,10 @@ def encode_gesture_other(value: types.GestureOther) -> dict[str, Any]:
     return {**value.extra, "type": value.type}
 
 
-decode_gesture: Reader[types.Gesture] = by_tag(
-    "Gesture",
-    "type",
-    {
-        "nod": decode_gesture_nod,
-    },
-    decode_gesture_other,
-)
+GESTURE_TAGS: Final[dict[str, Reader[types.Gesture]]] = {
+    "nod": decode_gesture_nod,
+}
+decode_gesture: Reader[types.Gesture] = by_tag("Gesture", "type", GESTURE_TAGS, decode_gesture_other)
 
 
 def encode_initialize_request(value: types.InitializeRequest) -> dict[str, Any]:

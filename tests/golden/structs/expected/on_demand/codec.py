@@ -14,7 +14,7 @@ from .. import types
 # fmt: off
 from .._base import UNSET, new
 from .._decode import (
-    array, array_at, at,
+    array, array_at, array_of, at,
     boolean, bounded,
     integer,
     json_object,
@@ -37,7 +37,9 @@ def string_from_1(value: Any) -> str:
 def decode_document_position(raw: Any) -> types.DocumentPosition:
     data: Any = raw if raw.__class__ is dict else json_object(raw)
     result = new(types.DocumentPosition)
-    result.page = at(data, "page", integer_from_1)
+    result.page = (
+        value if (value := data.get("page")).__class__ is int and value >= 1 else at(data, "page", integer_from_1)
+    )
     value = data.get("when", UNSET)
     result.when = value if value is UNSET or value.__class__ is str else string_at(data, "when")
     return result
@@ -54,7 +56,8 @@ def decode_document(raw: Any) -> types.Document:
     result.document_id = value if (value := data.get("documentId")).__class__ is str else string_at(data, "documentId")
     result.title = value if (value := data.get("title")).__class__ is str else nullable_at(data, "title", string)
     result.class_ = value if (value := data.get("class")).__class__ is str else string_at(data, "class")
-    result.revision = at(data, "revision", decode_revision) if "revision" in data else 1
+    value = data.get("revision", 1)
+    result.revision = value if value.__class__ is int and 1 <= value <= 65535 else at(data, "revision", decode_revision)
     result.author = nullable_at(data, "author", decode_author) if "author" in data else UNSET
     result.settings = at(data, "settings", decode_settings) if "settings" in data else types.Settings(margin=2.5)
     result.tags = array_at(data, "tags", string) if "tags" in data else ["draft"]
@@ -135,7 +138,7 @@ def decode_labels(raw: Any) -> types.Labels:
 
 
 def decode_grid(raw: Any) -> types.Grid:
-    return array(raw, lambda value: array(value, number))
+    return array(raw, array_of(number))
 
 
 # fmt: off

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .. import types
 from .._base import UNSET, new
-from .._decode import Reader, at, by_tag, constant_at, json_object, number, string_at
+from .._decode import Reader, at, by_tag, constant_at, json_object, number, string_at, tagged_at
 from ..codec import ENCODERS
 
 
@@ -76,16 +76,13 @@ def encode_shape_point(value: types.ShapePoint) -> dict[str, Any]:
     return {"type": value.type}
 
 
-decode_shape: Reader[types.Shape] = by_tag(
-    "Shape",
-    "type",
-    {
-        "circle": decode_shape_circle,
-        "filled_square": decode_shape_filled_square,
-        "outlined_square": decode_shape_outlined_square,
-        "point": decode_shape_point,
-    },
-)
+SHAPE_TAGS: Final[dict[str, Reader[types.Shape]]] = {
+    "circle": decode_shape_circle,
+    "filled_square": decode_shape_filled_square,
+    "outlined_square": decode_shape_outlined_square,
+    "point": decode_shape_point,
+}
+decode_shape: Reader[types.Shape] = by_tag("Shape", "type", SHAPE_TAGS)
 
 
 def decode_step_move(raw: Any) -> types.StepMove:
@@ -109,7 +106,7 @@ def decode_step_draw(raw: Any) -> types.StepDraw:
     value = data.get("note", UNSET)
     result.note = value if value is UNSET or value.__class__ is str else string_at(data, "note")
     result.kind = "draw" if data.get("kind") == "draw" else constant_at(data, "kind", "draw")
-    result.shape = at(data, "shape", decode_shape)
+    result.shape = tagged_at(data, "shape", "type", SHAPE_TAGS, decode_shape)
     return result
 
 
@@ -118,14 +115,11 @@ def encode_step_draw(value: types.StepDraw) -> dict[str, Any]:
     return data if value.note is UNSET else {**data, "note": value.note}
 
 
-decode_step: Reader[types.Step] = by_tag(
-    "Step",
-    "kind",
-    {
-        "move": decode_step_move,
-        "draw": decode_step_draw,
-    },
-)
+STEP_TAGS: Final[dict[str, Reader[types.Step]]] = {
+    "move": decode_step_move,
+    "draw": decode_step_draw,
+}
+decode_step: Reader[types.Step] = by_tag("Step", "kind", STEP_TAGS)
 
 
 # fmt: off

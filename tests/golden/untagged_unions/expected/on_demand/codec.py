@@ -15,7 +15,7 @@ from .. import types
 from .._base import UNSET, new
 from .._decode import (
     Reader,
-    array, at,
+    array_of, at,
     boolean, by_fit,
     integer,
     json_object,
@@ -51,27 +51,27 @@ def encode_named(value: types.Named) -> dict[str, Any]:
 
 decode_value: Reader[types.Value] = by_fit(
     "Value",
-    ("None", null, frozenset()),
-    ("bool", boolean, frozenset()),
-    ("int", integer, frozenset()),
-    ("str", string, frozenset()),
-    ("list[str]", lambda value: array(value, string), frozenset()),
-    ("Point", decode_point, frozenset({"x", "y"})),
-    ("Named", decode_named, frozenset({"name"})),
+    ("None", null, ()),
+    ("bool", boolean, ()),
+    ("int", integer, ()),
+    ("str", string, ()),
+    ("list[str]", array_of(string), ()),
+    ("Point", decode_point, ("x", "y")),
+    ("Named", decode_named, ("name",)),
 )
 
 
 decode_holder_inline: Reader[types.HolderInline] = by_fit(
     "HolderInline",
-    ("str", string, frozenset()),
-    ("int", integer, frozenset()),
+    ("str", string, ()),
+    ("int", integer, ()),
 )
 
 
 decode_holder_several: Reader[types.HolderSeveral] = by_fit(
     "HolderSeveral",
-    ("str", string, frozenset()),
-    ("bool", boolean, frozenset()),
+    ("str", string, ()),
+    ("bool", boolean, ()),
 )
 
 
