@@ -246,16 +246,13 @@ class Connection:
         me, life = asyncio.current_task(), self._life
         try:
             while self._reader is me and life.state is State.OPEN:
-                message: Message | Unreadable | None = None  # the last one is not kept while the next one is read
                 if self._must_yield or not self._in_flight.has_begun:
                     await asyncio.sleep(0)
-                elif (
-                    message := self._received.pop() if self._received else self._ready() or await self._read()
-                ) is None:
                     continue
-                elif isinstance(message, Message) and message.kind == "notification":
+                message = self._received.pop() if self._received else self._ready() or await self._read()
+                if isinstance(message, Message) and message.kind == "notification":
                     await self._handle_notification(message)
-                elif (rest := self._dispatch(message)) is not None:
+                elif message is not None and (rest := self._dispatch(message)) is not None:
                     message = None  # the peer may read slowly
                     with contextlib.suppress(ConnectionClosed):
                         await rest
