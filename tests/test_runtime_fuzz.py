@@ -343,7 +343,7 @@ class Fuzz:
                 return answers
             if message["id"] is None:
                 self.counts["answers without an id"] += 1
-                self.refused_twins += "that of a running one" in message.get("error", {}).get("message", "")
+                self.refused_twins += "a request with this id is running" in message.get("error", {}).get("message", "")
             else:
                 answers[key_of(message["id"])] += 1
 
