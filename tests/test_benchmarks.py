@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 
 from acpgen.config import SchemaChoice
-from benchmarks import __main__, contenders, generation, imports, remote, stdio
+from benchmarks import __main__, contenders, generation, imports, receiving, remote, stdio
 from benchmarks.conversation import Conversation
 from benchmarks.growth import grown, part_of
 from benchmarks.lab import HERE, PYTHON_SDK, SMOKE, TYPESCRIPT_SDK, Lab, bundled_schema, read_corpus
@@ -141,6 +141,7 @@ def taken(lab: Lab) -> Iterator[dict[str, list[Measure]]]:
 NEEDS = {
     "imports": {PYTHON_SDK},
     "codec": {PYTHON_SDK},
+    "receiving": set(),
     "stdio": {PYTHON_SDK, TYPESCRIPT_SDK},
     "remote": {PYTHON_SDK},
     "generation": {generation.GENERATOR},
@@ -243,6 +244,7 @@ def results() -> Results:
         generation.GENERATOR,
         generation.TYPER,
         remote.ALONE,
+        receiving.ALONE,
         "once",
         "16 times",
     )
