@@ -235,7 +235,7 @@ def _nothing_to_flush() -> None:
 class InFlight:
     """Tasks that handle messages of the peer, and may finish after the peer has closed the connection.
 
-    `starting` has the tasks of requests whose handlers have not begun, but will.
+    `has_begun` is false from the start of a request until its handler has begun, or will not.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class InFlight:
         self._messages: dict[asyncio.Task[None], Message] = {}
         self._requests: dict[object, asyncio.Task[None]] = {}  # by id
         self._cancelled: set[object] = set()  # ids among these
-        self.starting: set[asyncio.Task[None]] = set()
+        self.has_begun = True
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -265,7 +265,7 @@ class InFlight:
         self._tasks.at_end(task, self._remove)
 
     def _remove(self, task: asyncio.Task[None]) -> None:
-        self.starting.discard(task)  # it may have been cancelled before it began
+        self.has_begun = True  # or never will
         self._held.remove(self._messages.pop(task))
         if not self._messages:
             self._life.on("finished")
@@ -296,9 +296,9 @@ class InFlight:
     def start(self, message: Message) -> None:
         """Start the handler of a request."""
         self._side.handshake.begins(message.method)
+        self.has_begun = False
         key = object() if message.id is None else message.id
         task = self._requests[key] = self._tasks.start(self._respond(key, message))
-        self.starting.add(task)
         self.add(task, message)
 
     def cancel(self, params: Any, key: str) -> None:
@@ -310,7 +310,7 @@ class InFlight:
             self._requests[number].cancel()
 
     async def _respond(self, key: object, message: Message) -> None:
-        self.starting.discard(self._requests[key])
+        self.has_begun = True
         start, succeeded = perf_counter(), False
         try:
             rest, succeeded = await self._answer(message)

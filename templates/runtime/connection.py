@@ -3,8 +3,7 @@
 The read loop takes one message after the other:
 
 * A notification is handled to its end before the next message is dispatched.
-* A request starts a task. Its handler has begun before that of a later request, and when a later notification, which
-  may cancel it, or a response is dispatched.
+* A request starts a task. Its handler has begun when the next message, which may cancel it, is dispatched.
 * A response resolves a pending request. The task that waited for it continues first.
 
 One task at a time runs the loop, and calls the handlers of notifications. While such a handler waits for the response
@@ -245,12 +244,11 @@ class Connection:
         me, life = asyncio.current_task(), self._life
         try:
             while self._reader is me and life.state is State.OPEN:
-                message = self._received.pop() if self._received else self._ready() or await self._read()
-                if message is not None and self._has_to_wait(message):
-                    self._received.append(message)
-                    message = None
+                if self._must_yield or not self._in_flight.has_begun:
                     await asyncio.sleep(0)
-                elif isinstance(message, Message) and message.kind == "notification":
+                    continue
+                message = self._received.pop() if self._received else self._ready() or await self._read()
+                if isinstance(message, Message) and message.kind == "notification":
                     await self._handle_notification(message)
                 elif message is not None and (rest := self._dispatch(message)) is not None:
                     message = None  # the peer may read slowly
@@ -309,7 +307,7 @@ class Connection:
 
     def _dispatch_now(self, message: Message | Unreadable) -> bool:
         """Dispatch a message outside of the read loop, if nothing comes before it and nothing has to wait for it."""
-        if isinstance(message, Unreadable) or self._has_to_wait(message):
+        if self._must_yield or not self._in_flight.has_begun or isinstance(message, Unreadable):
             return False
         if message.kind == "notification" or (message.kind == "request" and self._refusal(message) is not None):
             return False
@@ -319,10 +317,6 @@ class Connection:
         else:
             self._dispatch(message)
         return True
-
-    def _has_to_wait(self, message: Message | Unreadable) -> bool:
-        """True if other tasks have to run first: handlers of requests begin in order, so requests wait for none."""
-        return self._must_yield or (bool(self._in_flight.starting) and message.kind != "request")
 
     def _yield_to_tasks(self) -> None:
         """Let tasks that are ready run before the next message is dispatched; while it is read, they run anyway."""
