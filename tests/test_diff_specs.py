@@ -21,6 +21,8 @@ from tests.diff_schemas import TEXT, holding, thing
 from tests.project_support import negotiating_schema
 from tests.support import REPOSITORY
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:

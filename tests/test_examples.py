@@ -20,6 +20,8 @@ import pytest
 from tests.command_line import run_acpgen
 from tests.support import REPOSITORY
 
+pytestmark = pytest.mark.full
+
 EXAMPLES = REPOSITORY / "examples"
 SCRIPTS = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py") if "acp_" not in str(path))
 SECONDS = 300

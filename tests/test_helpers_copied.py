@@ -18,6 +18,8 @@ from acpgen.schema.data import data_folder
 from tests.command_line import run_acpgen
 from tests.support import package_folder, schema_of
 
+pytestmark = pytest.mark.full
+
 HELPERS = data_folder() / "schema" / "helpers"
 FILES = sorted(HELPERS.rglob("*.py"))
 

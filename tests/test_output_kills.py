@@ -25,6 +25,8 @@ from tests.output_support import HEAD, NEW, OLD, build, codes, contents, old_pac
 from tests.project_support import Project, ping_schema
 from tests.support import REPOSITORY
 
+pytestmark = pytest.mark.full
+
 APPLY = import_module("acpgen.output.apply")
 """The module; the package has the function of this name."""
 
@@ -52,7 +54,6 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
 
 
 @POSIX
-@pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_fault_anywhere_leaves_whole_files_that_the_next_build_repairs(tmp_path: Path, case: str, fault: str) -> None:
@@ -66,7 +67,6 @@ def test_a_fault_anywhere_leaves_whole_files_that_the_next_build_repairs(tmp_pat
     assert found["faults"] > 10
 
 
-@pytest.mark.full
 @POSIX
 def test_builds_that_are_killed_at_any_time(tmp_path: Path) -> None:
     """Not at a chosen place, but by a signal: what is left are whole files, and the next build repairs them."""

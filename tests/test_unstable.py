@@ -29,6 +29,8 @@ from tests.support import Packages, errors_of, model_of, package_files
 from tests.test_compose_upstream import unordered, without_prose
 from tests.test_upstream_builds import imported
 
+pytestmark = pytest.mark.full
+
 DATE = "2026-11-02"
 PROTOCOLS = (1, 2)
 EITHER = pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -183,7 +185,6 @@ def test_members_for_values_of_the_future_and_those_without_tag_stay_last(protoc
     assert grown > 10
 
 
-@pytest.mark.full
 @EITHER
 def test_the_models_are_the_same(protocol: int) -> None:
     """What packages are made of: the one of the unstable schema as published, the other of extensions."""
@@ -270,7 +271,6 @@ def some_combinations(protocol: int) -> Iterator[list[Fragment]]:
     yield from (generator.sample(known, k=generator.randrange(3, len(known))) for _ in range(50))
 
 
-@pytest.mark.full
 @EITHER
 def test_in_any_combination(protocol: int) -> None:
     """Each leaves the definitions of the others and those of the base as they are, but for what it adds."""
@@ -350,7 +350,6 @@ def test_each_alone_makes_a_package(protocol: int, extension: Fragment, tmp_path
         assert new <= set(package.__all__)
 
 
-@pytest.mark.full
 @EITHER
 def test_all_of_them_make_a_package_in_which_everything_is_described(protocol: int, tmp_path: Path) -> None:
     model = compiled(protocol, *extensions(protocol))

@@ -20,6 +20,8 @@ from tests.fidelity.schemas import Schema
 from tests.fidelity.subjects import SUBJECTS, Subject, chosen_types, relaxed
 from tests.support import Packages
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_mutants_get_the_verdict_of_the_validator(subject: Subject, packages: Packages, tally: Counter[str]) -> None:

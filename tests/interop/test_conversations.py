@@ -21,6 +21,8 @@ from tests.interop.values import SESSION, TEXT, Exchange
 from tests.support import Packages
 from tests.test_dataclasses import SOURCES, model_for
 
+pytestmark = pytest.mark.full
+
 CASES = {each: Share.ALL if each in OF_ONE else Share.FLOWS for each in SETUPS}
 """The pairs that every flow is played with: see `conftest.py`."""
 

@@ -24,6 +24,8 @@ from tests.runtime_agents import PATIENCE
 from tests.runtime_support import run
 from tests.support import require
 
+pytestmark = pytest.mark.full
+
 INTERNALS = re.compile(
     r"Errno|_ssl\.c|Timeout\b|TaskGroup|frame|keepalive|attempts|handshake|Invalid input|cannot write"
 )
@@ -171,7 +173,6 @@ def test_a_redirect_is_not_followed(way: str, status: int) -> None:
 NAMED = "import sys, pytest, websockets as w; assert w.__version__ == sys.argv[1]; sys.exit(pytest.main(sys.argv[2:]))"
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("version", ["15.0", "16.0"])
 def test_older_versions_of_the_library_follow_no_redirect_either(version: str, tmp_path: Path) -> None:
     """The first one that the documentation allows, and the last one that sends headers to another host."""

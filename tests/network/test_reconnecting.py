@@ -22,6 +22,8 @@ from tests.network.relay import Relay, relaying
 from tests.runtime_agents import PATIENCE
 from tests.runtime_support import run
 
+pytestmark = pytest.mark.full
+
 
 class Reconnecting:
     """An agent to which another connection is made if the last one is lost; `resume` is called with each new one."""

@@ -21,6 +21,7 @@ from tests.runtime_support import run, stdout_of, write_to
 from tests.spawn.spawner import Editor, Spawner, next_entry
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.every_python,
     pytest.mark.skipif(sys.platform == "win32", reason="the processes here are those of POSIX"),
 ]
