@@ -13,6 +13,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Set
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, TypeVar, get_type_hints
@@ -220,8 +221,8 @@ def items_in(part: Any) -> Counter[str]:
         if id(each) in seen:
             continue
         seen.add(id(each))
-        if isinstance(each, (WeakKeyDictionary, WeakValueDictionary, WeakSet)):
-            continue  # holds nothing
+        if isinstance(each, (WeakKeyDictionary, WeakValueDictionary, WeakSet, Context)):
+            continue  # holds nothing, or what a task has, which Python adds to
         if isinstance(each, (Mapping, Set, list, tuple, deque)):
             found[place] += len(each)
             inner = (*each, *each.values()) if isinstance(each, Mapping) else each
