@@ -277,7 +277,7 @@ def _imports(tree: ast.Module) -> set[str | None]:
 
 
 def _unused_imports(path: str, tree: ast.Module) -> list[str]:
-    if path in ("__init__.py", "versions.py"):  # they import what others use, or what only strings name
+    if path in ("__init__.py", "methods.py"):  # they import what others use, or what only strings name
         return []
     nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
     imported = {alias.asname or alias.name for node in nodes for alias in node.names if node is not nodes[0]}

@@ -81,7 +81,8 @@ RESERVED_CLASSES = frozenset(
         *("Handler", "Peer"),
         *("DecodeError", "RequestError", "Struct", "UnsetType", "UNSET", "Bounds", "PlainSchemaRoot"),
         *("CapabilityError", "Connection", "ConnectionClosed", "ConnectionOptions"),
-        *("LineBuffer", "MemoryTransport", "MessageTooLarge", "ProcessTransport", "StreamTransport", "Transport"),
+        *("ByteTransport", "LineBuffer", "MemoryTransport", "ProcessTransport", "StreamTransport", "Transport"),
+        *("Message", "MessageTooLarge", "Unreadable", "Unsendable", "Wire"),
         *("Method", "Gate", "Drop", "PROTOCOL_VERSION"),
         *("Annotated", "Any", "Callable", "ClassVar", "Final", "Literal", "Mapping", "Protocol", "TypeAlias", "Union"),
     }

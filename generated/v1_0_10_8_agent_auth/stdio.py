@@ -207,8 +207,9 @@ class PipeTransport:
         self._has_gone = False
         self._out = LineWriter(self._put, lambda: self._has_gone, self._drained, limit=max_write_buffer_bytes)
         self.send, self.flush = self._out.send, self._out.flush
-        os.set_blocking(stdin, False)
-        os.set_blocking(stdout, False)
+        if sys.platform != "win32":
+            os.set_blocking(stdin, False)
+            os.set_blocking(stdout, False)
         self._resume()
 
     # --- In ------------------------------------------------------------------------------------------------------

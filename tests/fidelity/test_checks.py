@@ -34,6 +34,10 @@ def instead(name: str, make: Callable[[Any], Any]) -> Plant:
     return plant
 
 
+def _spoiled(items: list[Any], misfit: Exception, raw: Any, read: Any) -> list[Any]:
+    raise misfit
+
+
 FAULTS: dict[str, Plant] = {
     "true is an integer": instead("integer", lambda read: lambda raw: 1 if raw is True else read(raw)),
     "a fraction is cut off": instead("integer", lambda read: lambda raw: int(raw) if type(raw) is float else read(raw)),
@@ -46,12 +50,7 @@ FAULTS: dict[str, Plant] = {
         "nullable_at", lambda read: lambda raw, key, inner: "" if raw[key] is None else read(raw, key, inner)
     ),
     "nobody hears of drops": instead("drop", lambda drop: lambda container, key, error: None),
-    "a bad item spoils the list": instead(
-        "valid_items",
-        lambda read: lambda raw, inner, least=0: (
-            read([inner(item) for item in raw], lambda item: item) if isinstance(raw, list) else read(raw, inner)
-        ),
-    ),
+    "a bad item spoils the list": instead("with_rest", lambda read: _spoiled),
     "the first item goes lost": instead("array_at", lambda read: lambda raw, key, inner: read(raw, key, inner)[1:]),
     "maps lose odd names": instead("lenient_object", lambda read: lambda raw, key: _without_odd_names(read(raw, key))),
     "what is lenient is strict": instead(
